@@ -132,7 +132,7 @@ def _waiting_ends_where_a_failure_holds_the_rest() -> None:
             three.check()
         assert [row["name"] for row in client.workflows(name="held")] == ["held"]
         assert "is held" in client.explain(f"workflow:{made['id']}")["lines"][-1]
-        assert client.workflow(made["id"])["why"].keys() == {f"{two.id}", f"{three.id}"}
+        assert client.workflow("held")["why"].keys() == {f"{two.id}", f"{three.id}"}
         assert client.explain_workflow(made["id"], width=80)["lines"]
 
 

@@ -83,8 +83,11 @@ class Record(Mapping[str, Any]):
         return len(self._document)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_cell(value)}" for name, value in self._document.items())
-        return f"{type(self).__name__}({shown})"
+        lines = self._document.get("lines") or []
+        shown = ", ".join(
+            f"{name}={_cell(value)}" for name, value in self._document.items() if value is not lines
+        )
+        return "\n".join([f"{type(self).__name__}({shown})", *map(str, lines)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the server's document."""

@@ -76,7 +76,7 @@ def of_readers(readers: Sequence[OutputReader]) -> Iterator[str]:
     for one in readers:
         yield (
             f"task {one.id} ({one.name}) has read {plural(one.files, 'output')} of it, and keeps what it "
-            "read: new outputs stand beside these"
+            "read; submit that task again to read the new outputs too"
         )
 
 

@@ -41,19 +41,41 @@ class WhatIf:
     closed: tuple[str, ...]
 
 
-def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """The parts of a comparison: ``title`` says the changes, ``lines`` explain the changed decision."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    """What is compared, and a text for each column."""
+    lines: Sequence[str]
+
+
+def compare(found: WhatIf) -> SideBySide:
     """Return the changes, both decisions in two columns, and an explanation of the changed one."""
     wanted = ", ".join(
         f"{one.field} {_value(one.after)} instead of {_value(one.before)}" for one in found.changes
     )
-    told = [f"with {wanted}" if wanted else "without any change"]
-    rows = list(_rows(found))
-    if rows and found.changes:
-        told += table((Column(""), Column("as it is"), Column("with the change")), rows, width)
-    elif rows:
-        told += table((Column(""), Column("as it is")), [row[:2] for row in rows], width)
-    else:
-        told.append("It has no jobs that could be brokered.")
+    columns = ("as it is", "with the change") if found.changes else ("as it is",)
+    return SideBySide(
+        title=f"with {wanted}" if wanted else "without any change",
+        columns=columns,
+        rows=[row[: 1 + len(columns)] for row in _rows(found)],
+        lines=_explained(found),
+    )
+
+
+def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
+    """Return a comparison as lines of text, at most ``width`` characters wide; 0: as wide as need be."""
+    made = compare(found)
+    columns = tuple(map(Column, ("", *made.columns)))
+    shown = table(columns, made.rows, width) if made.rows else ["It has no jobs that could be brokered."]
+    return [made.title, *shown, *made.lines]
+
+
+def _explained(found: WhatIf) -> list[str]:
+    told = list[str]()
     for word, queues in (("opens", found.opened), ("closes", found.closed)):
         if queues:
             told.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pilotage.explain.comparison import SideBySide
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
@@ -34,6 +36,7 @@ class ActionModel:
     heading: str
     says: Sequence[str]
     lines: Sequence[str] = ()
+    comparison: SideBySide | None = None
     faults: Sequence[str] = ()
     fields: Sequence[tuple[str, str, str]] = ()
     asked: Sequence[AskedAction] = ()

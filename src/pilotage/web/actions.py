@@ -16,7 +16,7 @@ from pilotage.api.jobs import cancel as cancel_job
 from pilotage.api.jobs import refuse_to_cancel
 from pilotage.api.jobs import seen as seen_job
 from pilotage.api.tasks import seen as seen_task
-from pilotage.explain.comparison import side_by_side
+from pilotage.explain.comparison import SideBySide, compare
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow import task_cancellation
 from pilotage.flow.calls import circuit_breakers, steering
@@ -147,7 +147,8 @@ def _change_page(verb: str, find: Find, visit: Visit) -> Page:
 
 
 def _change_preview(verb: str, subject: _Subject, query: FieldQuery, visit: Visit, refused: str = "") -> Page:
-    changes, says, lines, faults = query.changes(), list[str](), list[str](), list[str]()
+    changes, says, faults = query.changes(), list[str](), list[str]()
+    comparison: SideBySide | None = None
     can = verb == "retry" or bool(changes)
     if can:
         preview = retry_preview if verb == "retry" else set_preview
@@ -155,7 +156,7 @@ def _change_preview(verb: str, subject: _Subject, query: FieldQuery, visit: Visi
             moved, found = preview(
                 visit.runtime, subject.task.id, job=subject.job_id, wanted=Wanted(fields=changes)
             )
-            lines = side_by_side(found)
+            comparison = compare(found)
             told = ", ".join(f"{many:,} {state}" for state, many in moved.items())
             word = "run again" if verb == "retry" else "change"
             says = [
@@ -171,7 +172,7 @@ def _change_preview(verb: str, subject: _Subject, query: FieldQuery, visit: Visi
     model = ActionModel(
         heading=f"{label} {subject.name}?",
         says=says,
-        lines=lines,
+        comparison=comparison,
         faults=[*faults, *filter(None, [refused])],
         fields=shown_fields(query, subject.task.spec),
         hidden={name: str(value) for name, value in changes.items()},

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pilotage.client.errors import NotFound
 from pilotage.client.records import ExplainedRecord, Record, Table
-from pilotage.client.subjects import RequestSubject
+from pilotage.client.subjects import RequestSubject, number_of
 
 from .api import AsyncApi
 
@@ -36,17 +37,30 @@ class AsyncWorkflowRequests(AsyncApi):
             "workflows", "/workflows", name=name or None, mine=mine, after=after, limit=limit
         )
 
-    async def workflow(self, workflow: int | RequestSubject) -> Record:
-        """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait."""
-        return await self._record("/workflows/{workflow}", self._number(workflow))
+    async def workflow(self, workflow: int | str | RequestSubject) -> Record:
+        """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait.
 
-    async def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> ExplainedRecord:
+        A name is that of the caller's newest such workflow. Raises :class:`NotFound` if there is none.
+        """
+        return await self._record("/workflows/{workflow}", await self._number(workflow))
+
+    async def explain_workflow(
+        self, workflow: int | str | RequestSubject, *, width: int = 0
+    ) -> ExplainedRecord:
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
         template = "/workflows/{workflow}/explain"
-        answer = await self._get(template, self._number(workflow), width=width or None)
+        answer = await self._get(template, await self._number(workflow), width=width or None)
         return await self._understood(ExplainedRecord, answer)
 
-    def _number(self, workflow: int | RequestSubject) -> dict[str, int | str]:
+    async def _number(self, workflow: int | str | RequestSubject) -> dict[str, int | str]:
         if isinstance(workflow, RequestSubject):
             return workflow.of_kinds("workflow").values
-        return {"workflow": workflow}
+        if isinstance(workflow, int):
+            return {"workflow": workflow}
+        name = workflow.removeprefix("workflow:")
+        if (number := number_of(name)) is not None:
+            return {"workflow": number}
+        found = await self.workflows(name=name, mine=True, limit=1)
+        if not found:
+            raise NotFound(f"you have no workflow of the name {name!r}; pilotage workflows lists them")
+        return {"workflow": found[0]["id"]}

@@ -13,7 +13,7 @@ from pilotage.api.task_filters import TEXT
 from pilotage.api.task_jobs import read_logs
 from pilotage.api.tasks import seen, whole
 from pilotage.explain.analysis import Obstacle
-from pilotage.explain.comparison import WhatIf, side_by_side
+from pilotage.explain.comparison import SideBySide, WhatIf, compare
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls import task_wait, what_if
 from pilotage.flow.calls.what_if import Changes
@@ -138,7 +138,7 @@ class WhyPart:
     lines: Sequence[str]
     fields: Sequence[tuple[str, str, str]]
     faults: Sequence[str]
-    answer: Sequence[str]
+    answer: SideBySide | None
     opened: int
     set_address: str
 
@@ -166,7 +166,7 @@ def why(visit: Visit) -> Page:
         lines=told.lines,
         fields=shown_fields(query, task.spec) if task.state not in ENDED["task"] else (),
         faults=faults,
-        answer=side_by_side(found) if found else (),
+        answer=compare(found) if found else None,
         opened=len(found.opened) if found else 0,
         set_address=f"/tasks/{task.id}/set?{urlencode(changes)}" if found else "",
     )
