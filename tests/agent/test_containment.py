@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,6 +180,18 @@ def test_hidden_folders_stay_hidden_below_paths_that_payloads_see(tmp_path: Path
     ended = run(job, seen(way, job, site), "sh", "-c", f"ls {tmp_path}/lent/software; cat {paths}")
     assert ended.exit_code == 1
     assert (job / "stdout").read_text() == "way-out\n"
+
+
+def test_a_payload_sees_lent_paths_below_the_tmp_that_it_has_for_itself(tmp_path: Path, way: str) -> None:
+    (tmp_path / "lent").mkdir()
+    (tmp_path / "lent/data").write_text("data")
+    (tmp_path / "other").write_text("secret")
+    site = SitePaths((f"{tmp_path}/lent",))
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as elsewhere:
+        job = Path(elsewhere) / "job"
+        ended = run(job, seen(way, job, site), "sh", "-c", f"cat {tmp_path}/lent/data {tmp_path}/other")
+        assert ended.exit_code == 1
+        assert (job / "stdout").read_text() == "data"
 
 
 def test_a_view_that_cannot_be_made_fails_the_job_with_its_reason(tmp_path: Path, way: str) -> None:

@@ -71,7 +71,10 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool
     place = str(directory)
     # A new /tmp would hide a directory below /tmp. Landlock only gives rights and mounts nothing.
     if not place.startswith("/tmp/") and way != "landlock":
-        binds.append(Bind(f"{place}/tmp", "/tmp", True))
+        # It would hide the site's paths below /tmp as well, so they come after it.
+        below = [bind for bind in binds if bind.target.startswith("/tmp/")]
+        binds = [bind for bind in binds if bind not in below]
+        binds += [Bind(f"{place}/tmp", "/tmp", True), *below]
     # Bind it last: the paths above it may be hidden or read-only.
     binds.append(Bind(place, place, True))
     texts = {(str(path), str(text)) for path, text in links}
