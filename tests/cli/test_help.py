@@ -130,3 +130,18 @@ def test_only_the_module_of_the_command_is_loaded(words: list[str], expected: se
     loaded = set(found.stderr.split())
     assert {name for name in modules if f"pilotage.cli.{name}" in loaded} == expected
     assert {name for name in HEAVY if name in loaded} == set()
+
+
+@pytest.mark.parametrize("words", ["status", "jobs 1", "explain 1", "wait 1", "fetch 1"])
+def test_a_script_loads_only_what_a_request_needs(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PILOTAGE_URL", "http://127.0.0.1:9")
+    unwanted = {*HEAVY, "asyncio", "idna.core", "pygments"} - {"httpx"}
+    code = (
+        "import sys; import pilotage.cli.app as one\n"
+        f"try: one.app({words.split()!r})\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    loaded = set(found.stderr.split())
+    assert "httpx" in loaded
+    assert unwanted & loaded == set()

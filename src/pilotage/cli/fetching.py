@@ -11,7 +11,7 @@ from pilotage.model.values.phrases import plural
 
 from .configuration import connect
 from .layout import visible
-from .output import Json, console, echo, show_json
+from .output import Json, console, echo, is_terminal, show_json
 from .subjects import Task, task_number
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ def fetch(
         with bar(1, json_output) as shown:
 
             def advance(name: str, more: int, total: int) -> None:
-                (row,) = shown.task_ids
-                shown.update(row, description=visible(name), advance=more, total=total)
+                if shown is not None:
+                    (row,) = shown.task_ids
+                    shown.update(row, description=visible(name), advance=more, total=total)
 
             fetched = client.fetch(number, to, merged=merged, match=match, progress=advance)
     if fetched.lost:
@@ -58,17 +59,15 @@ def fetch(
 
 
 @contextmanager
-def bar(size: int, quiet: bool) -> Iterator["Progress"]:
+def bar(size: int, quiet: bool) -> Iterator["Progress | None"]:
     """Show the progress of a download on a terminal: bytes so far, speed, and time left."""
+    if quiet or not is_terminal():
+        yield None
+        return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.progress import TransferSpeedColumn as Speed
 
-    out = console()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24))
-    disabled = quiet or not out.is_terminal
-    progress = Progress(
-        *columns, DownloadColumn(), Speed(), TimeRemainingColumn(), console=out, disable=disabled
-    )
-    progress.add_task("", total=size)
-    with progress:
+    with Progress(*columns, DownloadColumn(), Speed(), TimeRemainingColumn(), console=console()) as progress:
+        progress.add_task("", total=size)
         yield progress

@@ -1,6 +1,7 @@
 """Follow tasks to their end, with a live view on terminals and plain lines elsewhere."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
@@ -8,7 +9,7 @@ from pilotage.model.values.phrases import jobs_wait
 
 from .errors import CommandFailure, Detached, StillUnderWay
 from .layout import visible
-from .output import Column, console, counts, echo, table
+from .output import Column, console, counts, echo, is_terminal, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,11 +39,10 @@ def follow(
     """
     from pilotage import client as failures
 
-    out = console(stderr)
-    progress = bars(out, shown)
-    seen = SeenTask(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
+    progress = bars(console(stderr)) if shown and is_terminal(stderr) else None
+    seen = SeenTask(progress, in_lines=shown and not progress, stderr=stderr)
     try:
-        with progress:
+        with progress or nullcontext():
             for task in client.follow(tasks, timeout=timeout, is_any=is_any):
                 seen.update(task)
     except failures.StillUnderWay:
@@ -52,8 +52,8 @@ def follow(
     return [seen.views[task] for task in tasks]
 
 
-def bars(out: "Console", shown: bool) -> "Progress":
-    """Return the bars of tasks: nothing is shown where the output is no terminal."""
+def bars(out: "Console") -> "Progress":
+    """Return the bars of tasks."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
@@ -62,7 +62,6 @@ def bars(out: "Console", shown: bool) -> "Progress":
         TextColumn("{task.fields[jobs]}", markup=False),
         TimeElapsedColumn(),
         console=out,
-        disable=not (shown and out.is_terminal),
     )
 
 
@@ -79,9 +78,9 @@ def left_of(seen: "SeenTask", tasks: Sequence[int], how: str) -> str:
 
 
 class SeenTask:
-    """The last state of each task, and its display."""
+    """The last state of each task, and its display; without ``progress`` no bars."""
 
-    def __init__(self, progress: "Progress", in_lines: bool, stderr: bool = False) -> None:
+    def __init__(self, progress: "Progress | None", in_lines: bool, stderr: bool = False) -> None:
         self._stderr = stderr
         self.views: dict[int, Mapping[str, Any]] = {}
         self._progress = progress
@@ -94,8 +93,9 @@ class SeenTask:
 
     def mark(self, marked: int) -> None:
         """Mark the bar of one task."""
-        for task, bar in self._bars.items():
-            self._progress.update(bar, mark="> " if task == marked else "  ")
+        if self._progress is not None:
+            for task, bar in self._bars.items():
+                self._progress.update(bar, mark="> " if task == marked else "  ")
 
     def update(self, view: Mapping[str, Any]) -> None:
         """Show a task as it is now."""
@@ -110,10 +110,15 @@ class SeenTask:
             echo(
                 f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}", self._stderr
             )
+        if self._progress is not None:
+            self._draw(self._progress, view, jobs)
+
+    def _draw(self, progress: "Progress", view: Mapping[str, Any], jobs: str) -> None:
+        task = view["id"]
         # A bar without a total pulses, because the number of jobs is not known yet.
         if task not in self._bars:
-            self._bars[task] = self._progress.add_task("", total=None, jobs="", mark="")
-        self._progress.update(
+            self._bars[task] = progress.add_task("", total=None, jobs="", mark="")
+        progress.update(
             self._bars[task],
             description=visible(f"task {task} {view['name']} {view['state']}"),
             total=sum(view["jobs"].values()) or None,
@@ -162,17 +167,15 @@ def keep_showing(
 
     Without a terminal, print a line for each change.
     """
-    from rich.live import Live
-    from rich.progress import Progress
-
-    out = console()
-    if not out.is_terminal:
-        seen = SeenTask(Progress(console=out, disable=True), in_lines=True)
+    if not is_terminal():
+        seen = SeenTask(None, in_lines=True)
         for _ in client.changes(kinds=KINDS):
             # The server sends the newest first, but lines go downwards.
             for view in reversed(look()):
                 seen.update(view)
-    with Live(console=out, auto_refresh=False) as live:
+    from rich.live import Live
+
+    with Live(console=console(), auto_refresh=False) as live:
         for _ in client.changes(kinds=KINDS):
             live.update(table(columns, rows(look())), refresh=True)
 

@@ -66,26 +66,31 @@ def warn(answer: Mapping[str, Any]) -> None:
         echo(f"warning: {warning}", err=True)
 
 
+def is_terminal(stderr: bool = False) -> bool:
+    """Return whether a person reads the output. Ask this before rich is loaded: scripts do not need it."""
+    return (sys.stderr if stderr else sys.stdout).isatty()
+
+
 def width(stderr: bool = False) -> int:
     """Return the columns of the terminal; 0 if the output is none."""
-    stream = sys.stderr if stderr else sys.stdout
     # A program that reads a pipe wants unfolded lines, whatever COLUMNS says.
-    if not stream.isatty():
+    if not is_terminal(stderr):
         return 0
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdigit() and int(wanted):
         return int(wanted)
     with suppress(OSError):
-        return os.get_terminal_size(stream.fileno()).columns or UNKNOWN_WIDTH
+        return os.get_terminal_size((sys.stderr if stderr else sys.stdout).fileno()).columns or UNKNOWN_WIDTH
     return UNKNOWN_WIDTH
 
 
 def has_colour(stderr: bool = False) -> bool:
     """Return whether the output is a terminal with colours, and nobody has asked for none (no-color.org)."""
-    stream = sys.stderr if stderr else sys.stdout
     environment = os.environ.get
     return (
-        stream.isatty() and not environment("NO_COLOR") and environment("TERM", "") not in ("dumb", "unknown")
+        is_terminal(stderr)
+        and not environment("NO_COLOR")
+        and environment("TERM", "") not in ("dumb", "unknown")
     )
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,9 +133,13 @@ def _listed_by(manifest: Path, storage: str, left_out: dict[str, str]) -> Batche
     return iter(lambda: list(islice(lines, BATCH)), [])
 
 
-def _described(found: "DirectoryListing", progress: "Progress", read: bool) -> Batches:
+def _described(found: "DirectoryListing", progress: "Progress | None", read: bool) -> Batches:
     """Yield the descriptions of a directory's files in batches. With ``read`` they have checksums."""
-    advanced = partial(progress.advance, progress.task_ids[0])
+
+    def advanced(size: int) -> None:
+        if progress is not None:
+            progress.advance(progress.task_ids[0], size)
+
     for batch in found.batches(BATCH):
         described = found.read(batch, advanced) if read else found.unread(batch)
         yield [(one["name"], one) for one in described]

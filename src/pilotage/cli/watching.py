@@ -13,7 +13,7 @@ from .configuration import connect
 from .errors import Detached
 from .following import SeenTask, bars, left_of
 from .layout import visible
-from .output import console, echo, width
+from .output import console, echo, is_terminal, width
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -30,8 +30,7 @@ _UP, _DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 
 def has_keys() -> bool:
     """Return whether somebody can see the view and press keys."""
-    out = console()
-    return out.is_terminal and not out.is_dumb_terminal and sys.stdin.isatty()
+    return is_terminal() and sys.stdin.isatty() and not console().is_dumb_terminal
 
 
 def watch(client: "Client", tasks: Sequence[int]) -> None:
@@ -101,7 +100,7 @@ class _View:
         self._tasks = tasks
         self._out = out
         self._selected = 0
-        self._bars = bars(out, shown=True)
+        self._bars = bars(out)
         self.seen = SeenTask(self._bars, in_lines=False)
         self.text: list[str] = []
 
