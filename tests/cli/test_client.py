@@ -38,6 +38,16 @@ OUTPUT = {
         ((404, b"<html>"), 3, "is not Pilotage"),
         ((200, b"<html>"), 3, "is not Pilotage"),
         ((200, b'{"id": NaN}'), 3, "is not Pilotage"),
+        ((200, b'{"id": 1e999}'), 3, "is not Pilotage"),
+        ((200, b'{"id": "\\ud800"}'), 3, "is not Pilotage"),
+        ((200, b"[" * 100_000), 3, "is not Pilotage"),
+        ((200, b" " * (65 << 20)), 1, "the server's answer has more than 65536 KiB"),
+        (
+            (200, ["task"]),
+            1,
+            "the server's answer has a list, and not an object: the server at http://127.0.0.1",
+        ),
+        ((200, {"jobs": {"running": "x"}}), 1, "has text at jobs.running, and not a whole number"),
         ((302, b""), 3, "is not Pilotage"),
     ],
 )

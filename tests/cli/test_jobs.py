@@ -40,7 +40,7 @@ def test_failures_come_before_jobs(pilotage: Pilotage, server: FakeServer) -> No
 
 
 def test_index_and_parameters_are_shown_where_jobs_have_them(pilotage: Pilotage, server: FakeServer) -> None:
-    answers(server, [job(7, index=0, parameters={"sample": "a", "k": 21})])
+    answers(server, [job(7, index=0, parameters={"sample": "a", "k": "21"})])
     result = pilotage("jobs", "3")
     assert "index" in result.stdout
     assert "sample=a, k=21" in result.stdout
@@ -73,7 +73,7 @@ def test_nothing_of_a_payload_is_obeyed_by_the_terminal(pilotage: Pilotage, serv
     logs = [{"stream": "stderr", "size": 4, "head": ["\x1b[2J"], "tail": [], "left_out": 0, "lost": 0}]
     server.answers["GET /tasks/3/logs"] = {
         "jobs": [{"job": job(7), "attempt": 1, "logs": logs}],
-        "next": None,
+        "next": "",
     }
     result = pilotage("logs", "3", "--failed")
     assert "stderr: \\x1b[2J" in result.stdout

@@ -41,11 +41,11 @@ class PayloadFailed(CommandFailure):
 
 def exit_code(error: "ClientError") -> int:
     """Return the exit code of a command whose request failed."""
-    from pilotage.client import BadAnswer, Refused, Unreachable
+    from pilotage.client import Refused, Unreachable
 
     if isinstance(error, Unreachable):
         return UNREACHABLE
-    return BadInput.code if isinstance(error, (Refused, BadAnswer)) else CommandFailure.code
+    return BadInput.code if isinstance(error, Refused) else CommandFailure.code
 
 
 def with_versions(error: "ClientError") -> "ClientError":

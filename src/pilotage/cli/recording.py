@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pilotage.simulation.scenario import Scenario
 
 app = typer.Typer()
+
+T = TypeVar("T")
 
 
 MOST_OF_A_DAY = 10_000
@@ -105,16 +107,30 @@ def _recorded(
     name: str, federation: str, span: tuple[float, float], most: int
 ) -> "tuple[Scenario, Federation, int]":
     """Return the scenario of the tasks of a span of time, the federation, and how many tasks were read."""
-    from pilotage.model.documents.serialization import from_document
     from pilotage.model.records.federation import Federation
     from pilotage.simulation.recording import recorded
 
     begin, end = span
     with connect() as client, console(stderr=True).status("reading tasks"):
-        declared = from_document(Federation, client.federation().to_dict())
+        declared = _understood(Federation, client.federation().to_dict())
         tasks = [task for task in _tasks(client, begin, most) if task.created < end]
         waits = client.pilot_waits(after=int(begin), limit=PAGE)["waits"]
     return recorded(name, federation, declared, tasks, begin, waits), declared, len(tasks)
+
+
+def _understood(kind: type[T], document: Any) -> T:
+    """Return a record of the server's. Raises :class:`BadAnswer` at what this version cannot read."""
+    from pydantic import ValidationError
+
+    from pilotage.client import BadAnswer
+    from pilotage.model.documents.serialization import from_document
+
+    try:
+        return from_document(kind, document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise BadAnswer(f"the server's {kind.__name__} cannot be read: {place}: {first['msg']}") from error
 
 
 def _write(document: dict[str, Any], file: Path) -> None:
@@ -129,7 +145,6 @@ def _write(document: dict[str, Any], file: Path) -> None:
 
 def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]":
     """Yield recent tasks, newest first, with their first successful jobs."""
-    from pilotage.model.documents.serialization import from_document
     from pilotage.model.records.work import TaskSpec
     from pilotage.simulation.recording import EndedJob, RecordedTask
 
@@ -138,7 +153,7 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
         jobs = client.jobs(view["id"], state="finished", limit=PAGE)
         yield RecordedTask(
             id=view["id"],
-            spec=from_document(TaskSpec, spec),
+            spec=_understood(TaskSpec, spec),
             owner=view["owner"],
             vo=view["vo"],
             created=view["created"],

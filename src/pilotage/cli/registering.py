@@ -161,7 +161,8 @@ def _told(left_out: dict[str, str], what: str = "left out") -> str:
 
 def _natural(path: str) -> list[tuple[int, str]]:
     """Return a key that sorts line 9 before line 10."""
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split("([0-9]+)", path)]
+    parts = (part.lstrip("0") if part.isdecimal() else part for part in re.split("([0-9]+)", path))
+    return [(len(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def _sent(

@@ -10,6 +10,7 @@ from typing import Any
 
 from .destination import Destination
 from .errors import BadAnswer, FetchFailed
+from .records import required
 from .wanted import WantedFile
 
 NAME = "manifest.csv"
@@ -105,19 +106,10 @@ def _column(parameter: str) -> str:
 
 def page_of(answer: Any, after: int) -> list[dict[str, Any]]:
     """Return a page of jobs. Raises :class:`BadAnswer`: pages of a stranger may never end."""
-    page = answer.get("jobs") if isinstance(answer, dict) else None
-    if not isinstance(page, list) or not all(map(_is_job, page)) or any(job["id"] <= after for job in page):
-        raise BadAnswer("no manifest is written: the server's answer is no list of jobs")
+    page: list[dict[str, Any]] = required(answer, ["jobs"])["jobs"]
+    if any(job["id"] <= after for job in page):
+        raise BadAnswer("no manifest is written: the server's answer repeats a page of jobs")
     return page
-
-
-def _is_job(job: Any) -> bool:
-    """Return whether a description has what a manifest needs."""
-    if not isinstance(job, dict) or type(job.get("id")) is not int:
-        return False
-    inputs = job.get("inputs", [])
-    named = isinstance(inputs, list) and all(isinstance(name, str) for name in inputs)
-    return named and isinstance(job.get("parameters") or {}, dict)
 
 
 def _text(rows: Iterable[dict[str, object]]) -> str:

@@ -36,10 +36,12 @@ def record_or_none(answer: Any) -> "Record | None":
     return None if answer is None else Record(answer)
 
 
-def submission(answer: Any) -> "Record":
-    """Return the answer to a submission. Raises :class:`Refused` if no task was accepted, and
-    :class:`BadAnswer`."""
-    found = outcome(answer)
+def submission(answer: Any, sent: int) -> "Record":
+    """Return the answer to a submission of so many tasks.
+
+    Raises :class:`Refused` if no task was accepted, and :class:`BadAnswer`.
+    """
+    found = outcome(answer, sent)
     for task in found["tasks"]:
         required(task, ("id",))
     if not found["tasks"]:
@@ -47,12 +49,22 @@ def submission(answer: Any) -> "Record":
     return found
 
 
-def outcome(answer: Any) -> "Record":
-    """Return the answer with the outcome of each task. Raises :class:`Refused` if the whole request has
-    faults, and :class:`BadAnswer`."""
+def outcome(answer: Any, sent: int) -> "Record":
+    """Return the answer with the outcome of each of so many tasks.
+
+    Raises :class:`Refused` if the whole request has faults, and :class:`BadAnswer`.
+    """
     if isinstance(answer, dict) and "tasks" not in answer and (error := error_of(422, "", answer)):
         raise error
-    return Record(required(answer, ("tasks", "refused")))
+    found = Record(required(answer, ("tasks", "refused")))
+    check_places((task["index"] for task in found["refused"]), sent)
+    return found
+
+
+def check_places(places: Iterable[int], sent: int) -> None:
+    """Raise :class:`BadAnswer` if an answer is about something that is not among so many that were sent."""
+    if not all(0 <= place < sent for place in places):
+        raise BadAnswer("the server's answer refuses something that it was not sent")
 
 
 class Record(Mapping[str, Any]):

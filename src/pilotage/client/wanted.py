@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from pilotage.model.values.paths import is_file_name, path_in_job
 
 from .destination import Destination, OpenFolder
-from .errors import BadAnswer, FetchFailed, NotFound
+from .errors import BadAnswer, FetchFailed, NotFound, Refused
 
 CHUNK = 1 << 20
 """Bytes that are read at once."""
@@ -145,9 +145,7 @@ def placed(found: Sequence[Any], to: Path) -> list[tuple[WantedFile, Any]]:
     for file in found:
         # Shells, editors and git obey hidden files of a current directory, and the server may be anybody's.
         if to == Path() and _place(file).startswith("."):
-            raise BadAnswer(
-                f"the output {_place(file)!r} is hidden: name the folder to put it into with --to"
-            )
+            raise Refused(f"the output {_place(file)!r} is hidden: name the folder to put it into with --to")
         first = places.setdefault(_place(file), file)
         if first is not file:
             both = f"{first.get('file')} and {file.get('file')}"

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from pilotage.model.values.strict_json import read_json
+
 from .faults import BadDocument, Fault, Path
 
 MAX_DEPTH = 50
@@ -50,7 +52,7 @@ def parse(text: str) -> Any:
     fault: Exception | None = None
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return _parse_json(text)
+            return read_json(text)
         except (ValueError, RecursionError) as error:
             fault = error  # read as YAML, which it may be, and which knows the line of a fault
     try:
@@ -205,48 +207,15 @@ def _syntax_fault(error: yaml.YAMLError, text: str) -> Fault:
     return Fault((), f"is not YAML: {problem}", remedy, line)
 
 
-def _parse_json(text: str) -> Any:
-    value = json.loads(
-        text,
-        object_pairs_hook=_unique,
-        parse_int=_json_integer,
-        parse_float=_json_float,
-        parse_constant=_refuse,
-    )
-    if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is a ValueError
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a key is given twice")
-    return value
-
-
-def _json_integer(text: str) -> int:
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise ValueError("does not fit in 64 bits")
-    return int(text)
-
-
-def _json_float(text: str) -> float:
-    if not math.isfinite(float(text)):
-        raise ValueError("is not finite")
-    return float(text)
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is not a finite number")
-
-
 class _Dumper(yaml.CSafeDumper):
     """Quotes every text that this module, or an older reader, would mistake for something else."""
 
     def ignore_aliases(self, _: object) -> bool:
         return True
 
+
+# Answers of a server are objects of a class of their own.
+_Dumper.add_multi_representer(dict, yaml.representer.SafeRepresenter.represent_dict)
 
 # PyYAML's own patterns follow YAML 1.1, where 1e9 is text. Unquoted, it would come back as a number.
 for _tag, _pattern in (("float", _FLOAT), ("int", _INTEGER)):

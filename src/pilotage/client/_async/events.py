@@ -1,10 +1,10 @@
 """What happens at the server, as it happens."""
 
-import json
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
+from pilotage.client.answers import check_answer, read_answer
 from pilotage.client.errors import BadAnswer, ClientError, Unreachable
 from pilotage.client.records import Record, Table
 from pilotage.client.waiting import Pace, async_sleep
@@ -23,6 +23,11 @@ SIGN_OF_LIFE = 16.0
 
 MOST_NAMED = 200
 """Most tasks of one request. Events of more are told apart here."""
+
+LONGEST_LINE = 1 << 20
+"""Most bytes of a line of the stream, which holds an event."""
+
+_FIELDS = ("id", "event", "data")
 
 STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 
@@ -93,7 +98,7 @@ class AsyncEventRequests(AsyncApi):
                 ) as response:
                     if not response.headers.get("content-type", "").startswith("text/event-stream"):
                         raise BadAnswer("the server's answer is no stream of events")
-                    async for number, event in _parsed(response.aiter_lines()):
+                    async for number, event in _parsed(_lines(response.aiter_bytes())):
                         after, seen = number, time.monotonic()
                         yield event
                         if until is not None and _is_late(seen, until, patience):
@@ -127,14 +132,29 @@ async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int | None, 
     async for line in lines:
         name, _, value = line.partition(":")
         if line:
-            fields[name] = value.removeprefix(" ")
+            if name in _FIELDS:
+                fields[name] = value.removeprefix(" ")
             continue
         if fields.get("event") == "end":
             return
         try:
             number = int(fields["id"]) if "id" in fields else number
-            data: Any = json.loads(fields["data"]) if "data" in fields else None
-        except ValueError:
+            data: Any = read_answer(fields["data"]) if "data" in fields else None
+        except (ValueError, RecursionError):
             raise BadAnswer("the server's answer is no stream of events") from None
-        yield number, Record(data) if "id" in fields and data and fields.get("event") != "start" else None
+        is_event = "id" in fields and data and fields.get("event") != "start"
+        if is_event:
+            check_answer("GET", "/events", {"events": [data]})
+        yield number, Record(data) if is_event else None
         fields = {}
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Yield the lines of a stream. Raises :class:`BadAnswer` at one that has no end."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            raise BadAnswer(f"the server's stream of events has a line of more than {LONGEST_LINE} bytes")
+        for line in lines:
+            yield line.decode(errors="replace").removesuffix("\r")

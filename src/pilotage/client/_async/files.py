@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pilotage.client.records import Record, Table, record_or_none
+from pilotage.client.records import Record, Table, check_places, record_or_none
 
 from .api import AsyncApi
 from .connection import CHUNK
@@ -45,7 +45,9 @@ class AsyncCatalogueRequests(AsyncApi):
     ) -> Record:
         """Register files that lie at storages under their names: all or none, unless ``each``."""
         body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
-        return await self._posted("/files", None, body)
+        answer = await self._posted("/files", None, body, needs=["refused"])
+        check_places((one["at"] for one in answer["refused"]), len(files))
+        return answer
 
     async def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:
         """Let the server register the files at a storage that match a pattern."""

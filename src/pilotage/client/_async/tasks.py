@@ -64,7 +64,7 @@ class AsyncTaskRequests(AsyncApi):
         answer = await self._connection.send(
             "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
         )
-        return await self._understood(outcome, answer)
+        return await self._understood(lambda found: outcome(found, len(tasks)), answer)
 
     async def task(self, task: int | str | RequestSubject) -> AsyncTask:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
@@ -187,6 +187,8 @@ class AsyncTaskRequests(AsyncApi):
             if limit or not found.next:
                 document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
                 return Table(document, "files", files)
+            if found.next == after:
+                break
             after = found.next
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 

@@ -149,4 +149,4 @@ class Api:
             raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
         # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
         answer = self._connection.send("POST", path, body=body, also=(422,), key=key or uuid4().hex)
-        return self._understood(submission, answer)
+        return self._understood(lambda found: submission(found, tasks), answer)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from pilotage.client.answers import LARGEST_ANSWER, check_answer, most_bytes, read_answer
 from pilotage.client.errors import (
     BadAnswer,
     ClientError,
@@ -34,6 +35,12 @@ PATIENCE = 60.0
 
 HEALTH_PATIENCE = 10.0
 """The same for the question whether the server can work, in s."""
+
+LARGEST_HEALTH = 1 << 20
+"""Most bytes of an answer about the server's health."""
+
+LONGEST_VERSION = 40
+"""Most characters that are shown of a server's version."""
 
 CHUNK = 1 << 20
 """Bytes of a chunk of content."""
@@ -97,20 +104,20 @@ class ServerConnection:
             headers={"Idempotency-Key": key} if key else {},
         )
         try:
-            response = self._answered(request, may_repeat=bool(key) or method == "GET")
+            response = self._answered(request, most_bytes(template), bool(key) or method == "GET")
         except httpx.HTTPError as error:
             raise Unreachable(self._silence(error)) from error
-        if response.is_success or response.status_code in also:
-            return self._document(response)
+        if response.status_code in also or response.is_success:
+            return self._document(response, method, template)
         raise self._failure(response)
 
-    def _answered(self, request: "httpx.Request", may_repeat: bool) -> "httpx.Response":
+    def _answered(self, request: "httpx.Request", most: int, may_repeat: bool) -> "httpx.Response":
         import httpx
 
         lost = (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
         begun = time.monotonic()
         try:
-            return self._http.send(request)
+            return self._read(request, most)
         except lost:
             if not may_repeat or time.monotonic() - begun >= PATIENCE:
                 raise
@@ -121,7 +128,15 @@ class ServerConnection:
             stop=stop_after_attempt(TRIES - 1) | stop_after_delay(PATIENCE),
             reraise=True,
         )
-        return again(self._http.send, request)
+        return again(self._read, request, most)
+
+    def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
+        """Send a request, and read its answer. Raises :class:`BadAnswer` at more than so many bytes."""
+        response = self._http.send(request, stream=True)
+        try:
+            return _whole(response, most)
+        finally:
+            response.close()
 
     @contextmanager
     def content(
@@ -150,8 +165,7 @@ class ServerConnection:
             ) as response:
                 if not response.is_success:
                     # A stream's body is not read by itself, and it holds the error message.
-                    response.read()
-                    raise self._failure(response)
+                    raise self._failure(_whole(response, LARGEST_ANSWER))
                 yield response
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
@@ -163,25 +177,30 @@ class ServerConnection:
 
         told = f"no answer from {self.settings.url}: {str(error) or type(error).__name__}"
         if isinstance(error, httpx.ReadTimeout):
-            with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-                ready = (self._http.get("/health/ready", timeout=HEALTH_PATIENCE)).json()
+            with suppress(httpx.HTTPError, ValueError, TypeError, RecursionError, ClientError):
+                ready = read_answer((self._health("/health/ready")).content)
                 problems = "; ".join(ready["problems"]) or "it can work, and is busy"
                 return f"{told} within {PATIENCE:.0f} s; the server says: {problems}"
         return f"{told}; start it with `pilotage up`, or set PILOTAGE_URL"
 
-    def _document(self, response: "httpx.Response") -> Any:
+    def _document(self, response: "httpx.Response", method: str, template: str) -> Any:
         if response.status_code == 204:
             return None
         try:
-            return response.json(parse_constant=_refused)
+            answer = read_answer(response.content)
         except (ValueError, RecursionError) as error:
             raise self._stranger() from error
+        try:
+            check_answer(method, template, answer)
+        except BadAnswer as error:
+            raise self.with_versions(error) from error
+        return answer
 
     def _failure(self, response: "httpx.Response") -> ClientError:
         """Return the error that the server reports."""
         answer: Any = None
         with suppress(ValueError, RecursionError):
-            answer = response.json()
+            answer = read_answer(response.content)
         error = error_of(response.status_code, response.reason_phrase, answer)
         if error is None:
             return self._stranger()
@@ -201,7 +220,7 @@ class ServerConnection:
     def with_versions(self, error: BadAnswer) -> BadAnswer:
         """Return the error for an answer that the client does not understand, with both versions."""
         versions = self._versions()
-        told = BadAnswer(f"{error}: the server {versions}")
+        told = BadAnswer(f"{error}: the server at {self.settings.url} {versions}")
         told.names_versions = True
         return told
 
@@ -211,10 +230,13 @@ class ServerConnection:
         import httpx
 
         theirs = "an unknown version"
-        with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-            live = self._http.get("/health/live", timeout=HEALTH_PATIENCE)
-            theirs = f"version {live.json()['version']}"
+        with suppress(httpx.HTTPError, ValueError, TypeError, RecursionError, ClientError):
+            live = read_answer((self._health("/health/live")).content)
+            theirs = f"version {str(live['version'])[:LONGEST_VERSION]}"
         return f"is of {theirs}, this client of version {version('pilotage')}"
+
+    def _health(self, path: str) -> "httpx.Response":
+        return self._read(self._http.build_request("GET", path, timeout=HEALTH_PATIENCE), LARGEST_HEALTH)
 
     def _stranger(self) -> NotPilotage:
         return NotPilotage(
@@ -231,9 +253,22 @@ def _parameters(query: Mapping[str, Value | bool | None]) -> dict[str, Any]:
     return {name: "true" if value is True else value for name, value in given.items()}
 
 
-def _refused(constant: str) -> Any:
-    """Refuse NaN and infinities, which JSON lacks and Pilotage never sends."""
-    raise ValueError(f"{constant} is not JSON")
+def _whole(response: "httpx.Response", most: int) -> "httpx.Response":
+    """Return an answer with its content. Raises :class:`BadAnswer` at more than so many bytes."""
+    import httpx
+
+    content = bytearray()
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > most:
+            raise BadAnswer(f"the server's answer has more than {most >> 10} KiB")
+    # What came encoded is decoded by now: the headers would have that done once more.
+    return httpx.Response(
+        response.status_code,
+        content=bytes(content),
+        request=response.request,
+        extensions=response.extensions,
+    )
 
 
 def _authorities() -> "SSLContext":

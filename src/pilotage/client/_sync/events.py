@@ -1,11 +1,11 @@
 # Written by `make docs` from ../_async; do not edit.
 """What happens at the server, as it happens."""
 
-import json
 import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from pilotage.client.answers import check_answer, read_answer
 from pilotage.client.errors import BadAnswer, ClientError, Unreachable
 from pilotage.client.records import Record, Table
 from pilotage.client.waiting import Pace, sleep
@@ -24,6 +24,11 @@ SIGN_OF_LIFE = 16.0
 
 MOST_NAMED = 200
 """Most tasks of one request. Events of more are told apart here."""
+
+LONGEST_LINE = 1 << 20
+"""Most bytes of a line of the stream, which holds an event."""
+
+_FIELDS = ("id", "event", "data")
 
 STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 
@@ -94,7 +99,7 @@ class EventRequests(Api):
                 ) as response:
                     if not response.headers.get("content-type", "").startswith("text/event-stream"):
                         raise BadAnswer("the server's answer is no stream of events")
-                    for number, event in _parsed(response.iter_lines()):
+                    for number, event in _parsed(_lines(response.iter_bytes())):
                         after, seen = number, time.monotonic()
                         yield event
                         if until is not None and _is_late(seen, until, patience):
@@ -128,14 +133,29 @@ def _parsed(lines: Iterator[str]) -> Iterator[tuple[int | None, Record | None]]:
     for line in lines:
         name, _, value = line.partition(":")
         if line:
-            fields[name] = value.removeprefix(" ")
+            if name in _FIELDS:
+                fields[name] = value.removeprefix(" ")
             continue
         if fields.get("event") == "end":
             return
         try:
             number = int(fields["id"]) if "id" in fields else number
-            data: Any = json.loads(fields["data"]) if "data" in fields else None
-        except ValueError:
+            data: Any = read_answer(fields["data"]) if "data" in fields else None
+        except (ValueError, RecursionError):
             raise BadAnswer("the server's answer is no stream of events") from None
-        yield number, Record(data) if "id" in fields and data and fields.get("event") != "start" else None
+        is_event = "id" in fields and data and fields.get("event") != "start"
+        if is_event:
+            check_answer("GET", "/events", {"events": [data]})
+        yield number, Record(data) if is_event else None
         fields = {}
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
+    """Yield the lines of a stream. Raises :class:`BadAnswer` at one that has no end."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            raise BadAnswer(f"the server's stream of events has a line of more than {LONGEST_LINE} bytes")
+        for line in lines:
+            yield line.decode(errors="replace").removesuffix("\r")

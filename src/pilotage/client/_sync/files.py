@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pilotage.client.records import Record, Table, record_or_none
+from pilotage.client.records import Record, Table, check_places, record_or_none
 
 from .api import Api
 from .connection import CHUNK
@@ -46,7 +46,9 @@ class CatalogueRequests(Api):
     ) -> Record:
         """Register files that lie at storages under their names: all or none, unless ``each``."""
         body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
-        return self._posted("/files", None, body)
+        answer = self._posted("/files", None, body, needs=["refused"])
+        check_places((one["at"] for one in answer["refused"]), len(files))
+        return answer
 
     def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:
         """Let the server register the files at a storage that match a pattern."""

@@ -65,7 +65,7 @@ class TaskRequests(Api):
         answer = self._connection.send(
             "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
         )
-        return self._understood(outcome, answer)
+        return self._understood(lambda found: outcome(found, len(tasks)), answer)
 
     def task(self, task: int | str | RequestSubject) -> Task:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
@@ -186,6 +186,8 @@ class TaskRequests(Api):
             if limit or not found.next:
                 document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
                 return Table(document, "files", files)
+            if found.next == after:
+                break
             after = found.next
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 

@@ -1,0 +1,44 @@
+"""JSON from somebody else: what the standard reader takes and no document of Pilotage has is refused."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+def read_json(text: str, make: Callable[[list[tuple[str, Any]]], dict[str, Any]] = dict) -> Any:
+    """Return the value of a JSON text; ``make`` makes its objects.
+
+    Raises ValueError at what is no JSON, keys that are given twice, integers beyond 64 bits, numbers that are
+    not finite and halves of surrogate pairs; and RecursionError.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = make(pairs)
+        if len(value) != len(pairs):
+            raise ValueError("a key is given twice")
+        return value
+
+    value = json.loads(
+        text, object_pairs_hook=unique, parse_int=_integer, parse_float=_float, parse_constant=_refuse
+    )
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is a ValueError
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError("an integer does not fit in 64 bits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not a finite number")
