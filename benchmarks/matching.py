@@ -191,7 +191,7 @@ def _run(ask: Callable[..., None], *sides: Side) -> list[Asked]:
 def _ask(barrier: Barrier, answers: "SimpleQueue[Asked]", side: Side) -> None:
     """One process asks for one job after the other, for some seconds."""
     collect_rarely()  # as a server does, for which it stands
-    with _client(side) as match_once:
+    with client(side) as match_once:
         barrier.wait()
         times: list[float] = []
         end = time.perf_counter() + SECONDS
@@ -203,7 +203,7 @@ def _ask(barrier: Barrier, answers: "SimpleQueue[Asked]", side: Side) -> None:
 def _ask_in_turns(barrier: Barrier, answers: "SimpleQueue[Asked]", first: Side, second: Side) -> None:
     """One process asks on two sides by turns; which of a pair begins changes with every pair."""
     collect_rarely()
-    with _client(first) as one, _client(second) as other:
+    with client(first) as one, client(second) as other:
         turns: Asked = []
         for pair in range(TURNS):
             order = (one, other) if pair % 2 == 0 else (other, one)
@@ -216,7 +216,7 @@ def _ask_in_turns(barrier: Barrier, answers: "SimpleQueue[Asked]", first: Side, 
 
 
 @contextmanager
-def _client(side: Side) -> Iterator[Callable[[], float]]:
+def client(side: Side) -> Iterator[Callable[[], float]]:
     """What asks for one job, for each of a side's pilots in turn, and says the seconds that it took."""
     url, pilots = side
     store = Store.open(url)

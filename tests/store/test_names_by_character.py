@@ -79,3 +79,13 @@ def test_the_longest_name_fits_both_databases_and_their_indexes(store: Store) ->
     create(store, File(name=f"{scope}:{name}", size=1, checksum=""))
     create(store, Replica(file=f"{scope}:{name}", storage="s" * 200, path=""))
     assert store.catalogue.entry(f"{scope}:{name}") is not None
+
+
+def test_postgresql_finds_transfers_by_the_hash_of_their_file(postgresql_url: str) -> None:
+    store = Store.open(postgresql_url)
+    with store.database.engine.begin() as connection:
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        for condition in ("= 'a:b'", "= ANY ('{a:b,a:c}'::TEXT[])"):
+            plan = connection.execute(text(f"EXPLAIN SELECT id FROM transfers WHERE file {condition}"))
+            assert "transfers_by_file" in "".join(row[0] for row in plan), condition
+    store.close()
