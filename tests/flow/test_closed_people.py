@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.computing.loader import load
 from pilotage.flow.calls import people
-from pilotage.flow.errors import NotNow
+from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Create
@@ -128,7 +128,7 @@ def test_of_two_people_with_one_name_the_vo_must_be_given(runtime: Runtime) -> N
     with pytest.raises(NotNow, match="--vo 'atlas' or 'belle'"):
         people.of_name(runtime, "ada", None)
     assert people.of_name(runtime, "ada", "belle") == Identity(name="ada", vo="belle")
-    with pytest.raises(people.UnknownPerson):
+    with pytest.raises(NotThere):
         people.close(runtime, people.of_name(runtime, "nobody", None), "left", "operator:olga")
 
 

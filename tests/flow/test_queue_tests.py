@@ -4,7 +4,7 @@ import pytest
 
 from pilotage.flow.calls import queue_tests
 from pilotage.flow.calls.match import match
-from pilotage.flow.errors import NoSuchQueue, NotNow
+from pilotage.flow.errors import NotNow, NotThere
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Identity
@@ -76,5 +76,5 @@ def test_a_queue_that_takes_no_pilots_of_ours_is_refused(
     house.federate(**queue)
     with pytest.raises(NotNow, match=told):
         sent(house)
-    with pytest.raises(NoSuchQueue):
+    with pytest.raises(NotThere):
         queue_tests.send(house.runtime, "nowhere", CAROL, "operator:carol")

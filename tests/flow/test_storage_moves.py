@@ -7,9 +7,8 @@ import pytest
 
 from pilotage.computing.loader import load
 from pilotage.flow.calls import catalogue, restrictions
-from pilotage.flow.calls.restrictions import UnknownPlace
 from pilotage.flow.calls.storage_moves import MovePage, WantedMove, move
-from pilotage.flow.errors import NotNow
+from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -135,7 +134,7 @@ def test_a_move_that_cannot_work_is_refused(runtime: Runtime) -> None:
     with pytest.raises(NotNow, match="storages drain old"):
         _moved(runtime, "new")
     _drain(runtime)
-    with pytest.raises(UnknownPlace):
+    with pytest.raises(NotThere):
         _moved(runtime, "nowhere")
     with pytest.raises(NotNow, match="the same storage"):
         _moved(runtime, "old")

@@ -14,9 +14,10 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
+from pilotage.flow.calls.federation_changes import WorkInTheWay
+from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
-from pilotage.store import BadCursor, DatasetTaken, NoFederation, PersonClosed, TooBroad, UnreadableTask
+from pilotage.store import BadCursor, TooBroad
 
 from . import (
     breakers,
@@ -58,6 +59,7 @@ from .fault_bounds import bound_faults
 from .guard import Guard
 from .openapi import OpenApi
 from .pages import BY_SESSION, Pages
+from .refusals import REFUSALS, refusal
 from .requests import RequestLog, RouteNote
 
 ROUTERS = (
@@ -173,28 +175,17 @@ async def _refused(request: Request, refusal: HTTPException) -> Response:
     return answer({"detail": [{"field": "", "message": f"the body {text}"}]}, 422)
 
 
-async def _gone(_: Request, __: PilotGone) -> Response:
-    return answer({"detail": PilotGone.__doc__}, 410)
+async def _told(_: Request, fault: Exception) -> Response:
+    status, detail = refusal(fault)
+    return answer({"detail": detail}, status)
 
 
-async def _reused(_: Request, __: KeyReused) -> Response:
-    return answer({"detail": KeyReused.__doc__}, 409)
+async def _lossy(_: Request, fault: WorkInTheWay) -> Response:
+    return answer({"detail": f"{fault}. `force` does it all the same"}, 409)
 
 
 async def _too_short(_: Request, fault: LeaseTooShort) -> Response:
     return answer({"detail": [{"field": "lease", "message": str(fault)}]}, 422)
-
-
-async def _not_now(_: Request, fault: NotNow | DatasetTaken) -> Response:
-    return answer({"detail": str(fault)}, 409)
-
-
-async def _closed(_: Request, fault: PersonClosed) -> Response:
-    return answer({"detail": str(fault)}, 403)
-
-
-async def _not_yet(_: Request, fault: NoFederation | UnreadableTask) -> Response:
-    return answer({"detail": str(fault)}, 409)
 
 
 async def _too_broad(_: Request, fault: TooBroad) -> Response:
@@ -209,14 +200,9 @@ FaultHandler = Callable[[Request, Any], Awaitable[Response]]
 _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     HTTPException: _refused,
     RequestValidationError: _not_understood,
-    PilotGone: _gone,
-    KeyReused: _reused,
+    **dict.fromkeys(REFUSALS, _told),
+    WorkInTheWay: _lossy,
     LeaseTooShort: _too_short,
-    NoFederation: _not_yet,
-    UnreadableTask: _not_yet,
-    NotNow: _not_now,
-    DatasetTaken: _not_now,
-    PersonClosed: _closed,
     TooBroad: _too_broad,
     BadCursor: _no_cursor,
 }

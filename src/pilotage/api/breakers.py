@@ -3,7 +3,7 @@
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pilotage.flow.calls import circuit_breakers
@@ -98,10 +98,7 @@ def _place(breaker: CircuitBreaker) -> str:
 def post_lift(lift: Lift, caller: Operator, runtime: TheRuntime) -> Response:
     """Close every breaker of a name: what failed there until now counts no more, and all is tried at once."""
     now = runtime.clock()
-    try:
-        found = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
-    except circuit_breakers.UnknownName as unknown:
-        raise HTTPException(404, str(unknown)) from None
+    found = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
     return answer({"lifted": [shown(one, now) for one in found]})
 
 

@@ -11,7 +11,7 @@ from pilotage.flow.outside.own_catalogue import Edit
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import default_scope, identifier, scopes_of, split_identifier
 from pilotage.model.values.types import DatasetName, FileName, Scope
-from pilotage.ports.catalogue import MOST_FOUND, CatalogueError
+from pilotage.ports.catalogue import MOST_FOUND
 from pilotage.store import ListPage, cut, numbered
 from pilotage.store.tables.datasets import DatasetVersion
 
@@ -130,12 +130,9 @@ def post_dataset(body: DatasetEdit, caller: Person, runtime: TheRuntime) -> Resp
     check_scope(caller, scope)
     dataset = identifier(scope, body.dataset)
     try:
-        made = datasets.edit(runtime, dataset, body.files, body.match, body.edit, actor(caller))
+        return answer(datasets.edit(runtime, dataset, body.files, body.match, body.edit, actor(caller)))
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
-    except CatalogueError as error:
-        raise HTTPException(409, str(error)) from error
-    return answer(made)
 
 
 @router.post("/forget", status_code=204, responses=documented(DatasetVersion, 404, 409))
@@ -150,8 +147,6 @@ def post_forgotten_dataset(body: ForgottenDataset, caller: Person, runtime: TheR
         runtime.catalogues.own.forget(_identified(caller, body.dataset), actor(caller))
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
-    except CatalogueError as error:
-        raise HTTPException(409, str(error)) from error
     return Response(status_code=204)
 
 

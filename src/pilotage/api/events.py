@@ -15,7 +15,7 @@ from pilotage.store import Ends, EventKind
 from .access import KnownTokens, Person, bearer_of, may_see
 from .answers import answer, documented, field_refused
 from .dependencies import LARGEST_ID, PREFIX, AnyId
-from .event_hub import PAGE, EventFilter, EventHub, ShownEvent, TooManyStreams, frame, shown
+from .event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown
 
 router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"])
 
@@ -140,10 +140,7 @@ def _stream(
         return await tokens.find(token) is not None
 
     place = ExitStack()
-    try:
-        place.enter_context(hub.place(person))
-    except TooManyStreams as error:
-        raise HTTPException(429, str(error)) from None
+    place.enter_context(hub.place(person))
     return EventStream(_chunks(hub, wanted, start, newest, is_known), place)
 
 

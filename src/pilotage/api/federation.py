@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Body, HTTPException, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pilotage.federation.faults import BadDocument, Fault
@@ -12,7 +12,7 @@ from pilotage.flow.calls.federation_changes import NEWEST
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.values.types import Whole
-from pilotage.store import FederationChanged, FederationRenamed
+from pilotage.store import FederationRenamed
 
 from . import world_process
 from .access import FOR_OPERATORS, OperatorNow, Person, actor
@@ -77,12 +77,8 @@ def put_federation(
                 *(runtime.store, federation, actor(caller), file), force=force, expected=expected, note=note
             )
             runtime.wakeups.wake_all()
-    except FederationChanged as error:
-        raise HTTPException(409, str(error)) from error
     except FederationRenamed as error:
         return answer({"detail": faults_of(BadDocument([Fault(("name",), str(error))]))}, 422)
-    except federation_changes.WorkInTheWay as error:
-        raise HTTPException(409, f"{error}. `force` does it all the same") from error
     return answer({"version": version, **_told(found_)})
 
 
@@ -129,22 +125,14 @@ def post_rollback(body: Rollback, caller: OperatorNow, runtime: TheRuntime) -> R
 
     Drains and closures stay as they are.
     """
-    try:
-        federation = federation_changes.of_version(runtime.store, body.version)
-    except federation_changes.NoSuchVersion as unknown:
-        raise HTTPException(404, str(unknown)) from None
+    federation = federation_changes.of_version(runtime.store, body.version)
     found_ = federation_changes.review(runtime.store, federation)
     version = runtime.store.version()
     if not body.dry_run and federation != runtime.store.declared_federation():
         note = f"back to version {body.version}"
-        try:
-            version = federation_changes.save(
-                *(runtime.store, federation, actor(caller)), force=body.force, expected=version, note=note
-            )
-        except FederationChanged as error:
-            raise HTTPException(409, str(error)) from error
-        except federation_changes.WorkInTheWay as error:
-            raise HTTPException(409, f"{error}. `force` does it all the same") from error
+        version = federation_changes.save(
+            *(runtime.store, federation, actor(caller)), force=body.force, expected=version, note=note
+        )
         runtime.wakeups.wake_all()
     return answer({"version": version, **_told(found_)})
 

@@ -23,7 +23,7 @@ from pilotage.model.values.paths import is_copy, is_output
 from pilotage.model.values.patterns import literal_beginning, matcher
 from pilotage.model.values.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.ports.moving import StorageError, WrongPatternError
-from pilotage.store import FileConflict, ListPage, ReplicaView, Store, cut
+from pilotage.store import ListPage, ReplicaView, Store, cut
 from pilotage.store.views.catalogue import CatalogueEntry
 
 from .access import Person, actor
@@ -243,11 +243,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
         return answer(Registered(new=new, refused=[RefusedFile(at=at, reason=why) for at, why in refused]))
     for at, reason in faults.items():
         raise field_refused(f"files.{at}", reason)
-    try:
-        new = catalogue.register(runtime, files, actor(caller), body.dry_run)
-    except FileConflict as conflict:
-        raise HTTPException(409, str(conflict)) from conflict
-    return answer(Registered(new=new))
+    return answer(Registered(new=catalogue.register(runtime, files, actor(caller), body.dry_run)))
 
 
 @router.post("/scan", responses=documented(Listed, 404, 502))
@@ -299,15 +295,12 @@ def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Resp
     check_scope(caller, split_identifier(found.file.name)[0])
     if body.storage and body.storage not in {replica.storage for replica in found.replicas}:
         raise HTTPException(404, f"{found.file.name} has no replica at {body.storage!r}")
-    try:
-        if body.dry_run:
-            gone = catalogue.to_forget(runtime, found, body.storage)
-            copies = [one.storage for one in gone if is_copy(one.path)]
-            kept = [one.storage for one in gone if not is_copy(one.path)]
-            return answer(WouldForget(file=found.file.name, deleted=copies, kept=kept))
-        catalogue.forget(runtime, found, body.storage, actor(caller))
-    except catalogue.StillWanted as error:
-        raise HTTPException(409, str(error)) from error
+    if body.dry_run:
+        gone = catalogue.to_forget(runtime, found, body.storage)
+        copies = [one.storage for one in gone if is_copy(one.path)]
+        kept = [one.storage for one in gone if not is_copy(one.path)]
+        return answer(WouldForget(file=found.file.name, deleted=copies, kept=kept))
+    catalogue.forget(runtime, found, body.storage, actor(caller))
     return Response(status_code=204)
 
 

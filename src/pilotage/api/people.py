@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import people
@@ -32,13 +32,8 @@ def post_close(body: Leaving, caller: OperatorNow, runtime: TheRuntime) -> Respo
 
     Outputs and datasets stay. No request that is under way starts a task of theirs any more.
     """
-    try:
-        person = people.of_name(runtime, body.name, body.vo)
-        own = (caller.identity.name, caller.identity.vo)
-        if own == (person.name, person.vo) and not body.dry_run:
-            raise HTTPException(409, "this is you: let another operator close you")
-        return answer(people.close(runtime, person, body.because, actor(caller), body.dry_run))
-    except people.UnknownPerson as unknown:
-        raise HTTPException(404, str(unknown)) from None
-    except NotNow as refused:
-        raise HTTPException(409, str(refused)) from None
+    person = people.of_name(runtime, body.name, body.vo)
+    own = (caller.identity.name, caller.identity.vo)
+    if own == (person.name, person.vo) and not body.dry_run:
+        raise NotNow("this is you: let another operator close you")
+    return answer(people.close(runtime, person, body.because, actor(caller), body.dry_run))

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import enrol, match, pilot_end, report
-from pilotage.flow.errors import AlreadyEnrolled, PilotRefused
 from pilotage.model.documents.world import Report
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.work import Count, Megabytes, Seconds
@@ -115,11 +114,8 @@ def post_enrol(
     The header ``User-Agent: pilotage-agent/VERSION`` tells the agent's version.
     """
     told = _AGENT.fullmatch(user_agent)
-    try:
-        own = enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce, told[1] if told else "")
-        return answer(own)
-    except AlreadyEnrolled as refused:
-        raise HTTPException(403, str(refused)) from refused
+    agent = told[1] if told else ""
+    return answer(enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce, agent))
 
 
 @router.post("/match", responses=documented(MatchAnswer, 410))
@@ -128,10 +124,7 @@ def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
 
     403 also if the pilot's queue requires contained payloads and the pilot cannot contain them.
     """
-    try:
-        return answer(match.match(runtime, pilot, **offer.model_dump()))
-    except PilotRefused as refused:
-        raise HTTPException(403, str(refused)) from refused
+    return answer(match.match(runtime, pilot, **offer.model_dump()))
 
 
 @router.post("/report", responses=documented(Stops, 410))

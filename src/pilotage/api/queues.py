@@ -6,11 +6,11 @@ from dataclasses import fields as dataclass_fields
 from operator import attrgetter
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import circuit_breakers, queue_tests
-from pilotage.flow.errors import NoSuchQueue, NotNow
+from pilotage.flow.calls.queue_tests import no_queue
 from pilotage.flow.runtime import Runtime
 from pilotage.model.circuit_breakers.visibility import seen_by
 from pilotage.model.documents.decision import DatedChoice
@@ -47,8 +47,6 @@ def shown_queues(runtime: Runtime, person: Identity | None) -> list[ShownQueue]:
     ]
 
 
-NO_QUEUE = "there is no queue {!r}; pilotage queues lists them"
-
 QueueName = Annotated[str, Path(max_length=200)]
 
 
@@ -67,12 +65,7 @@ class QueueTest(BaseModel):
 @router.post("/queues/{queue}/test", responses=documented(QueueTest, 404, 409))
 def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Response:
     """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
-    try:
-        return answer({"pilot": queue_tests.send(runtime, queue, credential.identity, actor(credential))})
-    except NoSuchQueue as error:
-        raise HTTPException(404, NO_QUEUE.format(queue)) from error
-    except NotNow as refused:
-        raise HTTPException(409, str(refused)) from refused
+    return answer({"pilot": queue_tests.send(runtime, queue, credential.identity, actor(credential))})
 
 
 def explained(
@@ -81,7 +74,7 @@ def explained(
     """Return the explanation of a queue for a person (None: an operator); 404 if no queue has this name."""
     found = explained_queue(runtime, queue, choices, width, person)
     if found is None:
-        raise HTTPException(404, NO_QUEUE.format(queue))
+        raise no_queue(queue)
     return answer(found)
 
 

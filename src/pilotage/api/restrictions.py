@@ -3,11 +3,10 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pilotage.flow.calls import restrictions
-from pilotage.flow.errors import NotNow
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
 from pilotage.model.values.types import Seconds
 from pilotage.store import by_time, named_page
@@ -94,13 +93,7 @@ def put_restriction(
         since=runtime.clock(),
         until=wanted.until,
     )
-    try:
-        left = restrictions.restrict(runtime, asked)
-    except restrictions.UnknownPlace as unknown:
-        raise HTTPException(404, str(unknown)) from None
-    except NotNow as refused:
-        raise HTTPException(409, str(refused)) from None
-    return answer(_shown(asked, left))
+    return answer(_shown(asked, restrictions.restrict(runtime, asked)))
 
 
 @router.delete("/{kind}/{name}", responses=documented(Opened, 404, 409))
@@ -108,10 +101,7 @@ def delete_restriction(
     kind: RestrictedKind, name: PlaceName, caller: Operator, runtime: TheRuntime
 ) -> Response:
     """Open a site, queue or storage again."""
-    try:
-        found = restrictions.lift(runtime, kind, name, actor(caller))
-    except restrictions.UnknownPlace as unknown:
-        raise HTTPException(404, str(unknown)) from None
+    found = restrictions.lift(runtime, kind, name, actor(caller))
     still = restrictions.still_shut(runtime, kind, name)
     return answer({"opened": found is not None, "still": still})
 

@@ -3,12 +3,10 @@
 from operator import attrgetter
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import circuit_breakers, storage_moves, storages
-from pilotage.flow.calls.restrictions import UnknownPlace
-from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
 from pilotage.model.records.storage_spaces import FreeSpace
@@ -84,12 +82,7 @@ def post_move(
     wanted = storage_moves.WantedMove(
         old=storage, new=body.to, same_place=body.same_place, again=body.again, dry_run=body.dry_run
     )
-    try:
-        return answer(storage_moves.move(runtime, wanted, body.after, actor(caller)))
-    except UnknownPlace as unknown:
-        raise HTTPException(404, str(unknown)) from None
-    except NotNow as refused:
-        raise HTTPException(409, str(refused)) from None
+    return answer(storage_moves.move(runtime, wanted, body.after, actor(caller)))
 
 
 def shown_storages(runtime: Runtime) -> list[ShownStorage]:

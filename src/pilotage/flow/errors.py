@@ -17,8 +17,8 @@ class NoSuchTask(Exception):
     """There is no such task."""
 
 
-class NoSuchQueue(Exception):
-    """There is no such queue."""
+class NotThere(LookupError):
+    """What a person names does not exist; the message says how to find what does."""
 
 
 class LeaseTooShort(ValueError):

@@ -276,10 +276,7 @@ def _lift_page(visit: Visit) -> Page:
 def _lift(visit: Visit) -> Redirect:
     visit.for_operators("lift circuit breakers")
     query = visit.sent(LiftQuery)
-    try:
-        circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
-    except circuit_breakers.UnknownName as unknown:
-        raise HTTPException(404, str(unknown)) from None
+    circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
     return Redirect(address=f"{own_path(query.back).partition('?')[0]}?done=lift")
 
 

@@ -7,14 +7,13 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field, field_validator
-from starlette.exceptions import HTTPException
 
 from pilotage.api.access import actor
 from pilotage.federation.documents import read
 from pilotage.federation.faults import BadFile, FileFault, field_name
 from pilotage.federation.source_files import SourceFile
 from pilotage.flow.calls import acceptance, federation_changes
-from pilotage.flow.calls.federation_changes import NEWEST, NoSuchVersion, Review, WorkInTheWay
+from pilotage.flow.calls.federation_changes import NEWEST, Review, WorkInTheWay
 from pilotage.model.records.federation import Federation
 from pilotage.store import FederationChanged, FederationRenamed, NoFederation
 
@@ -148,15 +147,8 @@ def _rollback_page(visit: Visit) -> Page:
     return _rollback_preview(visit, visit.query(RollbackQuery).version, "")
 
 
-def _of_version(visit: Visit, version: int) -> Federation:
-    try:
-        return federation_changes.of_version(visit.store, version)
-    except NoSuchVersion as unknown:
-        raise HTTPException(404, str(unknown)) from None
-
-
 def _rollback_preview(visit: Visit, version: int, refused: str) -> Page:
-    found = federation_changes.review(visit.store, _of_version(visit, version))
+    found = federation_changes.review(visit.store, federation_changes.of_version(visit.store, version))
     now = visit.store.version()
     changes = [change.text for change in found.changes]
     model = ActionModel(
@@ -190,7 +182,7 @@ def _rollback_preview(visit: Visit, version: int, refused: str) -> Page:
 def _rollback(visit: Visit) -> Page | Redirect:
     visit.for_operators("go back to earlier federations")
     query = visit.sent(RollbackQuery)
-    federation = _of_version(visit, query.version)
+    federation = federation_changes.of_version(visit.store, query.version)
     form = LoadForm(
         expected=query.expected, note=f"back to version {query.version}", anyway=query.anyway == "yes"
     )

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from pilotage.api.access import KnownTokens, bearer_of
 from pilotage.api.dependencies import LARGEST_ID
-from pilotage.api.event_hub import EventFilter, EventHub, TooManyStreams, frame
+from pilotage.api.event_hub import EventFilter, EventHub, frame
 from pilotage.api.events import EventStream
 from pilotage.api.jobs import seen as seen_job
 from pilotage.api.tasks import seen as seen_task
@@ -49,10 +49,7 @@ async def _live(request: Request) -> Response:
     await run_in_threadpool(_refuse_unseen, runtime, caller, query)
     hub: EventHub = request.app.state.events
     place = ExitStack()
-    try:
-        place.enter_context(hub.place(caller.identity.key))
-    except TooManyStreams as error:
-        raise HTTPException(429, str(error)) from None
+    place.enter_context(hub.place(caller.identity.key))
     return EventStream(_signs(hub, runtime, caller, query, _is_known(request)), place)
 
 

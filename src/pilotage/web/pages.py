@@ -17,11 +17,11 @@ from starlette.routing import Route
 
 from pilotage.api.access import bearer_of, note_records, owner_seen
 from pilotage.api.answers import misread
+from pilotage.api.refusals import REFUSALS, refusal
 from pilotage.api.task_filters import TEXT
-from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.store import BadCursor, EventKind, ListPage, NoFederation, Store, UnreadableTask
+from pilotage.store import BadCursor, EventKind, ListPage, Store
 
 from . import rendering
 from .sessions import form_token, is_from_here, session_token
@@ -302,8 +302,8 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
         return refuse(request, 422, told)
     except BadCursor as error:
         return refuse(request, 422, str(error))
-    except (NoFederation, NotNow, UnreadableTask) as error:
-        return refuse(request, 409, str(error))
+    except REFUSALS as error:
+        return refuse(request, *refusal(error))
 
 
 def _drawn(function: View, visit: Visit) -> Response:

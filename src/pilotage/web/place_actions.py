@@ -8,7 +8,6 @@ from typing import Annotated
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, Field, ValidationError
-from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.api.access import actor
@@ -59,7 +58,7 @@ def _restrict_page(kind: RestrictedKind, mode: RestrictionMode, visit: Visit) ->
 
 def _restrict_form(kind: RestrictedKind, mode: RestrictionMode, visit: Visit, fault: str) -> Page:
     name = _name(visit)
-    there = left(asdict(_remaining(visit, kind, name)))
+    there = left(asdict(restrictions.of_declared(visit.runtime, kind, name)))
     effects = DRAIN if mode == "drain" else CLOSE
     model = ActionModel(
         heading=f"{mode.capitalize()} {kind} {name}?",
@@ -113,14 +112,12 @@ def _restrict(kind: RestrictedKind, mode: RestrictionMode, visit: Visit) -> Page
         return _restrict_form(kind, mode, visit, f"until: {error}")
     except NotNow as error:
         return _restrict_form(kind, mode, visit, str(error))
-    except restrictions.UnknownPlace as unknown:
-        raise HTTPException(404, str(unknown)) from None
     return _done(kind, name, mode)
 
 
 def _open_page(kind: RestrictedKind, visit: Visit) -> Page:
     name = _name(visit)
-    _remaining(visit, kind, name)
+    restrictions.of_declared(visit.runtime, kind, name)
     now = _now(visit, kind, name)
     model = ActionModel(
         heading=f"Open {kind} {name}?",
@@ -135,10 +132,7 @@ def _open_page(kind: RestrictedKind, visit: Visit) -> Page:
 
 def _open(kind: RestrictedKind, visit: Visit) -> Redirect:
     name = _name(visit)
-    try:
-        restrictions.lift(visit.runtime, kind, name, actor(visit.caller))
-    except restrictions.UnknownPlace as unknown:
-        raise HTTPException(404, str(unknown)) from None
+    restrictions.lift(visit.runtime, kind, name, actor(visit.caller))
     return _done(kind, name, "open")
 
 
@@ -160,13 +154,6 @@ def _done(kind: RestrictedKind, name: str, verb: str) -> Redirect:
 
 def _now(visit: Visit, kind: RestrictedKind, name: str) -> list[str]:
     return [f"It is {one.text}." for one in _in_force(visit, kind, name)]
-
-
-def _remaining(visit: Visit, kind: RestrictedKind, name: str) -> restrictions.Remaining:
-    try:
-        return restrictions.of_declared(visit.runtime, kind, name)
-    except restrictions.UnknownPlace as unknown:
-        raise HTTPException(404, str(unknown)) from None
 
 
 def _name(visit: Visit) -> str:

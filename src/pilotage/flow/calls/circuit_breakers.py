@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 
+from pilotage.flow.errors import NotThere
 from pilotage.flow.runtime import Runtime
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind
 from pilotage.model.circuit_breakers.changes import breaker_changes
@@ -17,10 +18,6 @@ log = logging.getLogger(__name__)
 
 ACTING = (STAGE, PROVISION, BROKER, LIFT)
 """Steps that have something to do once a breaker is closed."""
-
-
-class UnknownName(LookupError):
-    """No storage, queue or node with a breaker has a name."""
 
 
 def tripped(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
@@ -67,14 +64,14 @@ def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> t
     """Close every breaker of a storage, queue, node or server, or those of one kind; returns these.
 
     What failed there until now counts no more: also where too little failed to trip a breaker of a storage.
-    Raises :class:`UnknownName` where neither the federation nor a breaker has the name.
+    Raises :class:`NotThere` where neither the federation nor a breaker has the name.
     """
     known = tripped(runtime)
     lifted = tuple(one for one in known if name in one.names and kind in (None, one.kind))
     federation = runtime.store.federation()
     declared = {one.name for one in federation.queues} | {one.name for one in federation.storages}
     if name not in declared.union(*(one.names for one in known)):
-        raise UnknownName(
+        raise NotThere(
             f"there is no storage, queue, node or server {name!r} with a circuit breaker; "
             "pilotage breakers lists those that have tripped"
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from operator import attrgetter
 
+from pilotage.flow.errors import NotThere
 from pilotage.model.documents.serialization import declared_digest
 from pilotage.model.records.federation import Federation
 from pilotage.model.rules.federation_changes import (
@@ -90,15 +91,11 @@ def save(
     return store.save_federation(federation, actor, file_of(federation, path), expected=expected, note=note)
 
 
-class NoSuchVersion(LookupError):
-    """The store has no such version of the federation."""
-
-
 def of_version(store: Store, version: int) -> Federation:
-    """Return the federation that a version declared. Raises :class:`NoSuchVersion`."""
+    """Return the federation that a version declared. Raises :class:`NotThere`."""
     found = store.federations.of_version(version)
     if found is None:
-        raise NoSuchVersion(f"there is no version {version}; pilotage federation history lists them")
+        raise NotThere(f"there is no version {version}; pilotage federation history lists them")
     return found
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pilotage.flow import task_cancellation
-from pilotage.flow.errors import NoSuchTask, NotNow
+from pilotage.flow.errors import NoSuchTask, NotNow, NotThere
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, TaskState
 from pilotage.model.values.identity import Identity
@@ -19,10 +19,6 @@ MOST_TASKS = 200
 
 MOST_DATASETS = 1000
 """Most datasets that are named."""
-
-
-class UnknownPerson(LookupError):
-    """Nobody of a name has a token or a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +54,12 @@ def close(
 ) -> ClosedPerson:
     """End a person's tokens, tasks, private pilots, secrets and receivers of notifications, in this order.
 
-    Stored outputs and datasets stay, and so does what has ended. Raises :class:`UnknownPerson`.
+    Stored outputs and datasets stay, and so does what has ended. Raises :class:`NotThere`.
     """
     store, reason = runtime.store, f"{person.name} was closed: {because}"
     done = _found(runtime, person)
     if not any((done.tokens, done.tasks, done.pilots, done.secrets, done.receivers, done.datasets)):
-        raise UnknownPerson(f"{_told(person)} has no token, live task, pilot, secret or dataset")
+        raise NotThere(f"{_told(person)} has no token, live task, pilot, secret or dataset")
     if dry_run:
         return done
     # First what could make more of the rest: from now on nothing is submitted.

@@ -1,6 +1,6 @@
 """Test a queue: send one pilot there, which tells what its node has."""
 
-from pilotage.flow.errors import NoSuchQueue, NotNow
+from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import PROVISION
@@ -8,15 +8,20 @@ from pilotage.pilots import queue_test_pilots
 from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
 
+def no_queue(name: str) -> NotThere:
+    """Return the refusal of an unknown queue."""
+    return NotThere(f"there is no queue {name!r}; pilotage queues lists them")
+
+
 def send(runtime: Runtime, queue: str, who: Identity, actor: str) -> int:
     """Return the number of a pilot that tests the queue: the one under way, or a new one.
 
-    Raises :class:`NoSuchQueue`, and :class:`NotNow` if no pilot can be sent there.
+    Raises :class:`NotThere`, and :class:`NotNow` if no pilot can be sent there.
     """
     world = runtime.world(live_and_ended_pilots)
     found = next((one for one in world.federation.queues if one.name == queue), None)
     if found is None:
-        raise NoSuchQueue(queue)
+        raise no_queue(queue)
     if found.computing_element is None:
         raise NotNow(f"queue {queue} has no computing_element: others start its pilots, so none can be sent")
     if found.forwards:

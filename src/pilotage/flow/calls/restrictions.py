@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pilotage.flow.errors import NotNow
+from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.restricting import put_in_force, told_before
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
@@ -14,10 +14,6 @@ from pilotage.store import QueueView
 
 AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
 """Jobs whose outputs are still on the way."""
-
-
-class UnknownPlace(LookupError):
-    """The federation has no such site, queue or storage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +38,7 @@ class Remaining:
 def restrict(runtime: Runtime, asked: Restriction) -> Remaining:
     """Put a restriction in force, in the place of an earlier one there. Return the remaining work.
 
-    Raises :class:`UnknownPlace`, and :class:`NotNow` for one that has ended already.
+    Raises :class:`NotThere`, and :class:`NotNow` for one that has ended already.
     """
     _declared(runtime, asked.kind, asked.name)
     if asked.until is not None and asked.until <= runtime.clock():
@@ -57,7 +53,7 @@ def restrict(runtime: Runtime, asked: Restriction) -> Remaining:
 
 
 def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restriction | None:
-    """End the restriction of a place. Return it; None if there was none. Raises :class:`UnknownPlace`."""
+    """End the restriction of a place. Return it; None if there was none. Raises :class:`NotThere`."""
     _declared(runtime, kind, name)
     found = _found(runtime, kind, name)
     if found is not None:
@@ -104,7 +100,7 @@ def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
 
 
 def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
-    """Return the remaining work at a place. Raises :class:`UnknownPlace`."""
+    """Return the remaining work at a place. Raises :class:`NotThere`."""
     _declared(runtime, kind, name)
     return remaining(runtime, kind, name)
 
@@ -138,7 +134,7 @@ def _declared(runtime: Runtime, kind: RestrictedKind, name: str) -> None:
         "storage": [one.name for one in federation.storages],
     }
     if name not in places[kind]:
-        raise UnknownPlace(f"there is no {kind} {name!r}; pilotage {kind}s lists them")
+        raise NotThere(f"there is no {kind} {name!r}; pilotage {kind}s lists them")
 
 
 def _without(found: Iterable[Restriction], kind: RestrictedKind, name: str) -> tuple[Restriction, ...]:

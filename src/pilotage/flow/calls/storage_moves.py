@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.flow.errors import NotNow
+from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
@@ -20,7 +20,6 @@ from pilotage.staging import storage_moves
 from . import storages
 from .conditions import unable_to_move
 from .corrections import agrees, seen
-from .restrictions import UnknownPlace
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ class MovePage:
 
 
 def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePage:
-    """Move the next files after one. Raises :class:`UnknownPlace`, and :class:`NotNow` if it cannot work."""
+    """Move the next files after one. Raises :class:`NotThere`, and :class:`NotNow` if it cannot work."""
     federation = runtime.store.federation()
     old, new = _storage(federation, wanted.old), _storage(federation, wanted.new)
     same = wanted.same_place or _place(old) == _place(new)
@@ -94,7 +93,7 @@ def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePa
 def _storage(federation: Federation, name: str) -> Storage:
     found = next((one for one in federation.storages if one.name == name), None)
     if found is None:
-        raise UnknownPlace(f"there is no storage {name!r}; pilotage storages lists them")
+        raise NotThere(f"there is no storage {name!r}; pilotage storages lists them")
     return found
 
 

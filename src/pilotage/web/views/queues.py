@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.api.explanations import explained_queue
-from pilotage.api.queues import NO_QUEUE, shown_queues
+from pilotage.api.queues import shown_queues
 from pilotage.api.views import ShownQueue
 from pilotage.explain import restrictions
 from pilotage.explain.queues import limits, of_task, shares, trouble
 from pilotage.flow.calls import conditions, preview
+from pilotage.flow.calls.queue_tests import no_queue
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.web.action_model import Verb
@@ -112,7 +112,7 @@ def queue(visit: Visit) -> Page:
     found = next((one for one in shown_queues(visit.runtime, visit.owner) if one.name == name), None)
     told = explained_queue(visit.runtime, name, (), 0, visit.owner)
     if found is None or told is None:
-        raise HTTPException(404, NO_QUEUE.format(name))
+        raise no_queue(name)
     (seen,) = conditions.of_queues(visit.runtime, [name])
     query = visit.query(FieldQuery)
     element = seen.queue.computing_element
