@@ -5,7 +5,7 @@ from dataclasses import replace
 from pilotage.flow.calls import report, steering, task_wait
 from pilotage.flow.calls.changes import Wanted, set_fields
 from pilotage.flow.calls.retry import retry
-from pilotage.flow.calls.task_wait import PlaceInLine
+from pilotage.flow.calls.task_wait import TaskWait
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import GlobalShare
@@ -14,7 +14,7 @@ from pilotage.store import TaskPage
 from .house import House
 
 
-def wait(house: House, task: int) -> PlaceInLine:
+def wait(house: House, task: int) -> TaskWait:
     found = house.store.queries.task(task)
     assert found is not None
     return task_wait.of_task(house.runtime, found)
@@ -37,7 +37,7 @@ def test_tasks_of_the_share_with_jobs_to_start_are_ahead(house: House) -> None:
     assert wait(house, mine).line == "2 tasks with 7 jobs are ahead in share default."
     steering.hold(house.runtime, urgent, "user:bob")
     assert ahead(house, mine) == (1, 3)
-    held = PlaceInLine(why="It waits because user:bob holds it.", line="", share="default")
+    held = TaskWait(why="It waits because user:bob holds it.", line="", share="default")
     assert wait(house, urgent) == held, "a held task has no place in line"
 
 

@@ -82,21 +82,10 @@ def put_federation(
     return answer({"version": version, **_told(found_)})
 
 
-class ShownVersion(BaseModel):
-    """A version of the federation that is or was in force."""
-
-    version: int
-    time: Annotated[float, Field(description="When it was saved, in s since 1970 UTC.")]
-    actor: Annotated[str, Field(description="Who saved it; `up`: a server at its start, from its file.")]
-    file: Annotated[str, Field(description="The file that it was loaded from.")]
-    note: Annotated[str, Field(description="Why: the caller's words, or what was drained, closed or opened.")]
-    changes: Annotated[list[str], Field(description="What it declares otherwise than the one before it.")]
-
-
 class FederationVersions(PageOfList):
     """Versions of the federation, newest first."""
 
-    versions: Annotated[list[ShownVersion], Field(description="Newest first.")]
+    versions: Annotated[list[federation_changes.DescribedVersion], Field(description="Newest first.")]
 
 
 class Rollback(BaseModel):

@@ -14,7 +14,7 @@ from .answers import answer, documented, listed
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, WithParameters
 from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
 from .tasks import seen
-from .views import FailedJobs, Jobs, JobsByQueue, TaskWait
+from .views import FailedJobs, Jobs, JobsByQueue
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
 
@@ -61,7 +61,7 @@ def get_jobs(
     return listed("jobs", runtime.store.job_lists.page(task, page, runtime.clock()))
 
 
-@router.get("/{task}/wait", responses=documented(TaskWait, 404))
+@router.get("/{task}/wait", responses=documented(task_wait.TaskWait, 404))
 def get_wait(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Why a task waits, in one sentence, and its place in line."""
     return answer(task_wait.of_task(runtime, seen(runtime.store, caller, task)))

@@ -31,19 +31,6 @@ class JobsByQueue(BaseModel):
     """By queue, then by state. Jobs at no queue stand under an empty name."""
 
 
-class TaskWait(BaseModel):
-    """Why a task waits, its place in line, and when it is likely to end, as sentences; empty: not known."""
-
-    why: str
-    line: str
-    share: str
-    tasks_ahead: int
-    jobs_ahead: int
-    end: str
-    earliest: float | None
-    latest: float | None
-
-
 class FailedJobs(BaseModel):
     """Failed jobs by error and queue, most jobs first; ``left_out`` are those of further groups."""
 

@@ -1,6 +1,7 @@
 """Verbs on tasks under way and on single jobs: retry, set, hold, release, finish, cancel."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -63,7 +64,7 @@ def retry(
     def verb(client: "Client", subject: "RequestSubject") -> "Record":
         return client.retry(subject, changed, dry_run=dry_run, anyway=anyway)
 
-    _each(chosen, "retry", verb, _told(word), json_output)
+    _each(chosen, "retry", _told(word), json_output, verb)
 
 
 @app.command("set", epilog="Example: pilotage set 12 ram=4000 walltime=7200")
@@ -93,42 +94,28 @@ def change(
     def verb(client: "Client", subject: "RequestSubject") -> "Record":
         return client.set(subject, changes, dry_run=dry_run, anyway=anyway)
 
-    _each(Chosen(subjects, filters, yes or dry_run), "set", verb, _told(word), json_output)
+    _each(Chosen(subjects, filters, yes or dry_run), "set", _told(word), json_output, verb)
 
 
 @app.command(epilog="Example: pilotage hold 12, or many: pilotage hold --label campaign=a")
 @with_filters
 def hold(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """Start no more jobs of tasks until they are released. Jobs that run go on."""
-    _each(
-        Chosen(tasks, filters, yes), "hold", lambda client, one: client.hold(one), _told("held"), json_output
-    )
+    _each(Chosen(tasks, filters, yes), "hold", _told("held"), json_output)
 
 
 @app.command(epilog="Example: pilotage release 12")
 @with_filters
 def release(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """Let jobs of held tasks start again."""
-    _each(
-        Chosen(tasks, filters, yes),
-        "release",
-        lambda client, one: client.release(one),
-        _told("released"),
-        json_output,
-    )
+    _each(Chosen(tasks, filters, yes), "release", _told("released"), json_output)
 
 
 @app.command(epilog="Example: pilotage finish 12")
 @with_filters
 def finish(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """End tasks with what they have: a merge takes the outputs so far; other jobs close."""
-    _each(
-        Chosen(tasks, filters, yes),
-        "finish",
-        lambda client, one: client.finish(one),
-        _told("closed"),
-        json_output,
-    )
+    _each(Chosen(tasks, filters, yes), "finish", _told("closed"), json_output)
 
 
 @app.command(epilog="Example: pilotage cancel 12, or one job: pilotage cancel job:345")
@@ -137,13 +124,7 @@ def cancel(
     filters: TaskFilters, subjects: Subjects = None, yes: Yes = False, json_output: Json = False
 ) -> None:
     """Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay."""
-    _each(
-        Chosen(subjects, filters, yes),
-        "cancel",
-        lambda client, one: client.cancel(one),
-        lambda _: "",
-        json_output,
-    )
+    _each(Chosen(subjects, filters, yes), "cancel", lambda _: "", json_output)
 
 
 def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
@@ -191,8 +172,13 @@ def _told(word: str) -> Callable[[Any], str]:
     return told
 
 
-def _each(chosen: Chosen, word: str, verb: "Verb", told: Callable[[Any], str], json_output: bool) -> None:
-    """Do it to each; one that is refused leaves the others to do, a server that is away fails them all."""
+def _each(
+    chosen: Chosen, word: str, told: Callable[[Any], str], json_output: bool, verb: "Verb | None" = None
+) -> None:
+    """Do it to each; one that is refused leaves the others to do, a server that is away fails them all.
+
+    Without a ``verb``, the client's method of this ``word`` does it.
+    """
     answers: list[Any] = []
     failures: list[str] = []
     with connect() as client:
@@ -203,7 +189,8 @@ def _each(chosen: Chosen, word: str, verb: "Verb", told: Callable[[Any], str], j
             for found in _tried(failures, client.subject, one)
         ]
         for subject in subjects:
-            for answer in _tried(failures, verb, client, subject):
+            own = partial(verb, client) if verb else getattr(client, word)
+            for answer in _tried(failures, own, subject):
                 answers.append(answer)
                 if not json_output:
                     # A verb on a job answers with the job, which names its task by number.

@@ -1,6 +1,7 @@
 """The reasons of one group's choice, kept as the arrays that decided until somebody reads or stores them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pilotage.brokerage.engine.arrays import Mask
 from pilotage.brokerage.engine.job_groups import Group
@@ -15,24 +16,16 @@ from .extensions import CandidateOrder
 from .placement import Contest, Crowd, Limit, Placed, Ties
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupReasons:
     """The reasons that choices of groups examined together share."""
 
-    def __init__(
-        self,
-        groups: Sequence[Group],
-        tasks: TaskColumns,
-        found: Examination,
-        queues: QueueColumns,
-        ties: Ties,
-        order: CandidateOrder | None,
-    ) -> None:
-        self.groups = groups
-        self.tasks = tasks
-        self.found = found
-        self.queues = queues
-        self.ties = ties
-        self.order = order
+    groups: Sequence[Group]
+    tasks: TaskColumns
+    found: Examination
+    queues: QueueColumns
+    ties: Ties
+    order: CandidateOrder | None
 
     def asked(self, label: Label, row: int) -> tuple[Asked, ...]:
         """Return the task fields behind a check's need: what these jobs could request instead."""
@@ -48,28 +41,17 @@ class GroupReasons:
         return mask
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class ReasonedGroup:
     """The choice for the group in a ``row``: the state of the queues, which were full, and the placements."""
 
-    __slots__ = ("_crowd", "_limit", "_moved", "_placed", "_reasons", "_row", "_standing")
-
-    def __init__(
-        self,
-        reasons: GroupReasons,
-        row: int,
-        standing: Contest,
-        crowd: Crowd,
-        limit: Limit,
-        moved: tuple[int, ...],
-        placed: Sequence[Placed],
-    ) -> None:
-        self._reasons = reasons
-        self._row = row
-        self._standing = standing
-        self._crowd = crowd
-        self._limit = limit
-        self._moved = moved
-        self._placed = placed
+    _reasons: GroupReasons
+    _row: int
+    _standing: Contest
+    _crowd: Crowd
+    _limit: Limit
+    _moved: tuple[int, ...]
+    _placed: Sequence[Placed]
 
     def packed(self) -> PackedChoice:
         """Return the reasons in columns."""

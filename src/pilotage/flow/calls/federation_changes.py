@@ -15,6 +15,7 @@ from pilotage.model.rules.federation_changes import (
     differences,
     effects,
 )
+from pilotage.model.values.types import DESCRIBED
 from pilotage.store import FederationFile, FederationRenamed, ListPage, NoFederation, Store, cut, numbered
 from pilotage.store.tables.federations import UP
 
@@ -101,14 +102,22 @@ def of_version(store: Store, version: int) -> Federation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedVersion:
-    """A version of the federation, with its differences from the one before."""
+    """A version of the federation that is or was in force."""
+
+    __pydantic_config__ = DESCRIBED
 
     version: int
+    """Its number."""
     time: float
+    """When it was saved, in s since 1970 UTC."""
     actor: str
+    """Who saved it; `up`: a server at its start, from its file."""
     file: str
+    """The file that it was loaded from."""
     note: str
+    """Why: the caller's words, or what was drained, closed or opened."""
     changes: tuple[str, ...]
+    """What it declares otherwise than the one before it."""
 
 
 def history(store: Store, after: str, limit: int) -> ListPage[DescribedVersion]:

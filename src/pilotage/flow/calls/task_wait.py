@@ -16,7 +16,7 @@ _WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceInLine:
+class TaskWait:
     """Why a task waits, how many tasks and jobs of its share come before it, and when it is likely to end.
 
     ``earliest`` and ``latest`` are in s since 1970; none: nothing is known.
@@ -49,10 +49,10 @@ def is_blocked(runtime: Runtime, task: TaskDetails) -> bool:
     return task.state is TaskState.WAITING and runtime.store.workflow_queries.blocked_by(task.id) is not None
 
 
-def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
+def of_task(runtime: Runtime, task: TaskDetails) -> TaskWait:
     """Return why a task waits; nothing is ahead of one that is held, or has no job to start."""
     if task.state in ENDED["task"]:
-        return PlaceInLine(why="", line="", share=task.share)
+        return TaskWait(why="", line="", share=task.share)
     queries = runtime.store.queries
     choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
     queues = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
@@ -63,7 +63,7 @@ def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
     if not task.held and any(task.jobs.get(state) for state in _WAITING):
         tasks, jobs = runtime.store.job_lists.ahead(task.share, task.priority, task.id)
     line = task_waits.line(tasks, jobs, task.share)
-    place = PlaceInLine(why=why, line=line, share=task.share, tasks_ahead=tasks, jobs_ahead=jobs)
+    place = TaskWait(why=why, line=line, share=task.share, tasks_ahead=tasks, jobs_ahead=jobs)
     # What no queue takes may wait for ever.
     end = None if last and not last.candidates.queues else end_of(runtime, task, jobs)
     if end is None:
