@@ -45,6 +45,7 @@ def test_a_name_goes_to_what_can_fetch_it_and_a_path_to_what_can_open_it(tmp_pat
     assert choose(("registry/small:1",), EVERYTHING, NOWHERE) == (APPTAINER, "registry/small:1")
     assert choose(("registry/small:1",), (CHARLIECLOUD, PODMAN), NOWHERE) == (PODMAN, "registry/small:1")
     assert choose((str(image), "small"), (CHARLIECLOUD,), readable) == (CHARLIECLOUD, str(image))
+    assert choose((str(image),), (PODMAN,), SitePaths(readable=(str(image),))) == (PODMAN, str(image))
     assert choose((str(packed), "small"), EVERYTHING, readable) == (APPTAINER, str(packed))
     assert choose((str(packed), "small"), (PODMAN,), readable) == (PODMAN, "small")
     assert choose((str(image / "gone"), "small"), (PODMAN,), readable) == (PODMAN, "small")

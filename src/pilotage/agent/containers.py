@@ -185,8 +185,11 @@ def _is_shown(image: str, site: SitePaths) -> bool:
     hidden = [Path(os.path.realpath(folder)) for folder in site.hidden]
     if any(path == folder or folder in path.parents or path in folder.parents for folder in hidden):
         return False
-    shown = [Path(os.path.realpath(folder)) for folder in (*SYSTEM, *site.readable, *site.writable)]
-    return any(folder in path.parents for folder in shown)
+    system, lent = (
+        [Path(os.path.realpath(folder)) for folder in folders]
+        for folders in (SYSTEM, (*site.readable, *site.writable))
+    )
+    return path in lent or any(folder in path.parents for folder in (*system, *lent))
 
 
 def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
