@@ -54,8 +54,8 @@ def fail(house: House, pilot: int, jobs: Iterable[tuple[int, int]], **values: ob
 
 
 def end_well(house: House, pilot: int, jobs: Iterable[tuple[int, int]]) -> None:
-    for job, attempt in jobs:
-        house.tell(pilot, Report(job=job, attempt=attempt, state="done", wall_seconds=2))
+    done = (Report(job=job, attempt=attempt, state="done", wall_seconds=2) for job, attempt in jobs)
+    house.tell(pilot, *done)
 
 
 def black_hole(house: House, owner: Identity = ALICE, jobs: int = 40) -> tuple[int, int]:
