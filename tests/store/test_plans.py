@@ -112,6 +112,10 @@ PASSES: dict[str, Callable[[Store], Any]] = {
         store.datasets.made_by("a:x", "task:1"),
         store.datasets.files("a:x", 1, limit=10),
     ),
+    "metrics": lambda store: (store.metrics_queries.counts(), store.metrics_queries.pending()),
+    "stuck": lambda store: (store.stuck_queries.staying(NOW), store.stuck_queries.past()),
+    "shares": lambda store: (store.queries.shares(), store.past.forget(NOW)),
+    "sent": lambda store: store.event_retention.forget_notifications(NOW),
     "logs": lambda store: store.database.write(
         lambda connection: log_volumes.delete_some(connection, NOW + 10, LogConstants(retention=1))
     ),
@@ -127,6 +131,9 @@ SMALL |= {
     "last",
     "storage_spaces",
     "log_volumes",
+    "pragma_page_count",
+    "pragma_page_size",
+    "measurements",
 }
 SMALL |= {"candidates"}  # of so many choices
 """What may be read whole: it does not grow with the work."""
