@@ -3,6 +3,8 @@
 The store has a million finished jobs (``JOBS`` of the environment) besides those that wait. Each turn makes
 commits and matches with one value, then with the other, so a machine that is slower for a while is so for
 both. Settings that need a restart get one, and as many calls to warm up.
+
+``python -m benchmarks.postgresql_settings`` takes some minutes.
 """
 
 import os
@@ -132,3 +134,8 @@ def _restart(place: Path) -> None:
     options = {"bin_path": server.bin_path, "user": server.system_user, "timeout": 120}
     postgres_server.pgexec("pg_ctl", ("-w", "-m", "fast", "-D", str(server.pgdata), "stop"), **options)
     server.ensure_postgres_running()
+
+
+if __name__ == "__main__":
+    for name, value in figures().items():
+        print(f"{value:10.2f} {name}")

@@ -114,7 +114,8 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     ),
     "metrics": lambda store: (store.metrics_queries.counts(), store.metrics_queries.pending()),
     "stuck": lambda store: (store.stuck_queries.staying(NOW), store.stuck_queries.past()),
-    "shares": lambda store: (store.queries.shares(), store.past.forget(NOW)),
+    "shares": lambda store: store.queries.shares(),
+    "past": lambda store: store.past.forget(NOW),
     "sent": lambda store: store.event_retention.forget_notifications(NOW),
     "logs": lambda store: store.database.write(
         lambda connection: log_volumes.delete_some(connection, NOW + 10, LogConstants(retention=1))
