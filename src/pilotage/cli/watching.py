@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,8 +46,13 @@ def watch(client: "Client", tasks: Sequence[int]) -> None:
     followed.start()
     view = _View(client, tasks, out)
     try:
-        with _keys() as pressed, Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
+        with (
+            _interrupts() as check,
+            _keys() as pressed,
+            Live(console=out, auto_refresh=False, vertical_overflow="crop") as live,
+        ):
             while followed.goes_on(view.seen):
+                check()
                 live.update(view.drawn(), refresh=True)
                 key = pressed()
                 if key == "q":
@@ -154,6 +160,29 @@ class _View:
         lines = [line for log in written for part in log["parts"] for line in part["text"].splitlines()]
         head = f"-- log of job:{job['id']}, {job['state']}: pilotage logs job:{job['id']} shows all --"
         return [head, *(lines[-self._out.height :] or ["nothing yet; its pilot is asked: press l again"])]
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], None]]:
+    """Yield a check that raises KeyboardInterrupt after an interrupt.
+
+    Python drops an exception that is raised while it frees an object, and the interrupt would be lost.
+    """
+    interrupted = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pilotage.model.records.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.records.work import Transfer
 from pilotage.store.database.columns import (
     id_column,
+    index_later,
     is_state,
     life_columns,
     metadata,
@@ -39,11 +40,12 @@ transfers = Table(
     text_column("size_class"),
     text_column("way"),
     Index("transfers_by_state", "state", "since", "id"),
-    # PostgreSQL keeps a hash of each name, a third of the size. Nobody asks for these names in order.
-    Index("transfers_by_file", "file", postgresql_using="hash"),
 )
 
 _x = transfers.c
+
+# PostgreSQL keeps a hash of each name, a third of the size. Nobody asks for these names in order.
+index_later(lambda: Index("transfers_by_file", _x.file, postgresql_using="hash"))
 
 partial_index(
     "transfers_to_start",
