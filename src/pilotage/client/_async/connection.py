@@ -18,6 +18,7 @@ from pilotage.client.errors import (
     Unreachable,
     error_of,
 )
+from pilotage.client.listeners import Address, stranger_at
 from pilotage.settings import Settings
 
 if TYPE_CHECKING:
@@ -67,9 +68,26 @@ class AsyncServerConnection:
             timeout=httpx.Timeout(PATIENCE, connect=10),
             # A proxy of the environment cannot reach this machine's own addresses.
             trust_env=not settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),
+            event_hooks={"request": [] if settings.url_given else [self._watch]},
             # Plain HTTP verifies nothing, and reading the certificates takes 46 ms.
             verify=urlsplit(settings.url).scheme != "http" and _authorities(),
         )
+
+    async def _watch(self, request: "httpx.Request") -> None:
+        """Look at each new connection before the token goes through it."""
+        request.extensions["trace"] = self._refuse_stranger
+
+    async def _refuse_stranger(self, event: str, found: Mapping[str, Any]) -> None:
+        """Close a connection to another user's port. Raises :class:`NotPilotage`.
+
+        The home says where its server listened. Once that has ended, everybody on this machine may listen.
+        """
+        if event != "connection.connect_tcp.complete":
+            return
+        stream = found["return_value"]
+        if told := stranger_at(self.settings, *_ends(stream)):
+            await stream.aclose()
+            raise NotPilotage(told)
 
     async def close(self) -> None:
         """Close open connections."""
@@ -243,6 +261,11 @@ class AsyncServerConnection:
         return NotPilotage(
             f"what answers at {self.settings.url} is not Pilotage; set PILOTAGE_URL to the server's address"
         )
+
+
+def _ends(stream: Any) -> tuple[Address, Address]:
+    """Return the addresses of the server and of the client of a connection."""
+    return stream.get_extra_info("server_addr")[:2], stream.get_extra_info("client_addr")[:2]
 
 
 def _filled(template: str, values: Mapping[str, int | str]) -> str:
