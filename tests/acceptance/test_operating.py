@@ -68,6 +68,9 @@ def test_each_line_about_a_task_names_it_and_its_job(house: House) -> None:
     task = submit(house, command=["false"], secrets=["mine"], max_attempts=1, jobs=2)
     assert ended(house, task) == "failed"
     jobs = {job["id"] for job in house.call("GET", f"/tasks/{task}/jobs")["jobs"]}
+    # A server writes the line of a request after its answer.
+    path = "/api/v1/tasks/{task}/jobs"
+    wait_for(lambda: any(line.get("route") == path for line in lines(house)), "the request is in the log")
     found = lines(house)
     changes = [line for line in found if line["logger"] == "pilotage.transitions"]
     for job in jobs:
@@ -78,7 +81,7 @@ def test_each_line_about_a_task_names_it_and_its_job(house: House) -> None:
     taken = [line for line in found if "taken by pilot" in line["message"] and line["job"] in jobs]
     assert {line["task"] for line in taken} == {task}
     assert all(line["pilot"] and line["queue"].endswith("-queue") for line in taken)
-    asked_by_path = [line for line in found if line.get("route") == "/api/v1/tasks/{task}/jobs"]
+    asked_by_path = [line for line in found if line.get("route") == path]
     assert [(line["task"], line["person"]) for line in asked_by_path] == [(task, "operator")]
     assert changes[-1]["task"] == task
     assert changes[-1]["loop"] == "finish"
