@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pilotage.model.documents.decision import Decision, Forget, Move, Touch
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import Heartbeat, Output, Report, World
-from pilotage.model.records.failures import Failure
+from pilotage.model.records.constants import GuardConstants
+from pilotage.model.records.failures import Failure, allowed_attempts
 from pilotage.model.records.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.records.work import File, Job, MergeSpec, Replica, Task
 from pilotage.model.values.scopes import personal_scope
@@ -213,6 +214,12 @@ def test_f2_failures_that_are_their_places_fault_are_no_attempts_at_most_as_many
     said = Report(job=1, attempt=attempt, state="failed", error="exit 7", wall_seconds=2)
     found = follow(jobs, receive(replace(told(said, jobs=jobs), failures=before)))
     assert found[1][0] is target
+
+
+def test_f2_a_job_with_one_attempt_begins_once_whoever_failed_it() -> None:
+    for fault in (failed_before(1), failed_before(1, blame="pilot")):
+        assert allowed_attempts(fault, 1, GuardConstants(), 1) == 1
+        assert allowed_attempts(fault, 1, GuardConstants(), 2) == 3
 
 
 @pytest.mark.parametrize(

@@ -132,13 +132,15 @@ def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) ->
 
 def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstants, most: int) -> int:
     """Return the most attempts of a job: ``most``, and at most as many again for attempts that do not count
-    (F2).
+    (F2). A job that has one attempt begins once, whoever failed it.
 
     An attempt does not count if its node, its pilot or a storage failed it, or if it failed fast where the
     place may be to blame: a black hole gets the first waiting jobs again and again, until five have failed
     there. A failure at a node where the job failed fast before does not count either, if one pilot there is
     too few to close its queue: the first jobs of a task have no others to prove their case.
     """
+    if most == 1:
+        return most
     nodes: set[tuple[str, str]] = set()
     excused = 0
     for one in sorted(failures, key=lambda one: one.attempt):

@@ -159,7 +159,8 @@ class TaskSpec:
     """``PILOTAGE_SEED`` of the first job; each next one's is higher by 1. None: seeds that other tasks do not
     have."""
     max_attempts: Attempts = 3
-    """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2)."""
+    """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2).
+    With 1 a payload begins once, whoever failed it."""
     retries: GivenRetries = AS_USUAL
     """How failed jobs are tried again: the number of retries, or factors for the next attempt's limits."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
