@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, text
 from sqlalchemy.exc import DatabaseError
 
 from pilotage import store
-from pilotage.store import NewerStore, Store, UnreleasedStore
+from pilotage.store import NewerStore, Store, UnreleasedStore, schema, upgrading
 from pilotage.store.database.engine import Database
+from pilotage.store.migrations import functions
 from pilotage.store.tables.records import with_all_indexes
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION
@@ -83,6 +84,33 @@ def test_migrating_from_nothing_gives_the_tables(empty_url: str) -> None:
     Store.open(empty_url).close()
     assert database.read(catalogue) == migrated
     assert database.read(rows) == versions
+    database.close()
+
+
+def test_an_upgrade_drops_no_function_that_former_servers_call(postgresql_url: str) -> None:
+    """A server that plans a call of a dropped function fails, even if another takes its name."""
+    database = Database(postgresql_url)
+    functions_now = text("SELECT proname, oid FROM pg_proc WHERE proname ~ '^(give|borrow)_jobs'")
+
+    def as_in_the_first_release(connection: Connection) -> None:
+        for name in (functions.GIVE_JOBS, functions.BORROW_JOBS):
+            connection.execute(text(f"DROP FUNCTION {name}"))
+        for definition in functions.FORMER:
+            connection.execute(text(definition))
+
+    def named(connection: Connection) -> dict[str, int]:
+        return {name: oid for name, oid in connection.execute(functions_now)}
+
+    current = database.read(named).keys()
+    database.write(as_in_the_first_release)
+    former = database.read(named)
+    assert former.keys() == {"give_jobs", "borrow_jobs"}
+    assert not Store.is_current(postgresql_url)
+    upgrading.upgrade(postgresql_url)
+    assert database.read(named).items() >= former.items()
+    assert database.read(named).keys() == former.keys() | current
+    database.write(schema.finish)
+    assert database.read(named).keys() == current
     database.close()
 
 

@@ -38,6 +38,8 @@ def upgrade(connection: Connection) -> None:
         _create(connection)
     elif current != newest():
         _migrate(connection, current)
+    elif not functions.are_current(connection):
+        functions.make(connection)
 
 
 def finish(connection: Connection) -> None:
@@ -46,8 +48,8 @@ def finish(connection: Connection) -> None:
 
 
 def is_current(connection: Connection) -> bool:
-    """Return whether the tables have the newest version that this program knows."""
-    return version_of(connection) == newest()
+    """Return whether the tables and functions have the newest version that this program knows."""
+    return version_of(connection) == newest() and functions.are_current(connection)
 
 
 @cache
@@ -94,4 +96,3 @@ def _migrate(connection: Connection, current: str | None) -> None:
     except CommandError as error:
         known = f"this program knows up to {newest()}"
         raise NewerStore(f"the store is of version {current}, {known}") from error
-    functions.keep_former(connection)

@@ -13,6 +13,7 @@ from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
+from pilotage.store.migrations import functions
 from pilotage.store.tables.counters import Differences
 from pilotage.store.tables.events import NewEvents
 from pilotage.store.tables.history import meaning_of
@@ -73,11 +74,10 @@ _COLUMNS = ", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)
 
 POSTGRESQL = f"""
 SELECT alive, good, {_COLUMNS.replace("jobs.", "given.")}, {{task}}
-FROM borrow_jobs(
+FROM {functions.BORROW_JOBS}(
   %(pilot)s, %(queue)s, %(activation)s, %(version)s, %(used)s, %(ids)s, %(attempts)s, %(queues)s, %(states)s,
   %(changes)s, %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site)s, %(containment)s, %(node)s, %(time)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
-"""The function is defined in ``migrations/functions.py``."""
 
 
 def values(

@@ -25,6 +25,7 @@ from pilotage.store.database.columns import is_state
 from pilotage.store.database.direct_statements import driver
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
+from pilotage.store.migrations import functions
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.counters import Deltas
 from pilotage.store.tables.events import NewEvents
@@ -66,11 +67,10 @@ _TASK_PLACE = len(JOB_COLUMNS)
 _GIVE = f"""
 SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)},
   {TASK.format(size="pg_column_size")}
-FROM give_jobs(
+FROM {functions.GIVE_JOBS}(
   %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
   %(containment)s, %(node)s, %(time)s, %(entry)s, %(closed)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
-"""The function is defined in ``migrations/functions.py``."""
 
 _REPORT_POSTGRESQL = f"""
 UPDATE queue_reports SET last_pilot = %(time)s

@@ -1,4 +1,11 @@
-"""The current functions of PostgreSQL, made after the last migration: a migration never makes one."""
+"""The functions of PostgreSQL, made after the last migration: a migration never makes one.
+
+The name of a function ends with a digest of its text, so servers of two versions call two functions. A
+server that plans a call while somebody drops the function fails: ``cache lookup failed``. So an upgrade
+drops none, and :func:`drop_former` drops them when their servers have ended.
+"""
+
+from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
@@ -29,8 +36,7 @@ _NOTHING = """\
   END IF;
 END $$"""
 
-GIVE_JOBS = f"""
-CREATE FUNCTION give_jobs(
+_GIVE_JOBS = f"""(
   asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
   asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
   told_containment text, told_node text, at_time double precision, entry text, closed_tasks bigint[],
@@ -82,8 +88,7 @@ BEGIN
   END IF;
 {_NOTHING}"""
 
-BORROW_JOBS = f"""
-CREATE FUNCTION borrow_jobs(
+_BORROW_JOBS = f"""(
   asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
   asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
   asked_changes text[], asked_entries text[], asked_reads boolean[], asked_documents text[],
@@ -138,46 +143,86 @@ BEGIN
     UPDATE pilots SET matched = matched - most + given_jobs WHERE pilots.id = asked_pilot;
   END IF;
 {_NOTHING}"""
-"""Gives waiting jobs of other queues to a pilot, each only from where it was seen (E2)."""
 
 
-FORMER_BORROW_JOBS = f"""
-CREATE FUNCTION borrow_jobs(
+def _named(name: str, definition: str) -> str:
+    return f"{name}_{sha256(definition.encode()).hexdigest()[:8]}"
+
+
+GIVE_JOBS = _named("give_jobs", _GIVE_JOBS)
+"""The name of the function that gives jobs of its own queue to a pilot."""
+
+BORROW_JOBS = _named("borrow_jobs", _BORROW_JOBS)
+"""The name of the function that gives waiting jobs of other queues to a pilot, each only from where it was
+seen (E2)."""
+
+_CURRENT = {"give": GIVE_JOBS, "borrow": BORROW_JOBS}
+
+_FORMER_ROWS = _ROWS.replace(", OUT job_index integer, OUT changes varchar", "")
+_FORMER_COLUMNS = """
+alive, good, id, task, kind, share, priority, requirements, state, attempt, since, created, queue, pilot,
+input_count, events, wake_at, error, choice"""
+
+FORMER = (
+    f"""
+CREATE OR REPLACE FUNCTION give_jobs(
+  asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
+  asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
+  told_containment text, told_node text, at_time double precision, entry text, closed_tasks bigint[],
+{_FORMER_ROWS}BEGIN
+  RETURN QUERY SELECT {_FORMER_COLUMNS} FROM {GIVE_JOBS}(
+    asked_pilot, asked_queue, asked_requirements, asked_priorities, asked_jobs, known_activation,
+    known_version, known_used, told_containment, told_node, at_time, entry, closed_tasks
+  );
+END $$""",
+    f"""
+CREATE OR REPLACE FUNCTION borrow_jobs(
   asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
   asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
   asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
   told_containment text, told_node text, at_time double precision,
-{_ROWS}BEGIN
-  RETURN QUERY SELECT * FROM borrow_jobs(
+{_FORMER_ROWS}BEGIN
+  RETURN QUERY SELECT {_FORMER_COLUMNS} FROM {BORROW_JOBS}(
     asked_pilot, asked_queue, known_activation, known_version, known_used, asked_ids, asked_attempts,
     asked_queues, asked_states, array_fill(''::text, ARRAY[cardinality(asked_ids)]), asked_entries,
     asked_reads, asked_documents, most, at_site, told_containment, told_node, at_time
   );
-END $$"""
-"""What servers up to tables 0118 call. They know nothing of changed jobs, so they get none of these."""
+END $$""",
+)
+"""What servers of the first release call. They know nothing of changed jobs, so they get none of these."""
 
-_FORMER_ARGUMENTS = """
-bigint, text, bigint, integer, boolean, bigint[], integer[], text[], text[], text[], boolean[], text[],
-integer, text, text, text, double precision"""
+_OF_FIRST_RELEASE = """
+SELECT FROM pg_proc WHERE proname = 'give_jobs' AND NOT 'changes' = ANY (proargnames)
+  AND pronamespace = current_schema()::regnamespace"""
+
+_OTHERS = r"""
+SELECT oid::regprocedure::text FROM pg_proc
+WHERE proname ~ '^(give|borrow)_jobs(_[0-9a-f]{8})?$' AND proname NOT IN (:give, :borrow)
+  AND pronamespace = current_schema()::regnamespace"""
 
 
-def keep_former(connection: Connection) -> None:
-    """Keep what servers of the former version call, until :func:`drop_former`."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(FORMER_BORROW_JOBS))
+def make(connection: Connection) -> None:
+    """Create the current functions on PostgreSQL, beside those that servers of the former version call."""
+    if connection.dialect.name != "postgresql":
+        return
+    for name, definition in ((GIVE_JOBS, _GIVE_JOBS), (BORROW_JOBS, _BORROW_JOBS)):
+        connection.execute(text(f"CREATE OR REPLACE FUNCTION {name}{definition}"))
+    if connection.execute(text(_OF_FIRST_RELEASE)).first() is not None:
+        # Their own do not write events.
+        for definition in FORMER:
+            connection.execute(text(definition))
+
+
+def are_current(connection: Connection) -> bool:
+    """Return whether the functions that this program calls exist, where any are needed."""
+    if connection.dialect.name != "postgresql":
+        return True
+    found = text("SELECT to_regproc(:give) IS NOT NULL AND to_regproc(:borrow) IS NOT NULL")
+    return bool(connection.execute(found, _CURRENT).scalar())
 
 
 def drop_former(connection: Connection) -> None:
     """Drop what only servers of the former version call."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text(f"DROP FUNCTION IF EXISTS borrow_jobs({_FORMER_ARGUMENTS})"))
-
-
-def make(connection: Connection) -> None:
-    """Recreate all of them on PostgreSQL."""
-    drop_former(connection)
-    if connection.dialect.name == "postgresql":
-        for name, definition in (("give_jobs", GIVE_JOBS), ("borrow_jobs", BORROW_JOBS)):
-            # A function with other result columns cannot replace one.
-            connection.execute(text(f"DROP FUNCTION IF EXISTS {name}"))
-            connection.execute(text(definition))
+        for (function,) in connection.execute(text(_OTHERS), _CURRENT).all():
+            connection.execute(text(f"DROP FUNCTION {function}"))
