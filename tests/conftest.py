@@ -19,8 +19,15 @@ from hypothesis import settings
 
 from tests.overtime import Overtime
 
-for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200}.items():
-    settings.register_profile(_profile, print_blob=True, max_examples=_examples, deadline=None)
+# A run tries the same examples each time, so it tells what a change broke. `search` looks for other examples.
+for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200, "search": 1000}.items():
+    settings.register_profile(
+        _profile,
+        print_blob=True,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=_profile != "search",
+    )
 settings.load_profile("usual")
 
 

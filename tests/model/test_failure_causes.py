@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
@@ -43,7 +43,6 @@ class Mixture:
     tasks: list[TaskOf]
     failures: list[Failure] = field(default_factory=list)
     time: float = 0.0
-    closed: list[CircuitBreaker] = field(default_factory=list)
     at_bad: dict[tuple[int, Place], int] = field(default_factory=lambda: defaultdict(int))
 
     def __post_init__(self) -> None:
@@ -54,11 +53,25 @@ class Mixture:
         """Each node takes one job and ends it."""
         self.time += ROUND
         now = job_breakers(self._judged(), GUARD)
-        self.closed += now
+        self._hold_open(now)
         for place in self.random.sample(self.nodes, len(self.nodes)):
             ready = [task for task in self.tasks if task.waiting and not self._is_closed(now, task, place)]
             if ready:
                 self._run(self.random.choice(ready), place)
+
+    def _hold_open(self, now: tuple[CircuitBreaker, ...]) -> None:
+        """Assert that more than one task is kept only from bad places, or from a node where none did well.
+
+        A person whose every second input is bad may meet with nothing else at a good node, once in some
+        thousand mixtures. Then the node is closed to this person's tasks, and to nobody else's.
+        """
+        for one in now:
+            queue, node = one.place
+            _, owner, task = one.whose
+            if task or any(bad == queue and node in ("", at) for bad, at in self.bad):
+                continue
+            assert node and owner, one
+            assert not any(one.place in each.well for each in self.tasks if each.owner == owner), one
 
     def _is_closed(self, now: tuple[CircuitBreaker, ...], task: TaskOf, place: Place) -> bool:
         return any(
@@ -135,16 +148,11 @@ def mixture(seed: int) -> Mixture:
 
 
 @given(st.integers(0, 10**6))
+@example(91590)
 def test_f2_good_places_stay_open_good_jobs_end_well_and_bad_nodes_are_found(seed: int) -> None:
     found = mixture(seed)
     for _ in range(40):
         found.step()
-    for one in found.closed:
-        if not one.whose[-1]:  # closed to more than one task
-            its = {
-                place for place in found.bad if place[0] == one.place[0] and one.place[1] in ("", place[1])
-            }
-            assert its, one
     for task in found.tasks:
         if not task.is_broken:
             good = {number for number, is_good in enumerate(task.inputs) if is_good}
