@@ -70,7 +70,8 @@ class Mixture:
             _, owner, task = one.whose
             if task or any(bad == queue and node in ("", at) for bad, at in self.bad):
                 continue
-            assert node and owner, one
+            assert node, one
+            assert owner, one
             assert not any(one.place in each.well for each in self.tasks if each.owner == owner), one
 
     def _is_closed(self, now: tuple[CircuitBreaker, ...], task: TaskOf, place: Place) -> bool:
