@@ -99,7 +99,7 @@ def test_an_upgrade_drops_no_function_that_former_servers_call(postgresql_url: s
             connection.execute(text(definition))
 
     def named(connection: Connection) -> dict[str, int]:
-        return dict(connection.execute(functions_now).tuples())
+        return {str(one.proname): int(one.oid) for one in connection.execute(functions_now)}
 
     current = database.read(named).keys()
     database.write(as_in_the_first_release)
