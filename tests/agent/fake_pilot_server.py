@@ -43,6 +43,9 @@ class FakeServer:
     unanswered: list[dict[str, Any]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     unfit: bool = False
+    unknown: tuple[str, ...] = ()
+    heard: list[str | None] = field(default_factory=list)
+    time: float = 0
     read: list[tuple[int, int]] = field(default_factory=list)
     read_own: bool = False
     logs: dict[tuple[int, int], wire.AttemptLogs] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class FakeServer:
                 "heartbeat": self.heartbeat,
                 "idle": self.idle,
                 "works": works,
+                "time": self.time,
             }
         if name == "report":
             self.reports += [from_document(Report, report) for report in body.get("reports", ())]
@@ -76,7 +80,7 @@ class FakeServer:
             told = parse(wire.Reports, json.dumps(body).encode())
             self.logs |= {(log.job, log.attempt): log for log in told.logs}
             self.own_log = told.own_log or self.own_log
-            return {"stop": self.stop, "read": self.read, "read_own": self.read_own}
+            return {"stop": self.stop, "read": self.read, "read_own": self.read_own, "time": self.time}
         if name == "end":
             told_last = parse(wire.Reason, json.dumps(body).encode())
             self.ended.append(told_last.reason)
@@ -123,6 +127,9 @@ class FakeServer:
                 status = fake.status_of.get(name, fake.status)
                 if self.headers["Authorization"] != f"Bearer {TOKEN if name == 'enrol' else OWN_TOKEN}":
                     status = 401
+                if any(f'"{one}"' in json.dumps(body) for one in fake.unknown):
+                    status = 422
+                fake.heard.append(self.headers[wire.HEARD])
                 fake.unanswered += [body] if status != 200 else []
                 answer = fake.answer(self.path, body) if status == 200 else {"detail": "as told"}
                 data = b"" if answer is None else json.dumps(answer).encode()

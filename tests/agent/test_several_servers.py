@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from pilotage.agent import wire
-from pilotage.agent.client import PilotClient, UnreachableError
+from pilotage.agent.client import PilotClient, RefusedError, UnreachableError
 
 from .fake_pilot_server import TOKEN, FakeServer
 
@@ -54,6 +54,36 @@ def test_servers_are_asked_in_turn(server: FakeServer, frozen: str, gone: str) -
         with pytest.raises(UnreachableError):
             asyncio.run(call(client))
     asyncio.run(call(client))
+
+
+def test_a_server_of_the_first_release_hears_what_it_knows(server: FakeServer) -> None:
+    server.unknown = ("blame", "clock", "unfit")
+    client = PilotClient(server.url, TOKEN)
+    failed = wire.Report(job=1, attempt=1, state="failed", error="no space left", blame="node")
+    offer = wire.Offer(1, 100, 60, 1, found=wire.Node(cores=2, clock=1.7e9))
+
+    async def calls() -> None:
+        await client.enrol()
+        await client.match(offer)
+        await client.report(wire.Reports(reports=(failed,)))
+        await client.end(wire.Reason("over", unfit=True))
+
+    asyncio.run(calls())
+    assert server.matches[0]["found"]["cores"] == 2
+    assert server.last().error == "no space left"
+    assert server.ended == ["over"]
+    server.unknown = ("holding",)
+    with pytest.raises(RefusedError):
+        asyncio.run(client.report(wire.Reports(holding=((1, 1),))))
+
+
+def test_each_call_says_which_answer_its_pilot_knows(server: FakeServer) -> None:
+    client = PilotClient(server.url, TOKEN)
+    for time in (0.0, 1.7e9 + 0.25, 1.6e9):
+        server.time = time
+        asyncio.run(call(client))
+    asyncio.run(call(client))
+    assert server.heard == [None, None, None, "1700000000.25", "1700000000.25"]
 
 
 def test_one_server_alone_is_asked_again(server: FakeServer, gone: str) -> None:

@@ -141,6 +141,25 @@ def test_a_job_goes_its_way_by_reports(house: House, submit: Submit) -> None:
     assert (found.state, found.exit_code, found.cpu_seconds) == ("finished", 0, 1.5)
 
 
+def test_a_report_that_comes_late_costs_no_attempt(house: House, submit: Submit) -> None:
+    (job,) = house.activate(submit())
+    _, pilot = house.pilot()
+    known = str(pilot.post("/pilot/report", json={}).json()["time"])
+    house.now += 1
+    heard = str(pilot.post("/pilot/match", json=OFFER).json()["time"])
+    assert [float(known), float(heard)] == [house.now - 1, house.now]
+    running = {"holding": [[job, 1]], "reports": [report(job, "running")]}
+    pilot.post("/pilot/report", json=running, headers={"Pilotage-Heard": heard})
+    house.now += 1000
+    for late in (known, heard):
+        pilot.post("/pilot/report", json={}, headers={"Pilotage-Heard": late})
+    assert (house.job(job).state, house.job(job).attempt) == ("running", 1)
+    wrong = pilot.post("/pilot/report", json={}, headers={"Pilotage-Heard": "nan"})
+    assert (wrong.status_code, wrong.json()["detail"][0]["field"]) == (422, "Pilotage-Heard")
+    pilot.post("/pilot/report", json={}, headers={"Pilotage-Heard": str(house.now)})
+    assert house.job(job).attempt == 2
+
+
 def test_faults_of_reports_name_their_fields(house: House) -> None:
     _, pilot = house.pilot()
     answer = pilot.post("/pilot/report", json={"reports": [report(1, "sleeping")]})

@@ -281,6 +281,19 @@ def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
     }
 
 
+def test_a_call_that_comes_late_says_nothing_about_jobs_that_came_since() -> None:
+    jobs = (held(1, S.RUNNING, since=NOW - 500), held(2, S.SENT, since=NOW - 500))
+    late = Heartbeat(pilot=1, heard=NOW - 501)
+    where = replace(told(jobs=jobs), heartbeats=(late,))
+    assert reports.receive(where).moves == []
+    now = replace(where, heartbeats=(replace(late, heard=NOW),))
+    from_the_future = replace(where, heartbeats=(replace(late, heard=NOW + 1e9),))
+    from_a_former_agent = replace(where, heartbeats=(replace(late, heard=None),))
+    lost = {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}
+    for one in (now, from_the_future, from_a_former_agent):
+        assert follow(jobs, reports.receive(one)) == lost
+
+
 said_things = st.lists(
     st.builds(
         Report,

@@ -21,6 +21,7 @@ from .web import Web, opener, said
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+H = TypeVar("H", wire.MatchAnswer, wire.Stops)
 TIMEOUT = 20.0
 """Seconds without an answer after which the server counts as unreachable."""
 
@@ -77,6 +78,7 @@ class PilotClient:
             # In a header, because servers of other versions refuse fields that they do not know.
             "User-Agent": f"pilotage-agent/{VERSION}",
         }
+        self._heard = 0.0
         self._nonce = secrets.token_hex(32)
         self._timeout = timeout
         self._opener = relay.opener(identity) if identity else opener()
@@ -94,7 +96,7 @@ class PilotClient:
 
     async def match(self, offer: wire.Offer) -> wire.MatchAnswer:
         """Ask for jobs that fit the free resources."""
-        return await self._call("POST", "match", offer, wire.MatchAnswer)
+        return self._heard_at(await self._call("POST", "match", offer, wire.MatchAnswer))
 
     async def payload(self, task: int) -> wire.PayloadFiles:
         """Fetch the payload files of a task."""
@@ -106,7 +108,14 @@ class PilotClient:
 
     async def report(self, reports: wire.Reports) -> wire.Stops:
         """Send reports, and list the attempts that this pilot holds. Return the attempts that must stop."""
-        return await self._call("POST", "report", reports, wire.Stops)
+        return self._heard_at(await self._call("POST", "report", reports, wire.Stops))
+
+    def _heard_at(self, answer: H) -> H:
+        """Let each later call say which of the server's answers its pilot knows."""
+        self._heard = max(self._heard, answer.time)
+        if self._heard:
+            self._headers[wire.HEARD] = repr(self._heard)
+        return answer
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file. Blocks. Raises OSError."""
@@ -135,7 +144,13 @@ class PilotClient:
     async def _send(self, method: str, path: str, body: Any) -> bytes:
         content = None if body is None else serialise(body)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._request, method, path, content)
+        try:
+            return await loop.run_in_executor(self._thread, self._request, method, path, content)
+        except RefusedError:
+            former = None if body is None else serialise(body, wire.ADDED)
+            if former == content:
+                raise
+            return await loop.run_in_executor(self._thread, self._request, method, path, former)
 
     def _address(self) -> str:
         return f"{relay.address(self._urls[0]).rstrip('/')}/api/v1/pilot"

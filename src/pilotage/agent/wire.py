@@ -17,6 +17,11 @@ Point = tuple[float, float, float, float, float, float, float]
 far: read from disks, written to disks, received from the network, sent to it."""
 OPEN_SCHEMES = frozenset({"file", "local", "http", "https"})
 """Schemes of storages that pilots open by URL alone, if no credentials are needed."""
+HEARD = "Pilotage-Heard"
+"""The header with the ``time`` of the newest answer that a pilot knows. Not a field, because servers of other
+versions refuse unknown ones."""
+ADDED = frozenset({"blame", "clock", "unfit"})
+"""Fields that servers of version 0.1 refuse, and need not know."""
 LONGEST_LOG, LOG_HEAD = 65_536, 16_384
 """Bytes of a stream that are kept, and how many of them from the beginning of a longer stream."""
 
@@ -188,7 +193,7 @@ class MatchAnswer:
     ``lease`` and ``first_lease`` are for older agents and for work without its own: the shortest of all. A
     ``first_lease`` of 0 means ``lease``. ``pilot_lease`` is the lease of a pilot without work, which ends
     after twice that time without an answer; 0 means ``lease``. Reports are due every ``heartbeat``; a pilot
-    ends after ``idle`` without work.
+    ends after ``idle`` without work. ``time`` is the server's, in s since 1970; 0: not told.
     """
 
     lease: float
@@ -197,6 +202,7 @@ class MatchAnswer:
     works: tuple[Work, ...] = ()
     first_lease: float = 0.0
     pilot_lease: float = 0.0
+    time: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -294,13 +300,14 @@ class Stops:
 
     Somebody is reading the logs of the attempts in ``read``, or with ``read_own`` the pilot's own log. The
     pilot sends these with its next reports, which are due soon. From now on it reports every ``heartbeat`` s;
-    0: as before.
+    0: as before. ``time`` is the server's, in s since 1970; 0: not told.
     """
 
     stop: tuple[Pair, ...] = ()
     read: tuple[Pair, ...] = ()
     read_own: bool = False
     heartbeat: float = 0.0
+    time: float = 0.0
 
 
 @dataclass(frozen=True)

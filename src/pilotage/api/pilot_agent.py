@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, HTTPException, Response
 from pydantic import BaseModel, Field
 
-from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
+from pilotage.agent.wire import HEARD, Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import enrol, match, pilot_end, report
 from pilotage.model.documents.world import Report
@@ -19,7 +19,7 @@ from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented, documented_bytes
 from .dependencies import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
 from .logs import AttemptLogs, Log
-from .plain_routes import plain_route
+from .plain_routes import Heard, plain_route
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
@@ -128,23 +128,37 @@ def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
 
 
 @router.post("/report", responses=documented(Stops, 410))
-def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Report on attempts. The same call is the pilot's heartbeat."""
+def post_report(
+    body: Reports,
+    caller: PilotCredential,
+    pilot: PilotId,
+    runtime: TheRuntime,
+    heard: Annotated[
+        Heard | None, Header(alias=HEARD, description="The `time` of the newest answer that the pilot knows.")
+    ] = None,
+) -> Response:
+    """Report on attempts. The same call is the pilot's heartbeat.
+
+    The header ``Pilotage-Heard`` has the ``time`` of the newest answer that the pilot knows. So a call that
+    arrives late says nothing about jobs that the pilot was given since.
+    """
     enrol.renew(runtime, pilot, caller.expires)
     reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
     logs = [log for attempt in body.logs for log in attempt.kept()]
     if own := _own(body.own_log, pilot):
         logs.append(own)
-    stop = report.report(runtime, pilot, body.holding, reports, logs)
+    stop = report.report(runtime, pilot, body.holding, reports, logs, heard)
     now = runtime.clock()
     read, read_own = runtime.log_readers.read(pilot, body.holding, now)
     pace = runtime.idle_timeouts.pace(runtime.store.last_federation(), now)
-    return answer(Stops(tuple(stop), tuple(read), read_own, pace))
+    return answer(Stops(tuple(stop), tuple(read), read_own, pace, now))
 
 
 PLAIN_ROUTES = (
     plain_route(
-        f"{router.prefix}/match", Offer, lambda offer, _, pilot, runtime: post_match(offer, pilot, runtime)
+        f"{router.prefix}/match",
+        Offer,
+        lambda offer, _, pilot, runtime, __: post_match(offer, pilot, runtime),
     ),
     plain_route(f"{router.prefix}/report", Reports, post_report),
 )

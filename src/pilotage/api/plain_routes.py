@@ -4,14 +4,15 @@ The framework documents these calls, by routes of the same paths that no request
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
+from pilotage.agent import wire
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential
 
@@ -19,8 +20,13 @@ from .access import RoleCheck, pilot_id
 from .documents import NO_JSON
 from .fault_bounds import bounded
 
-PilotCall = Callable[[Any, Credential, int, Runtime], Response]
-"""Answers a pilot, given the parsed body, the pilot's credential and its id."""
+PilotCall = Callable[[Any, Credential, int, Runtime, float | None], Response]
+"""Answers a pilot, given the parsed body, the pilot's credential and its id, and which answer it knows."""
+
+Heard = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+"""The time of the newest answer that a pilot knew when it called, in s since 1970."""
+
+_HEARD: TypeAdapter[float | None] = TypeAdapter(Heard | None)
 
 _PILOT = RoleCheck("pilot")
 
@@ -35,22 +41,31 @@ def plain_route(path: str, body: type[BaseModel], call: PilotCall) -> Route:
             raise HTTPException(415, NO_JSON)
         runtime: Runtime = request.app.state.runtime
         # Parsed in the thread, too: a large report would hold up the event loop, which is everybody's.
-        return await run_in_threadpool(_answer, body, call, sent, credential, runtime)
+        heard = request.headers.get(wire.HEARD)
+        return await run_in_threadpool(_answer, body, call, sent, credential, runtime, heard)
 
     return Route(path, answered, methods=["POST"])
 
 
 def _answer(
-    body: type[BaseModel], call: PilotCall, sent: bytes, credential: Credential, runtime: Runtime
+    body: type[BaseModel],
+    call: PilotCall,
+    sent: bytes,
+    credential: Credential,
+    runtime: Runtime,
+    heard: str | None,
 ) -> Response:
     pilot = pilot_id(credential)
+    place: tuple[str, ...] = ("header", wire.HEARD)
     try:
+        known = _HEARD.validate_python(heard)
+        place = ("body",)
         parsed = body.model_validate_json(sent)
     except ValidationError as bad:
         raise RequestValidationError(
-            [{**error, "loc": ("body", *error["loc"])} for error in bounded(bad).errors()]
+            [{**error, "loc": (*place, *error["loc"])} for error in bounded(bad).errors()]
         ) from bad
-    return call(parsed, credential, pilot, runtime)
+    return call(parsed, credential, pilot, runtime, known)
 
 
 def _is_json(content_type: str) -> bool:

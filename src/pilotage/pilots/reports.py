@@ -1,7 +1,7 @@
 """Process the reports of pilots on their jobs."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pilotage.model.documents.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.documents.moves import AS_BEFORE, JobMoves, NextAttempt, Wait
@@ -142,7 +142,7 @@ class _Hearing:
         self._states = {job.id: job.state for job in held}
         for report in told.reports:
             self._report(report)
-        self._miss(told.named)
+        self._miss(told)
 
     def _report(self, report: Report) -> None:
         """Process one report, through the states that it skips."""
@@ -194,11 +194,15 @@ class _Hearing:
         replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))
         return (Forget(replicas=tuple(replicas)), *self._storage_faults.forgotten())
 
-    def _miss(self, named: Collection[Attempt]) -> None:
-        """Fail attempts that the pilot once had and no longer mentions."""
-        for attempt in sorted(self._jobs.keys() - named):
+    def _miss(self, told: Heartbeat) -> None:
+        """Fail attempts that the pilot once had and no longer mentions.
+
+        A call that arrives late or twice says nothing about jobs that the pilot was given since it made it.
+        """
+        heard = self._world.time if told.heard is None else min(told.heard, self._world.time)
+        for attempt in sorted(self._jobs.keys() - told.named):
             job = self._jobs[attempt]
-            grown = self._world.time - job.since > self._world.federation.loops.heartbeat
+            grown = heard - job.since > self._world.federation.loops.heartbeat
             if not grown:
                 continue
             if job.state is JobState.SENT:

@@ -117,6 +117,7 @@ def _answer(
         heartbeat=runtime.idle_timeouts.pace(federation, time),
         idle=idle,
         works=works,
+        time=time,
     )
 
 

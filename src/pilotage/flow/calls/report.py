@@ -21,18 +21,19 @@ def report(
     holding: Sequence[Attempt],
     reports: Sequence[Report],
     logs: Sequence[KeptLog] = (),
+    heard: float | None = None,
 ) -> list[Attempt]:
     """Process a pilot's reports. Return the mentioned attempts that no longer belong to it.
 
     ``holding`` lists every attempt (job, attempt) that it has. Logs are kept before the end of their attempt
-    is, so that no attempt has failed without them; those of others' attempts and pilots are dropped. Raises
-    :class:`PilotGone`.
+    is, so that no attempt has failed without them; those of others' attempts and pilots are dropped. The
+    pilot knew the answer of the time ``heard`` when it called. Raises :class:`PilotGone`.
     """
     silent = not reports and not logs
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
         # Both sides agree, so the policy would change nothing. Most calls are like that.
         return []
-    told = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports)),)
+    told = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports), heard=heard),)
     world = _world(runtime, told)
     if not world.pilots:
         raise PilotGone(pilot)

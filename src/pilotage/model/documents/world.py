@@ -245,6 +245,8 @@ class Heartbeat:
     """Every attempt that it holds: job and attempt."""
     reports: tuple[Report, ...] = ()
     """Its reports, in order."""
+    heard: float | None = None
+    """The time of the newest answer that it knew when it called, in s since 1970; None: not told."""
 
     @property
     def named(self) -> set[tuple[int, int]]:
