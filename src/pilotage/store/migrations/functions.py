@@ -29,6 +29,13 @@ _STANDING = """\
     AND known_version = coalesce((SELECT max(version) FROM federations), 0);
 """
 
+_DURABLE = """\
+  IF given_jobs > 0 THEN
+    -- A job whose match is lost goes out again while its pilot runs it: wait for the disk.
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+"""
+
 _NOTHING = """\
   IF given_jobs = 0 THEN
     alive := alive OR EXISTS (SELECT FROM pilots WHERE pilots.id = asked_pilot AND pilots.state = 'running');
@@ -83,7 +90,7 @@ BEGIN
       FROM sent ORDER BY place, sent.created, sent.id;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
-  IF alive AND given_jobs < wanted_jobs THEN
+{_DURABLE}  IF alive AND given_jobs < wanted_jobs THEN
     UPDATE pilots SET matched = matched - wanted_jobs + given_jobs WHERE pilots.id = asked_pilot;
   END IF;
 {_NOTHING}"""
@@ -139,7 +146,7 @@ BEGIN
       FROM sent ORDER BY place;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
-  IF alive AND given_jobs < most THEN
+{_DURABLE}  IF alive AND given_jobs < most THEN
     UPDATE pilots SET matched = matched - most + given_jobs WHERE pilots.id = asked_pilot;
   END IF;
 {_NOTHING}"""
