@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pilotage.flow.errors import NoSuchTask
+from pilotage.flow.outside.scratch import clear
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.decision_parts import parts
@@ -50,6 +51,7 @@ def change_task(
         handed_back = 0
         for part in parts(decide(world)):
             committed = runtime.store.commit(part, actor)
+            clear(runtime, world, part, committed)
             done.records += sum(len(ids) for ids in committed.accepted)
             done.moved += jobs_moved(part, committed)
             handed_back += committed.handed_back

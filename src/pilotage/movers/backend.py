@@ -90,6 +90,14 @@ class GrantingBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class RootedBackend(Backend, Protocol):
+    """A storage below a folder that may be away, like a disk that is not mounted."""
+
+    def check_root(self) -> None:
+        """Raise StorageError if that folder is not there: this says nothing about its files."""
+
+
+@runtime_checkable
 class LinkingBackend(Backend, Protocol):
     """A backend whose folders may hold symbolic links."""
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pilotage.ports.moving import Delivered, Progress, Space, WrongFileError
+from pilotage.ports.moving import Delivered, Progress, Space, StorageError, WrongFileError
 
 from . import part_files
 from .backend import Backend, EntryKind, LinkError, PathEntry, StorageOptionError
@@ -52,6 +52,11 @@ class LocalBackend:
         self._root = Path(path)
         self._not_shared: set[Path] = set()
 
+    def check_root(self) -> None:
+        """See :class:`~pilotage.movers.backend.RootedBackend`."""
+        if not self._root.is_dir():
+            raise StorageError(f"there is no folder {self._root}")
+
     def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
         with self._parent(path) as (folder, name):
@@ -81,6 +86,7 @@ class LocalBackend:
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[IO[bytes]]:
         """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
+        self.check_root()
         with self._parent(path) as (folder, name):
             try:
                 opened = os.open(name, READ, dir_fd=folder)

@@ -14,7 +14,7 @@ from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_pa
 from pilotage.model.values.patterns import WILDCARDS, is_met
 from pilotage.ports.moving import ScanLimits, ScannedFiles, StorageError, WrongPatternError, is_below
 
-from .backend import Backend, LinkingBackend, PathEntry, offers
+from .backend import Backend, LinkingBackend, PathEntry, RootedBackend, offers
 from .checksums import adler32
 from .links import FoundPath, follow
 
@@ -34,6 +34,8 @@ def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> S
     deadline = _Deadline(limits.seconds)
     found: dict[str, FoundPath] = {}
     left_out: dict[str, str] = {}
+    if offers(backend, RootedBackend):
+        backend.check_root()
     for one in _matches(backend, glob, deadline):
         if one.is_link and one.fault and limits.refuse_links:
             raise WrongPatternError(f"{one.path!r} cannot be an input: {one.fault}; or narrow the pattern")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.outside import breaker_notices
+from pilotage.flow.outside import breaker_notices, scratch
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.world import Heartbeat, Report, World
 from pilotage.model.records.logs import KeptLog
@@ -61,6 +61,7 @@ def _received(
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     breaker_notices.tell(world, decision, committed)
+    scratch.clear(runtime, world, decision, committed, told_by_pilots=True)
     # Something moved on between snapshot and commit: the answer names the attempts to stop as of now.
     if committed.handed_back:
         world = _world(runtime, told)

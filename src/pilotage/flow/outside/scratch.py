@@ -1,10 +1,13 @@
-"""Remove what failed attempts left in their scratch areas."""
+"""Remove what ended attempts left in their scratch areas."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import JobState
+from pilotage.model.records.states import AT_A_PILOT, JobState
+from pilotage.model.records.work import Job
+from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.model.values.paths import scratch_path
 
 if TYPE_CHECKING:
@@ -14,19 +17,35 @@ _LEAVE_SOMETHING = (JobState.STARTING, JobState.RUNNING, JobState.HOLDING, JobSt
 """States of an attempt that may have left something in its scratch area."""
 
 
-def clear(runtime: "Runtime", world: World, decision: Decision, committed: Committed) -> None:
+def clear(
+    runtime: "Runtime", world: World, decision: Decision, committed: Committed, told_by_pilots: bool = False
+) -> None:
     """Remove the scratch areas of the attempts that a committed decision ended, in the background.
 
-    A remaining one disturbs nobody: no other attempt uses it.
+    Unless pilots told of the ends, a pilot may store a file as long as its lease lasts: remove such an area
+    once more then. A remaining one disturbs nobody, because no other attempt uses it.
     """
-    jobs = {job.id: job for job in world.jobs if job.state in _LEAVE_SOMETHING}
     queues = {queue.name: queue.storage for queue in world.federation.queues}
     storages = {storage.name: storage for storage in world.federation.storages}
-    for change, ids in zip(decision.changes, committed.accepted, strict=True):
-        if not isinstance(change, Move) or change.kind != "job" or change.target is not JobState.FAILED:
+    lease = longest_heartbeat(world.federation.timeouts)
+    for job in _ended(world, decision, committed):
+        storage = storages.get(queues.get(job.queue, ""))
+        if storage is None:
             continue
-        for job in (jobs[id_] for id_ in ids if id_ in jobs):
-            storage = storages.get(queues.get(job.queue, ""))
-            if storage is not None:
-                path = scratch_path(world.federation.name, job.id, job.attempt)
-                runtime.deliveries.remove(storage, path)
+        path = scratch_path(world.federation.name, job.id, job.attempt)
+        runtime.deliveries.remove(storage, path)
+        if job.state in AT_A_PILOT and not told_by_pilots:
+            runtime.deliveries.remove_later(storage, path, lease)
+
+
+def _ended(world: World, decision: Decision, committed: Committed) -> Iterator[Job]:
+    """Yield the jobs, as they were, whose attempt failed, was cancelled, or was taken from its pilot."""
+    jobs = {job.id: job for job in world.jobs if job.state in _LEAVE_SOMETHING}
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if (
+            isinstance(change, Move)
+            and change.kind == "job"
+            and change.source in _LEAVE_SOMETHING
+            and (change.target in (JobState.FAILED, JobState.CANCELLED) or change.next_attempt)
+        ):
+            yield from (jobs[id_] for id_ in ids if id_ in jobs)

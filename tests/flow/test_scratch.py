@@ -1,0 +1,77 @@
+"""What an attempt leaves in its scratch area goes with the attempt."""
+
+from pathlib import Path
+from zlib import adler32
+
+import pytest
+
+from pilotage.flow.outside import deliveries
+from pilotage.flow.task_cancellation import cancel
+from pilotage.model.documents.world import Output, Report
+from pilotage.store import Store
+
+from .house import House
+
+
+class Started(House):
+    """A house in which the one job of a task runs, and has left a file in its scratch area."""
+
+    def start(self) -> None:
+        """Bring it there."""
+        self.id = self.task(command=("write",), outputs=("out",), max_attempts=1)
+        self.take("broker")
+        self.at = self.pilot()
+        ((self.order,),) = [work.jobs for work in self.match(self.at).works]
+        self.attempt = (self.order.job, self.order.attempt)
+        self.report(self.at, "running", [self.attempt])
+        self.leave()
+
+    def leave(self) -> None:
+        """Leave a file in the scratch area."""
+        folder = self.place / "north" / self.order.scratch
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "out").write_text("made")
+
+    def left(self) -> list[Path]:
+        """All files of scratch areas."""
+        return [path for path in (self.place / "north" / ".scratch").rglob("*") if path.is_file()]
+
+    def told(self, state: str) -> None:
+        """Let the pilot report an end of the payload."""
+        job, attempt = self.attempt
+        output = Output(name="out", size=4, checksum=f"adler32:{adler32(b'made'):08x}")
+        outputs = (output,) if state == "done" else ()
+        self.tell(self.at, Report(job=job, attempt=attempt, state=state, error="", outputs=outputs))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def house(store: Store, tmp_path: Path) -> Started:
+    found = Started(store, tmp_path)
+    found.start()
+    assert len(found.left()) == 1
+    return found
+
+
+def test_of_a_failed_payload_nothing_stays(house: Started) -> None:
+    house.told("failed")
+    assert house.left() == []
+
+
+def test_of_an_output_that_its_task_wants_no_more_nothing_stays(house: Started) -> None:
+    house.told("done")
+    assert len(house.left()) == 1
+    cancel(house.runtime, house.id, "enough", "user:alice")
+    assert house.left() == []
+
+
+def test_what_a_silent_pilot_stores_as_long_as_it_may_goes_too(
+    house: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancel(house.runtime, house.id, "enough", "user:alice")
+    assert house.left() == []
+    house.leave()
+    house.take("stage")
+    assert len(house.left()) == 1
+    monkeypatch.setattr(deliveries, "MOST_LATER", 0)
+    house.take("stage")
+    assert house.left() == []
