@@ -49,7 +49,9 @@ class Calm:
                     if not self._retry(connection) and is_at_rest and is_over() and not self._system.agents():
                         return []
                     if time.monotonic() > until:
-                        return ["the system does not come to rest", *_left(connection)]
+                        slurm = self._system.real.slurm
+                        told = slurm.states().splitlines() if slurm else []
+                        return ["the system does not come to rest", *_left(connection), *told]
                 time.sleep(0.5)
         finally:
             engine.dispose()
@@ -58,6 +60,8 @@ class Calm:
         """Open every place: a request to drain one that a frozen server held back may take effect late."""
         for one in self._system.call("GET", "/restrictions")["restrictions"]:
             self._system.call("DELETE", f"/restrictions/{one['kind']}/{one['name']}")
+        if self._system.real.slurm:
+            self._system.real.slurm.resume()
 
     def _retry(self, connection: Connection) -> bool:
         """Retry once each task that failed and should not: the storm was the cause, and it is over.

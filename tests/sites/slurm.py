@@ -166,6 +166,15 @@ class Slurm:
             lambda: ready & set(self.call("sinfo", "-h", "-o", "%T", check=False).split()), "Slurm is ready"
         )
 
+    def resume(self) -> None:
+        """Let nodes that Slurm drained or gave up take jobs again, as an operator would."""
+        self.call("scontrol", "update", "nodename=ALL", "state=resume", check=False)
+
+    def states(self) -> str:
+        """Return what Slurm says of its nodes and jobs."""
+        nodes = self.call("sinfo", "-h", "-o", "node %n %T %E", check=False)
+        return nodes + self.call("squeue", "-h", "-o", "job %i %T %r", check=False)
+
     def call(self, *command: str, check: bool = True, stdin: str = "") -> str:
         """Run one of its commands; returns what it printed."""
         return self._run(command, check=check, stdin=stdin)
