@@ -61,7 +61,7 @@ class PilotsUnheard(_OfAConnection):
 class PilotsRepeated(_OfAConnection):
     """One of the servers gets each call a second time, after later ones."""
 
-    holds = "a report that comes twice changes nothing; one that comes late may cost an attempt"
+    holds = "a report that comes twice or late changes nothing"
     span = (1.0, 20.0)
     mode: ClassVar[Mode] = "twice"
 
