@@ -92,7 +92,8 @@ def test_the_observer_counts_what_limits_are_for(connection: Connection, postgre
     create(store, new_transfer("a"))
     store.close()
     connection.execute(text("UPDATE jobs SET queue = 'north-queue'"))
-    connection.execute(text("UPDATE pilots SET site = 'north'"))
+    now = "extract(epoch FROM clock_timestamp())"
+    connection.execute(text(f"UPDATE pilots SET site = 'north', since = {now}"))
     connection.execute(text("UPDATE transfers SET state = 'delivering'"))
     found = counted(connection)
     assert (found["jobs", "north"], found["submitting", "north"], found["live jobs", "the user"]) == (5, 2, 5)
