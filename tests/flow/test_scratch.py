@@ -75,3 +75,17 @@ def test_what_a_silent_pilot_stores_as_long_as_it_may_goes_too(
     monkeypatch.setattr(deliveries, "MOST_LATER", 0)
     house.take("stage")
     assert house.left() == []
+
+
+def test_an_attempt_that_was_only_sent_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    """Its pilot was cut off before it could tell that it began."""
+    house = House(store, tmp_path)
+    house.task(command=("write",), outputs=("out",))
+    house.take("broker")
+    answer = house.match(house.pilot())
+    scratch = house.place / "north" / answer.works[0].jobs[0].scratch
+    scratch.mkdir(parents=True)
+    (scratch / "out").write_text("late")
+    house.now += house.store.federation().timeouts.sent + house.store.federation().timeouts.heartbeat
+    house.take("watch")
+    assert not scratch.exists()

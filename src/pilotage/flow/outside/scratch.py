@@ -13,8 +13,9 @@ from pilotage.model.values.paths import scratch_path
 if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime
 
-_LEAVE_SOMETHING = (JobState.STARTING, JobState.RUNNING, JobState.HOLDING, JobState.TRANSFERRING)
-"""States of an attempt that may have left something in its scratch area."""
+_LEAVE_SOMETHING = (*AT_A_PILOT, JobState.HOLDING, JobState.TRANSFERRING)
+"""States of an attempt that may have left something in its scratch area. A pilot that was cut off may run
+what the server only knows as sent."""
 
 
 def clear(
