@@ -67,7 +67,8 @@ def test_a_pilot_is_asked_for_what_somebody_reads(
     house: House, alice: TestClient, running: tuple[int, int, TestClient]
 ) -> None:
     job, _, pilot = running
-    assert report(pilot, holding=[[job, 1]]) == {"stop": [], "read": [], "read_own": False, "heartbeat": 3.0}
+    quiet = {"stop": [], "read": [], "read_own": False, "heartbeat": 3.0, "time": house.now}
+    assert report(pilot, holding=[[job, 1]]) == quiet
     document = alice.get(f"/jobs/{job}/logs").json()
     assert (document["runs"], document["attempt"], document["logs"]) == (True, 1, [])
     house.now += 2
