@@ -167,7 +167,7 @@ class System:
         write_inputs(self.storages)
         self.batch = BatchSystem(place / "batch")
         self.real = Real(
-            slurm=None if slurm.lacking() else stack.enter_context(slurm.slurm()),
+            slurm=None if slurm.lacking() else stack.enter_context(slurm.slurm(kill_wait=30)),
             xrootd=stack.enter_context(xrootd(self.storages / "east", place / "xrootd"))
             if shutil.which("xrootd")
             else None,
@@ -251,7 +251,16 @@ class System:
 
     def submit(self, work: Work) -> list[int]:
         """Submit work until it is accepted; a repeated request is the same submission."""
-        answer = self.call("POST", work.path, work.document, work.key)
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                answer = self.call("POST", work.path, work.document, work.key)
+                break
+            except AssertionError as refused:
+                # The disk of an input is away: its user tries again.
+                if "there is no folder" not in str(refused) or time.monotonic() > end:
+                    raise
+                time.sleep(1)
         assert not answer["refused"], answer
         return [task["id"] for task in answer["tasks"]]
 

@@ -62,7 +62,7 @@ SchedulerType=sched/builtin
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 ReturnToService=2
-KillWait=3
+KillWait={kill_wait}
 MinJobAge={min_job_age}
 MaxArraySize=201
 InactiveLimit=0
@@ -88,6 +88,7 @@ class Slurm:
     slots: int = 16
     memory: int = 64_000
     min_job_age: int = 300
+    kill_wait: int = 3
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -113,6 +114,7 @@ class Slurm:
                 slots=self.slots,
                 memory=self.memory,
                 min_job_age=self.min_job_age,
+                kill_wait=self.kill_wait,
                 tokens=self._tokens(),
                 controller_port=self.ports[0],
                 node_port=self.ports[1],
@@ -233,12 +235,14 @@ class Slurm:
 
 
 @contextlib.contextmanager
-def slurm(slots: int = 16, min_job_age: int = 300) -> Iterator[Slurm]:
-    """A Slurm that runs until the end of the block."""
+def slurm(slots: int = 16, min_job_age: int = 300, kill_wait: int = 3) -> Iterator[Slurm]:
+    """A Slurm that runs until the end of the block. After ``kill_wait`` s it kills what it asked to end."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-slurm-"))
     place.chmod(0o755)
     with locked_port() as controller, locked_port() as node:
-        yield from _started(Slurm(place, (controller, node), slots, min_job_age=min_job_age))
+        yield from _started(
+            Slurm(place, (controller, node), slots, min_job_age=min_job_age, kill_wait=kill_wait)
+        )
 
 
 def _started(bed: Slurm) -> Iterator[Slurm]:
