@@ -157,7 +157,7 @@ def test_what_is_not_ended_is_told(server: WebServer, element: Arc, answers: Ans
     element.cancel(references)
     refused = {"status-code": "500", "id": "J3", "reason": "Disk is full"}
     answers.set[f"POST {JOBS}?action=kill"] = {"job": [done, gone, refused]}
-    with pytest.raises(OSError, match="does not end 1 jobs: Disk is full"):
+    with pytest.raises(OSError, match="does not end 1 job: Disk is full"):
         element.cancel(references)
 
 

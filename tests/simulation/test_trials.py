@@ -69,7 +69,7 @@ def test_a_run_whose_task_is_refused_says_why_in_words(tmp_path: Path) -> None:
     case = read(small(tmp_path, scenario=FEW))
     (given,) = submissions(case, 1)
     unknown = replace(given, spec=replace(given.spec, share="other"))
-    with pytest.raises(ValueError, match="1 tasks are refused, the first because of share: there is no"):
+    with pytest.raises(ValueError, match="refused 1 task, the first because of share: there is no"):
         run(case, "pilotage", 1, [unknown])
 
 

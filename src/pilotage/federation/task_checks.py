@@ -7,6 +7,7 @@ from itertools import chain, islice
 from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
+from pilotage.model.values.phrases import plural
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 from pilotage.model.values.urls import url_fault
 
@@ -173,7 +174,9 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
         yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")
     yield from _software(spec)
     if spec.retries.attempts and spec.max_attempts not in (_USUAL_ATTEMPTS, spec.retries.attempts):
-        message = f"{spec.max_attempts} is beside retries, which allow {spec.retries.attempts} attempts"
+        message = (
+            f"{spec.max_attempts} is beside retries, which allow {plural(spec.retries.attempts, 'attempt')}"
+        )
         yield Fault(("max_attempts",), message, "leave one of them out")
     if spec.jobs > 1 and spec.inputs:
         yield Fault(("jobs",), "is given beside inputs", "leave it out: files_per_job divides the inputs")

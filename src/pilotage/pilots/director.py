@@ -12,6 +12,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.work import NewPilot, Pilot, Requirements
 from pilotage.model.rules.site_limits import Bounds, all_bounds
+from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
 
 from . import balanced, formula
@@ -114,8 +115,9 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
         waiting.entries, waiting.wanted, numbers, strict=True
     ):
         expected = f"{mean:.3g}" if mean < 1000 else f"{mean:.0f}"
+        waited = plural(entry.jobs, "job")
         reason = (
-            f"{entry.jobs} jobs waited: mean {expected}, {target} asked, {bound} at most, {present} there"
+            f"{waited} waited: mean {expected}, {target} asked, {bound} at most, {present} there"
             + (f"; {others} of the most for jobs of other queues (E4)" if others else "")
         )
         place = places[entry.queue]

@@ -7,6 +7,8 @@ from functools import partial
 from math import exp, log, sqrt
 from statistics import fmean, stdev
 
+from pilotage.model.values.phrases import plural
+
 from .metrics import Metrics, metrics
 from .outcomes import Unended, unended
 from .payloads import SimulatedTask
@@ -58,7 +60,7 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
             simulation.clock.after(submission.at, partial(arrive, submission))
         simulation.run(scenario.limit, until=lambda: simulation.has_ended(len(work) - len(refused)))
         if refused:
-            raise ValueError(f"{len(refused)} tasks are refused, the first because of {refused[0]}")
+            raise ValueError(f"refused {plural(len(refused), 'task')}, the first because of {refused[0]}")
         found, left = metrics(simulation, scenario), unended(simulation)
     finally:
         simulation.close()

@@ -108,10 +108,10 @@ def _restrict(kind: RestrictedKind, mode: RestrictionMode, visit: Visit) -> Page
         restrictions.restrict(visit.runtime, asked)
     except ValidationError:
         return _restrict_form(kind, mode, visit, "because: say why, in at most 500 characters")
-    except ValueError as error:
-        return _restrict_form(kind, mode, visit, f"until: {error}")
     except NotNow as error:
         return _restrict_form(kind, mode, visit, str(error))
+    except ValueError as error:
+        return _restrict_form(kind, mode, visit, f"until: {error}")
     return _done(kind, name, mode)
 
 

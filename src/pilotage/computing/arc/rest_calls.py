@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pilotage.computing.web_service import GATEWAYS, AnswerLost, WebAnswer, WebService
+from pilotage.model.values.phrases import plural
 
 API = "rest/1.0"
 MOST_AT_ONCE = 200
@@ -93,7 +94,7 @@ class ArcJobs:
         answers = list(self._each("kill", jobs))
         refused = [one for one in answers if not _is_done(one) and _text(one, "status-code") != "404"]
         if refused:
-            raise OSError(f"ARC does not end {len(refused)} jobs: {_text(refused[0], 'reason')}")
+            raise OSError(f"ARC does not end {plural(len(refused), 'job')}: {_text(refused[0], 'reason')}")
 
     def computing_service(self) -> Mapping[str, Any]:
         """Return the service's GLUE2 description of itself."""
