@@ -84,7 +84,7 @@ def faults_of_tasks(folder: Path, text: str) -> list[str]:
         ("max_memory: 4000", "core_power: 0", "12: queues[0].core_power: 0 is below 0.001; give HS23 per core"),
         ("max_memory: 4000", "min_memory: 9\n    max_memory: 8", "12: queues[0].min_memory: 9 MB is above the max_memory of 8 MB; give at most 8"),
         ("max_memory: 4000", "parent: oslo", "12: queues[0].parent: there is no queue 'oslo'; known: lund-long, oslo-short"),
-        ("max_memory: 4000", "fairshare_policy: 'type=any'", "12: queues[0].fairshare_policy: column 1: 'type=any' has no :n% at its end (B10); give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"),
+        ("max_memory: 4000", "fairshare_policy: 'type=any'", "12: queues[0].fairshare_policy: column 1: 'type=any' has no :n% at its end; give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"),
         ("status: online", "status: onlin", "11: queues[0].status: 'onlin' is none of online, standby, offline, brokeroff, paused, test, draining; did you mean online?"),
         ("status: online", "status: 1", "11: queues[0].status: 1 is none of online, standby, offline, brokeroff, paused, test, draining; give one of them"),
         ("nucleus: true", "nucleus: yes", "3: sites[0].nucleus: 'yes' is neither true nor false; give true or false"),

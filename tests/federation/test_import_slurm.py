@@ -77,7 +77,7 @@ def test_every_guess_is_told() -> None:
 def test_b18_a_storage_too_small_for_any_job_is_told() -> None:
     small = ANSWER.replace(" 1500000000 ", " 150000000 ")
     (note,) = (note for note in describe(small, {}).notes if note.field == "free")
-    assert "200 GB or less, no job comes there (B18)" in note.text
+    assert "200 GB or less, no job comes there" in note.text
     assert all(note.field != "free" for note in describe(ANSWER, {}).notes)
 
 

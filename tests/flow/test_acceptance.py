@@ -246,7 +246,7 @@ def test_what_will_surely_wait_is_foreseen(tmp_path: Path) -> None:
     poor = replace(made, storages=storages, queues=(replace(queue, max_walltime=3600),))
     told = {fault.path: fault.text for fault in acceptance.waiting(poor)}
     assert told.keys() == {("storages", home, "free"), ("queues", 0, "max_walltime")}
-    assert "jobs only above 200 GB (B18)" in told["storages", home, "free"]
+    assert "jobs only above 200 GB: unless" in told["storages", home, "free"]
     assert "no queue runs 24 h" in told["queues", 0, "max_walltime"]
     own = replace(poor, brokerage=replace(poor.brokerage, storage_min_free=1))
     assert [fault.path[0] for fault in acceptance.waiting(own)] == ["queues"]

@@ -92,7 +92,7 @@ def storage_space(_: Installation, storage: "Storage") -> Iterator[Finding]:
     if space is not None and space.free < LEAST_FREE and _is_written(storage):
         yield warning(
             f"{space.free / 1e9:.1f} GB are free",
-            "queues there take no jobs (B18), and outputs cannot be delivered",
+            "queues there take no jobs, and outputs cannot be delivered",
             f"free some; or: pilotage storages drain {storage.name} --because full",
         )
 

@@ -178,7 +178,7 @@ def _limits(at: int, queue: Queue) -> Iterator[Fault]:
         fairshare.parse(queue.fairshare_policy)
     except fairshare.PolicyError as error:
         remedy = "give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"
-        yield Fault(("queues", at, "fairshare_policy"), f"{error} (B10)", remedy)
+        yield Fault(("queues", at, "fairshare_policy"), str(error), remedy)
 
 
 def _constants(federation: Federation) -> Iterator[Fault]:
@@ -220,7 +220,7 @@ def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
     try:
         rank(element.rank or "0", {})
     except RankError as error:
-        yield Fault((*path, "rank"), f"{error} (P6)", "free - 2 * waiting is one")
+        yield Fault((*path, "rank"), str(error), "free - 2 * waiting is one")
 
 
 def _plugins(federation: Federation) -> Iterator[Fault]:

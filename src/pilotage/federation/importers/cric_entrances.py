@@ -21,7 +21,7 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
     said = queue.get("queues")
     usable = _usable(queue, said)
     if not usable:
-        queue.note("guessed", "queues", "no entrance is known: pilots have to be started by others (B26)")
+        queue.note("guessed", "queues", "no entrance is known: pilots have to be started by others")
         return None
     flavour = usable[0]["ce_flavour"]
     same = [item for item in usable if item["ce_flavour"] == flavour]

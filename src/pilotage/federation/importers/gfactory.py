@@ -322,7 +322,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     element: dict[str, Any] = {"kind": kind, "max_pilots": max(1, most_pilots), "options": options}
     addresses = element_options.pairs(kind, fields.text("gatekeeper"))
     if servers := element_options.servers_of(kind, addresses):
-        fields.note("converted", "gatekeeper", f"{len(servers)} servers of one queue (P6)")
+        fields.note("converted", "gatekeeper", f"{len(servers)} servers of one queue")
         element["servers"] = servers
     if walltime:
         element["pilot_walltime"] = walltime

@@ -134,7 +134,7 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
     entry.note("guessed", "storage", path, text)
     if free <= (needed := LEAST_FREE):
         remedy = "lower brokerage.storage_min_free, or give another storage"
-        text = f"{needed:g} GB or less, no job comes there (B18): {remedy}"
+        text = f"{needed:g} GB or less, no job comes there: {remedy}"
         entry.note("guessed", "free", round(free), text)
     return {"name": f"{site}-disk", "site": site, "url": f"file://{path}/pilotage-data", "free": round(free)}
 

@@ -101,7 +101,7 @@ def _low_on_space(federation: Federation, refusals: Sequence[Refusal]) -> Iterat
         more = f" ({len(low)} storages declare so little)" if len(low) > 1 else ""
         message = (
             f"{storage.free:g} GB are declared free{more}, and queues there take jobs only above "
-            f"{number(need_at(refusals[0], 0))} GB (B18): unless the storage itself tells more, jobs wait"
+            f"{number(need_at(refusals[0], 0))} GB: unless the storage itself tells more, jobs wait"
         )
         remedy = "declare what is free, or give a smaller brokerage.storage_min_free"
         yield Fault(("storages", at, "free"), message, remedy)
@@ -112,7 +112,7 @@ def _short(federation: Federation, refusing: Collection[str]) -> Iterator[Fault]
     for at in short[:1]:
         every = len(short) == len(federation.queues)
         which = "no queue runs" if every else f"{len(short)} of {len(federation.queues)} queues do not run"
-        message = f"{which} 24 h: there neither scouts, nor merge jobs, nor jobs without a walltime go (B20)"
+        message = f"{which} 24 h: there neither scouts, nor merge jobs, nor jobs without a walltime go"
         remedy = "tasks need a walltime or cpu_time, and scouts: 0 where no queue is longer"
         yield Fault(("queues", at, "max_walltime"), message, remedy)
 
@@ -209,7 +209,7 @@ def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:
         yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
         return
     if element.list_match and not isinstance(adapter, ListMatching):
-        message = f"kind {element.kind!r} cannot tell whether it has a resource for a pilot (P8)"
+        message = f"kind {element.kind!r} cannot tell whether it has a resource for a pilot"
         yield Fault((*path, "list_match"), message, "leave list_match out")
 
 
