@@ -18,8 +18,9 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.work import NewTask, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.store import Store, TaskPage
+from pilotage.store.database.commit_marks import CommitMarks
 from pilotage.store.database.driver_errors import passes
-from pilotage.store.database.engine import Database, _is_committed
+from pilotage.store.database.engine import Database
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
 from tests.waiting import PATIENCE
 
@@ -89,16 +90,57 @@ def test_a_commit_whose_answer_was_lost_is_not_done_again(postgresql: Store) -> 
     assert [task.id for task in postgresql.task_lists.page(TaskPage(limit=10))] == [1]
 
 
+def test_a_question_after_a_lost_answer_may_be_lost_too(postgresql: Store) -> None:
+    def commit_and_lose(connection: Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        driver.commit()
+        driver.close()
+
+    asked = []
+
+    def lose(connection: Connection, *_: Any) -> None:
+        asked.append(1)
+        terminate(postgresql, connection)
+
+    engine = postgresql.database.engine
+    event.listen(engine, "commit", once(commit_and_lose, lambda *_: True))
+    event.listen(
+        engine,
+        "before_cursor_execute",
+        once(lose, lambda _c, _k, statement, *_: "RETURNING mark" in statement),
+    )
+    assert create(postgresql, TASK) == [1]
+    assert asked
+    assert [task.id for task in postgresql.task_lists.page(TaskPage(limit=10))] == [1]
+
+
+def test_as_many_writers_have_a_mark_as_write_at_once(postgresql: Store) -> None:
+    database = postgresql.database
+    for _ in range(3):
+        create(postgresql, TASK)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: create(postgresql, TASK), range(20)))
+    rows = database.read(lambda c: c.execute(text("SELECT writer, mark FROM commit_marks")).all())
+    assert 1 <= len(rows) <= 5
+    assert len({mark for _, mark in rows}) == len(rows)
+    database.write(lambda c: c.execute(text("UPDATE commit_marks SET time = 1")), alone=False)
+    Store.open(database.engine.url.render_as_string(hide_password=False)).close()
+    left = text("SELECT count(*) FROM commit_marks WHERE time = 1")
+    assert database.read(lambda c: c.execute(left).scalar_one()) == 0
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_commit_that_is_still_under_way_is_waited_for(postgresql: Store, committed: bool) -> None:
-    engine = postgresql.database.engine
-    with engine.connect() as earlier, engine.connect() as asking, ThreadPoolExecutor() as pool:
-        number = earlier.execute(text("SELECT CAST(pg_current_xact_id() AS text)")).scalar_one()
-        answer = pool.submit(_is_committed, asking, number)
-        with pytest.raises(TimeoutError):
-            answer.result(0.3)
-        (earlier.commit if committed else earlier.rollback)()
-        assert answer.result(PATIENCE) is committed
+    engine, marks = postgresql.database.engine, CommitMarks()
+    postgresql.database.write(marks.keep)
+    with marks.writer() as writer, engine.connect() as earlier, engine.connect() as asking:
+        mark = marks.begin(earlier, writer, False, 60.0)
+        with ThreadPoolExecutor() as pool:
+            answer = pool.submit(marks.is_last, asking, writer, mark)
+            with pytest.raises(TimeoutError):
+                answer.result(0.3)
+            (earlier.commit if committed else earlier.rollback)()
+            assert answer.result(PATIENCE) is committed
 
 
 def test_a_commit_that_was_lost_before_it_took_effect_is_done_again(postgresql: Store) -> None:

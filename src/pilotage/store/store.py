@@ -142,6 +142,7 @@ class Store:
             if server and database.is_postgresql and share_a_session(database.engine):
                 raise SessionsShared
             database.write(schema.upgrade)
+            database.mark_commits()
             clock = clock or clock_of(database)
         except BaseException:
             database.close()

@@ -10,18 +10,18 @@ schema, the schema's name is part of the lock's.
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import tenacity
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
 
+from .commit_marks import CommitMarks
 from .direct_statements import driver
 from .driver_errors import hindrance, passes
 from .kept_connections import BEGIN, KeptConnections
@@ -56,16 +56,6 @@ LOCK_TIMEOUT = 30.0
 _PRIVATE: Mapping[str, Any] = {"hide_parameters": True}
 """Errors name no values of statements: these may be secrets, and errors are logged."""
 
-_LOCK = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
-    " pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
-)
-_NUMBER = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
-    " CAST(pg_current_xact_id() AS text)"
-)
-_FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
-
 
 class Database:
     """A SQLite file, a SQLite database in memory, or a PostgreSQL database. Safe to use from many threads."""
@@ -79,6 +69,7 @@ class Database:
         self.engine, self._readers, self._writers = make(address, session)
         self._direct = _without_waiting(address, session) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
+        self._marks = CommitMarks()
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
         self.measurements = Measurements()
         self._writer_lock = WriterLock(_file(address))
@@ -143,25 +134,34 @@ class Database:
 
         It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. It is tried again for
         :data:`RETRY_FOR` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT
-        was lost, ask it for the outcome.
+        was lost, ask it for the mark.
         """
         unanswered: list[tuple[str, T]] = []
 
-        def once() -> T:
+        def once(writer: str) -> T:
             with self._writer_lock if alone else contextlib.nullcontext(), self._writing() as connection:
-                transaction = self._begin(connection, alone)
                 if unanswered:
-                    earlier, result = unanswered.pop()
-                    if _is_committed(connection, earlier):
+                    earlier, result = unanswered[0]
+                    if self._marks.is_last(connection, writer, earlier):
                         return result
+                    unanswered.clear()
+                mark = ""
+                if self.is_postgresql:
+                    mark = self._marks.begin(connection, writer, alone, WRITER_SILENCE)
                 result = work(connection)
-                if transaction:
-                    # Record this before the COMMIT at the end of the block, whose answer may be lost.
-                    unanswered[:] = [(transaction, result)]
+                if mark:
+                    # Note it before the COMMIT at the end of the block, whose answer may be lost.
+                    unanswered[:] = [(mark, result)]
             return result
 
         alone = alone or not self.is_postgresql
-        return _retried(once, self.measurements, tries)
+        with self._marks.writer() as writer:
+            return _retried(lambda: once(writer), self.measurements, tries)
+
+    def mark_commits(self) -> None:
+        """Mark each commit from now on, so that a lost answer of PostgreSQL leaves no doubt about it."""
+        if self.is_postgresql:
+            self.write(self._marks.keep)
 
     def write_directly(self, work: Callable[["sqlite3.Connection"], T]) -> T:
         """Run ``work`` in one SQLite transaction, alone, over the driver's own connection.
@@ -201,13 +201,6 @@ class Database:
         """Return whether writers may run side by side."""
         return self.engine.dialect.name == "postgresql"
 
-    def _begin(self, connection: Connection, alone: bool) -> str:
-        """Wait to be the only writer if ``alone``. On PostgreSQL return the transaction's number."""
-        if connection.dialect.name == "sqlite":
-            return ""
-        silence = f"{WRITER_SILENCE * 1000:.0f}ms"
-        return str(connection.execute(_LOCK if alone else _NUMBER, {"silence": silence}).one()[-1])
-
 
 def _with_driver(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
     """Return a connection, and the driver's own."""
@@ -219,20 +212,6 @@ def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
     """Return a connection and a cursor of its driver for reuse: making one takes as long as using it."""
     connection, driver = _with_driver(engine)
     return connection, driver.cursor()
-
-
-def _is_committed(connection: Connection, transaction: str) -> bool:
-    """Return whether a transaction took effect. Raises TimeoutError if it does not end.
-
-    One that ran beside others may still be running: a server may notice late that its client is gone.
-    """
-    end = time.monotonic() + RETRY_FOR
-    while time.monotonic() < end:
-        fate = connection.execute(_FATE, {"transaction": transaction}).scalar_one()
-        if fate != "in progress":
-            return bool(fate == "committed")
-        time.sleep(0.05)
-    raise TimeoutError(f"transaction {transaction} has not ended for {RETRY_FOR:g} s: nobody knows its fate")
 
 
 def _retried(once: Callable[[], T], measurements: Measurements, tries: int = 0) -> T:

@@ -1,0 +1,89 @@
+"""Marks of the last commits on PostgreSQL, one for each writer: what became of a commit without an answer.
+
+PostgreSQL's own numbers of transactions do not tell. After a crash or a promotion another transaction may
+have the number of one that was lost.
+"""
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Column, Connection, Double, String, Table, text
+
+from .columns import metadata
+
+KEPT_FOR = 86400.0
+"""Seconds after which the mark of a writer that wrote nothing since is deleted."""
+
+commit_marks = Table(
+    "commit_marks",
+    metadata,
+    Column("writer", String, primary_key=True),
+    Column("mark", String, nullable=False),
+    Column("time", Double, nullable=False),
+)
+
+_ALONE = "pg_advisory_xact_lock(7236140, hashtext(current_schema()))"
+_BEGIN = "SELECT set_config('idle_in_transaction_session_timeout', :silence, true)"
+_MARKED = f"""
+WITH marked AS (
+  INSERT INTO commit_marks (writer, mark, time)
+  VALUES (:writer, :mark, extract(epoch FROM clock_timestamp()))
+  ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark, time = excluded.time
+) {_BEGIN}"""
+# By whether the transaction is marked, and alone.
+_STATEMENTS = {
+    (False, False): text(_BEGIN),
+    (False, True): text(f"{_BEGIN}, {_ALONE}"),
+    (True, False): text(_MARKED),
+    (True, True): text(f"{_MARKED}, {_ALONE}"),
+}
+_LAST = text("""
+INSERT INTO commit_marks (writer, mark, time) VALUES (:writer, '', extract(epoch FROM clock_timestamp()))
+ON CONFLICT (writer) DO UPDATE SET time = excluded.time RETURNING mark""")
+_FORGET = text("DELETE FROM commit_marks WHERE time < extract(epoch FROM clock_timestamp()) - :age")
+
+
+class CommitMarks:
+    """Marks the commits of one process, once the table is there.
+
+    Only an upgrade writes before. It does nothing a second time, so it needs no mark.
+    """
+
+    def __init__(self) -> None:
+        self._are_kept = False
+        self._process, self._free = secrets.token_hex(8), list[str]()
+        self._numbers = itertools.count(1)
+
+    def keep(self, connection: Connection) -> None:
+        """Mark from now on. Delete the marks of processes that are gone."""
+        connection.execute(_FORGET, {"age": KEPT_FOR})
+        self._are_kept = True
+
+    @contextmanager
+    def writer(self) -> Iterator[str]:
+        """Give the name of a writer that nobody else uses now: there are as many as write at once."""
+        try:
+            writer = self._free.pop()
+        except IndexError:
+            writer = f"{self._process}-{next(self._numbers)}"
+        try:
+            yield writer
+        finally:
+            self._free.append(writer)
+
+    def begin(self, connection: Connection, writer: str, alone: bool, silence: float) -> str:
+        """Begin a transaction, which PostgreSQL ends after so many s of ``silence``. Return its mark.
+
+        Wait to be the only writer if ``alone``.
+        """
+        mark = secrets.token_hex(8) if self._are_kept else ""
+        values = {"writer": writer, "mark": mark} if mark else {}
+        statement = _STATEMENTS[bool(mark), alone]
+        connection.execute(statement, {**values, "silence": f"{silence * 1000:.0f}ms"})
+        return mark
+
+    def is_last(self, connection: Connection, writer: str, mark: str) -> bool:
+        """Return whether the writer's last commit has this mark. Wait for one that is still under way."""
+        return bool(connection.execute(_LAST, {"writer": writer}).scalar_one() == mark)
