@@ -196,7 +196,9 @@ def template(databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the federation and nothing else, to be copied: faster than made anew for each test."""
     path = databases / "federation.db"
     store = Store.open(sqlite.new_store(path))
-    store.save_federation(federation(tmp_path_factory.mktemp("storages")), "test")
+    storages = tmp_path_factory.mktemp("storages")
+    (storages / "north").mkdir()
+    store.save_federation(federation(storages), "test")
     store.close()
     return path
 
