@@ -105,9 +105,16 @@ def test_a_body_that_no_parser_reads_is_refused_with_a_reason(
 def test_a_million_faults_are_counted_and_not_told(house: House) -> None:
     """To tell them took the event loop, which is everybody's, 40 s."""
     many = {f"k{number}": 1 for number in range(2000)}
-    operator, (_, pilot) = house.as_("operator", ALICE), house.pilot()
-    for client, path in ((operator, "/tokens"), (operator, "/files"), (pilot, "/pilot/report")):
-        answer = client.post(path, json=many)
+    operator, (_, pilot), site = house.as_("operator", ALICE), house.pilot(), "/sites/A/ad"
+    calls = [
+        ("POST", "/tokens"),
+        ("POST", "/files"),
+        ("POST", "/tasks/1/retry"),
+        ("PUT", site),
+        ("POST", "/pilot/report"),
+    ]
+    for method, path in calls:
+        answer = (pilot if "pilot" in path else operator).request(method, path, json=many)
         assert answer.status_code == 422
         (fault,) = answer.json()["detail"]
         assert "faults; send one record to see its" in fault["message"]

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from cachetools import LRUCache
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from pilotage.model.records.borrowing import Borrowing
@@ -19,7 +21,7 @@ from pilotage.model.records.states import PilotState as P
 from pilotage.model.records.states import TaskState as T
 from pilotage.store import LoggedEvent, Store
 from pilotage.store.commit import event_retention
-from pilotage.store.tables.events import MOST_RECORDS, packed, unpacked
+from pilotage.store.tables.events import MOST_RECORDS, NewEvents, packed, unpacked
 from pilotage.testing import NOW
 from pilotage.testing.stores import decision, elastic, move, new_jobs, new_pilot, new_task
 from tests.waiting import PATIENCE
@@ -78,6 +80,20 @@ def test_a_record_that_moves_twice_in_a_commit_keeps_the_order_of_its_events(sto
     changes = [move("job", [job], *step) for step in (there, back, there)]
     store.commit(decision(*changes), "broker")
     assert [(event.source, event.target) for event in read(store, after)] == [there, back, there]
+
+
+@given(st.lists(st.tuples(st.sampled_from("pqr"), st.sets(st.integers(1, 4), min_size=1)), max_size=12))
+def test_the_events_of_a_commit_keep_the_order_of_each_record(notes: list[tuple[str, set[int]]]) -> None:
+    events = NewEvents(0.0)
+    noted, read = defaultdict[int, str](str), defaultdict[int, str](str)
+    for meaning, records in notes:
+        events.note("job", ord(meaning), 1, sorted(records))
+        for record in records:
+            noted[record] += meaning
+    for number, _, found in events.groups:
+        for record in found:
+            read[record] += chr(number)
+    assert read == noted
 
 
 def test_many_records_make_few_small_events(store: Store) -> None:

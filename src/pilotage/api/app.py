@@ -55,7 +55,6 @@ from .answers import answer, describe_answers, misread
 from .dependencies import PREFIX
 from .descriptions import describe
 from .documents import NO_JSON
-from .fault_bounds import bound_faults
 from .guard import Guard
 from .openapi import OpenApi
 from .pages import BY_SESSION, Pages
@@ -149,9 +148,6 @@ def _routed() -> FastAPI:
     for room in (*ROUTERS, health):
         # Including a router would make another validator for each of its models: 3 MiB.
         app.router.routes.extend(room.router.routes)
-    for route in app.routes:
-        if isinstance(route, APIRoute):
-            bound_faults(route)
     return app
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Annotated
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State
@@ -14,6 +14,7 @@ from pilotage.store import named_page
 from . import set_aside_lines
 from .access import Operator, Person, actor, owner_seen
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/breakers", tags=["queues"])
@@ -60,10 +61,8 @@ class Breakers(PageOfList):
     ]
 
 
-class Lift(BaseModel):
+class Lift(RequestBody):
     """The circuit breakers to lift."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(max_length=500, description="Storage, queue, node or server.")]
     kind: Annotated[Kind | None, Field(description="Only those of this kind; null: of all.")] = None

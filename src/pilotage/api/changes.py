@@ -16,6 +16,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState, State
 
 from .answers import answer, faults_of
+from .bodies import RequestBody
 
 _Done = tuple[Mapping[State, int], Sequence[str]]
 """Jobs by the state that they were in, and what a person should know."""
@@ -37,7 +38,7 @@ def _by_state(moved: Mapping[State, int]) -> dict[JobState, int]:
     return {JobState(state): count for state, count in moved.items()}
 
 
-class _Request(BaseModel, extra="forbid"):
+class _Request(RequestBody):
     dry_run: bool = False
     anyway: bool = False
 

@@ -17,6 +17,7 @@ from pilotage.store.tables.datasets import DatasetVersion
 
 from .access import Person, actor
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from .files import check_scope
 
@@ -47,17 +48,17 @@ class DatasetFiles(PageOfList):
     files: list[DatasetFile]
 
 
-class DatasetEdit(BaseModel, extra="forbid"):
+class DatasetEdit(RequestBody):
     """Files of a dataset's scope: all of its next version, additional ones, or removed ones."""
 
     dataset: DatasetName
     scope: Scope = ""
     edit: Edit = "set"
-    files: Annotated[list[FileName], Field(max_length=MOST_FOUND)] = []
+    files: list[FileName] = Field(default=[], max_length=MOST_FOUND)
     match: Annotated[str, Field(max_length=500)] = ""
 
 
-class ForgottenDataset(BaseModel, extra="forbid"):
+class ForgottenDataset(RequestBody):
     """A dataset to forget: SCOPE:NAME, or a name alone.
 
     With ``dry_run`` the answer only says what would go.

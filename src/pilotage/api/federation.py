@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance, federation_changes
@@ -17,6 +17,7 @@ from pilotage.store import FederationRenamed
 from . import world_process
 from .access import FOR_OPERATORS, OperatorNow, Person, actor
 from .answers import PageOfList, answer, documented, faults_of, listed
+from .bodies import RequestBody
 from .content import FileContent
 from .dependencies import LINE, PREFIX, After, TheRuntime, TheStore
 from .documents import Declared, read
@@ -88,10 +89,8 @@ class FederationVersions(PageOfList):
     versions: Annotated[list[federation_changes.DescribedVersion], Field(description="Newest first.")]
 
 
-class Rollback(BaseModel):
+class Rollback(RequestBody):
     """The version to go back to."""
-
-    model_config = ConfigDict(extra="forbid")
 
     version: Annotated[Whole, Field(ge=1, le=NEWEST, description="Its number in the history.")]
     dry_run: Annotated[bool, Field(description="Only tell what would change.")] = False

@@ -28,6 +28,7 @@ from pilotage.store.views.catalogue import CatalogueEntry
 
 from .access import Person, actor
 from .answers import PageOfList, answer, documented, documented_bytes, field_refused, listed
+from .bodies import RequestBody
 from .content import FileContent
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 
@@ -60,7 +61,7 @@ class Files(PageOfList):
     files: list[FileView]
 
 
-class Registration(BaseModel, extra="forbid"):
+class Registration(RequestBody):
     """Files to register, each with its storages. Without a scope they belong to the VO's.
 
     With ``each``, files that cannot be registered are reported and the others are registered. Otherwise it is
@@ -88,7 +89,7 @@ class Registered(BaseModel):
     refused: list[RefusedFile] = []
 
 
-class Listing(BaseModel, extra="forbid"):
+class Listing(RequestBody):
     """A pattern of files at a storage. With ``dry_run`` the answer only says what would be new."""
 
     storage: Annotated[str, Field(min_length=1, max_length=200)]
@@ -112,7 +113,7 @@ class Listed(BaseModel):
     refused: list[UnregisteredFile] = []
 
 
-class Forgotten(BaseModel, extra="forbid"):
+class Forgotten(RequestBody):
     """A file to forget, or its replica at one storage.
 
     With ``dry_run`` the answer only says what would go.

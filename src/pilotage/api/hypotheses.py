@@ -14,6 +14,7 @@ from pilotage.flow.calls.what_if import Changes
 from pilotage.model.documents.decision import Choice
 
 from .answers import answer, faults_of
+from .bodies import RequestBody
 
 Values = dict[str, Any]
 
@@ -39,7 +40,7 @@ class WhatIfAnswer(BaseModel):
     lines: list[str]
 
 
-class Hypothesis(BaseModel, extra="forbid"):
+class Hypothesis(RequestBody):
     """Values of fields: of the task, and of queues by name.
 
     ``memory`` is everything that a job may use, in MB.

@@ -13,6 +13,7 @@ from pilotage.store import NotificationView, PersonNotify
 
 from .access import Person, owner_seen
 from .answers import FieldFault, PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import PREFIX, After, AnyId, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/notifications", tags=["notifications"])
@@ -24,10 +25,10 @@ class RecentNotifications(PageOfList):
     notifications: list[NotificationView]
 
 
-class Receivers(BaseModel, extra="forbid"):
+class Receivers(RequestBody):
     """Receivers of notifications."""
 
-    notify: Annotated[list[Notify], Field(max_length=MOST_RECEIVERS, description="The receivers.")] = []
+    notify: list[Notify] = Field(default=[], max_length=MOST_RECEIVERS, description="The receivers.")
 
 
 class WebhookSecret(BaseModel):

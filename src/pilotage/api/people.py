@@ -3,19 +3,20 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pilotage.flow.calls import people
 from pilotage.flow.errors import NotNow
 
 from .access import OperatorNow, actor
 from .answers import answer, documented
+from .bodies import RequestBody
 from .dependencies import LINE, PREFIX, Text, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/people", tags=["tokens"])
 
 
-class Leaving(BaseModel, extra="forbid"):
+class Leaving(RequestBody):
     """The person to close."""
 
     name: Annotated[Text, Field(min_length=1)]

@@ -17,6 +17,7 @@ from pilotage.model.values.types import Whole
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented, documented_bytes
+from .bodies import RequestBody
 from .dependencies import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
 from .logs import AttemptLogs, Log
 from .plain_routes import Heard, plain_route
@@ -36,7 +37,7 @@ _AGENT = re.compile(r"pilotage-agent/([0-9A-Za-z.+-]{1,40})")
 Batch = Annotated[Whole, Field(ge=1, le=10_000)]
 
 
-class Enrolment(BaseModel, extra="forbid"):
+class Enrolment(RequestBody):
     """A random secret of the agent, which lets it repeat its first call."""
 
     nonce: Annotated[str, Field(min_length=32, max_length=128, pattern=r"^[0-9A-Za-z_-]+$")]
@@ -68,7 +69,7 @@ class Node(BaseModel, extra="forbid"):
     clock: Seconds = 0
 
 
-class Offer(BaseModel, extra="forbid"):
+class Offer(RequestBody):
     """A pilot's free cores, memory in MB (0: no limit) and walltime in s, and the most jobs that it would
     take.
 
@@ -87,7 +88,7 @@ class Offer(BaseModel, extra="forbid"):
     found: Node | None = None
 
 
-class Reports(BaseModel, extra="forbid"):
+class Reports(RequestBody):
     """Every attempt that the pilot has, news of some of them in order, and logs."""
 
     holding: Annotated[tuple[Attempt, ...], Field(max_length=MOST_HELD)] = ()
@@ -96,7 +97,7 @@ class Reports(BaseModel, extra="forbid"):
     own_log: Log | None = None
 
 
-class Reason(BaseModel, extra="forbid"):
+class Reason(RequestBody):
     """Why a pilot ends, its own log, and whether no job can run on its machine as it is."""
 
     reason: Text

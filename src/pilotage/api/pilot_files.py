@@ -20,6 +20,7 @@ from pilotage.ports.moving import StorageError
 
 from .access import PilotId
 from .answers import answer, documented, documented_bytes
+from .bodies import RequestBody
 from .content import FileContent
 from .dependencies import PREFIX, Id, StoredInteger, TheRuntime
 from .guard import BODY_TIMEOUT, LARGEST_FILE
@@ -29,7 +30,7 @@ router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 StorageName = Annotated[str, Field(max_length=200)]
 
 
-class FileRequest(BaseModel, extra="forbid"):
+class FileRequest(RequestBody):
     """A file of an attempt: an input at a source (empty: the queue's storage), or, with a size, an output."""
 
     job: StoredInteger

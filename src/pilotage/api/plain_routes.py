@@ -18,7 +18,6 @@ from pilotage.model.values.identity import Credential
 
 from .access import RoleCheck, pilot_id
 from .documents import NO_JSON
-from .fault_bounds import bounded
 
 PilotCall = Callable[[Any, Credential, int, Runtime, float | None], Response]
 """Answers a pilot, given the parsed body, the pilot's credential and its id, and which answer it knows."""
@@ -63,7 +62,7 @@ def _answer(
         parsed = body.model_validate_json(sent)
     except ValidationError as bad:
         raise RequestValidationError(
-            [{**error, "loc": (*place, *error["loc"])} for error in bounded(bad).errors()]
+            [{**error, "loc": (*place, *error["loc"])} for error in bad.errors()]
         ) from bad
     return call(parsed, credential, pilot, runtime, known)
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import restrictions
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
@@ -13,15 +13,14 @@ from pilotage.store import by_time, named_page
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import LINE, PREFIX, After, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/restrictions", tags=["federation"])
 
 
-class WantedRestriction(BaseModel):
+class WantedRestriction(RequestBody):
     """What to drain or close, how long and why."""
-
-    model_config = ConfigDict(extra="forbid")
 
     mode: Annotated[
         RestrictionMode,

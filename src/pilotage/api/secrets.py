@@ -13,6 +13,7 @@ from pilotage.store import named_page
 
 from .access import Person
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/secrets", tags=["secrets"])
@@ -25,7 +26,7 @@ def _value(value: Any) -> Any:
     return value
 
 
-class NewSecret(BaseModel, extra="forbid"):
+class NewSecret(RequestBody):
     """A secret, in place of an earlier one of that name."""
 
     name: SecretName

@@ -15,6 +15,7 @@ from pilotage.store import named_page
 
 from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, actor, may_see
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=PREFIX, tags=["sites"])
@@ -28,7 +29,7 @@ class SiteStates(PageOfList):
     sites: list[SiteState]
 
 
-class Ad(BaseModel, extra="forbid"):
+class Ad(RequestBody):
     """The ClassAd of a site as text: ``[ Name = value; ... ]``."""
 
     ad: Annotated[str, Field(max_length=MOST_BYTES)]

@@ -16,6 +16,7 @@ from pilotage.store import named_page
 from . import breakers
 from .access import FOR_PEOPLE, OperatorNow, actor
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .breakers import ShownBreaker
 from .dependencies import PREFIX, After, Limit, Text, TheRuntime
 
@@ -59,7 +60,7 @@ def get_storages(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) 
     return listed("storages", named_page(shown_storages(runtime), attrgetter("name"), after, limit))
 
 
-class MoveOrder(BaseModel, extra="forbid"):
+class MoveOrder(RequestBody):
     """Where the files of a storage go. One call moves a page of them."""
 
     to: Annotated[str, Field(max_length=200, description="The new storage.")]

@@ -25,6 +25,7 @@ from pilotage.store import ListPage, OutputPage, Store, TaskDetails, TaskPage, T
 from . import set_aside_lines
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of, listed
+from .bodies import RequestBody
 from .changes import Retry, Set, Told
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width, WithParameters
 from .documents import Specified, read
@@ -58,7 +59,7 @@ MOST_READERS = 20
 _OF_KEY = "only those that the caller's request with this Idempotency-Key created"
 
 
-class Specs(BaseModel, extra="forbid"):
+class Specs(RequestBody):
     """Submitted tasks."""
 
     tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_TASKS)]
@@ -79,7 +80,7 @@ class Submission(Specs):
     lease: Seconds = 0
 
 
-class Lease(BaseModel, extra="forbid"):
+class Lease(RequestBody):
     """The seconds after which nothing of a task may run, unless its lease is renewed again."""
 
     lease: Annotated[float, Field(gt=0, le=1e8, description="s from now"), FINITE]

@@ -11,12 +11,13 @@ from pilotage.store import PersonToken, by_time, named_page
 
 from .access import FOR_OPERATORS, FOR_OPERATORS_NOW
 from .answers import PageOfList, answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, Text, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
 
 
-class Bearer(BaseModel, extra="forbid"):
+class Bearer(RequestBody):
     """The bearer of a token, a site by its name. ``expires_in`` is in s; never if left out."""
 
     role: Literal["user", "operator", "site"] = "user"

@@ -19,6 +19,7 @@ from pilotage.store import Store
 from . import set_aside_lines
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, listed
+from .bodies import RequestBody
 from .dependencies import LARGEST_ID, PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import TransferExplanation, explained_transfer
 from .views import Transfers
@@ -33,7 +34,7 @@ class TransferPriority(BaseModel, extra="forbid"):
     priority: Annotated[Whole, Field(ge=1, le=100)]
 
 
-class Priorities(BaseModel, extra="forbid"):
+class Priorities(RequestBody):
     """Priorities of several transfers. If one occurs twice, the last entry counts."""
 
     priorities: Annotated[list[TransferPriority], Field(max_length=100_000)]

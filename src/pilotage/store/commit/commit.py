@@ -189,7 +189,7 @@ class Commit:
             return
         for one, number in noted_breakers.note(self._connection, change.changes, self._numbers):
             meaning = self._entries.number("breaker", one.source, one.target, one.cause)
-            self._events.note(meaning, one.whose[-1] or NO_TASK, [number])
+            self._events.note("breaker", meaning, one.whose[-1] or NO_TASK, [number])
 
     def _has_room_for_resumed(self, changes: Sequence[Change]) -> bool:
         """Return whether ended tasks that go on stay within the limits of unfinished work."""
@@ -258,15 +258,15 @@ class Commit:
         """Note the events of a move."""
         if move.kind not in LOGGED:
             return
-        self._note(self._entries.number(move.kind, move.source, move.target, move.cause), rows)
+        self._note(move.kind, self._entries.number(move.kind, move.source, move.target, move.cause), rows)
 
-    def _note(self, number: int, rows: Sequence[Record]) -> None:
+    def _note(self, kind: Kind, number: int, rows: Sequence[Record]) -> None:
         """Note an event of a meaning for each task of the records."""
         by_task: dict[int, list[int]] = defaultdict(list)
         for row in rows:
             by_task[row[TASK] or NO_TASK].append(row[ID])
         for task, ids in by_task.items():
-            self._events.note(number, task, ids)
+            self._events.note(kind, number, task, ids)
 
     def _note_end(self, move: Move, ids: tuple[int, ...]) -> None:
         if move.kind == "pilot" and move.target not in LIVE_PILOTS:
@@ -299,7 +299,7 @@ class Commit:
         if rows and touch.changes:
             self._records.change(touch.kind, rows, touch.changes)
             if touch.event:
-                self._note(self._entries.number(touch.kind, None, touch.event, BY_A_PERSON), rows)
+                self._note(touch.kind, self._entries.number(touch.kind, None, touch.event, BY_A_PERSON), rows)
             columns = KEY_COLUMNS[touch.kind]
             for keys in {tuple(row[KEYS:]) for row in rows}:
                 self._last_seen.touched(touch, dict(zip(columns, keys, strict=True)))

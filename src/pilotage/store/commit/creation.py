@@ -225,7 +225,7 @@ class Creator:
         if kind in LOGGED:
             number = self._entries.number(kind, None, state, cause)
             for task, of_task in groupby(rows, key=lambda row: _task_of(kind, row)):
-                self._events.note(number, task, [row["id"] for row in of_task])
+                self._events.note(kind, number, task, [row["id"] for row in of_task])
         names = self._columns.setdefault(kind, tuple(rows[0]))
         self._rows[kind] += [tuple(map(row.get, names)) for row in rows]
         columns = KEY_COLUMNS[kind]

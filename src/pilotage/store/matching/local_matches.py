@@ -107,7 +107,7 @@ def log(events: NewEvents, meaning: int, rows: Sequence[Row]) -> None:
     for row in rows:
         by_task[row[_TASK]].append(row[_ID])
     for task, ids in by_task.items():
-        events.note(meaning, task, ids)
+        events.note("job", meaning, task, ids)
 
 
 def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:

@@ -9,6 +9,7 @@ numbers them, and a later number may be committed earlier. So every writer holds
 first number until its commit is visible. Readers wait for those who hold it (``views/event_log.py``).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
@@ -66,17 +67,19 @@ class NewEvents:
         self._time = time
         self._are_kept = are_kept
         self._groups: list[tuple[int, int, list[int]]] = []
-        self._open: dict[tuple[int, int], tuple[list[int], set[int]]] = {}
+        self._open: dict[tuple[int, int], int] = {}
+        self._newest: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
-    def note(self, meaning: int, task: int, records: Sequence[int]) -> None:
-        """Note that records of a task, or of none, made the transition of a meaning."""
-        listed, known = self._open.get((meaning, task), ([], set()))
-        if not listed or not known.isdisjoint(records):
-            # A record that makes a transition twice made another one in between: keep their order.
-            listed, known = self._open[meaning, task] = [], set()
-            self._groups.append((meaning, task, listed))
-        listed += records
-        known.update(records)
+    def note(self, kind: str, meaning: int, task: int, records: Sequence[int]) -> None:
+        """Note that records of a kind and a task, or of none, made the transition of a meaning."""
+        newest = self._newest[kind]
+        place = self._open.get((meaning, task))
+        if place is None or any(newest.get(record, -1) >= place for record in records):
+            # A record made another transition since that event: keep their order.
+            place = self._open[meaning, task] = len(self._groups)
+            self._groups.append((meaning, task, []))
+        self._groups[place][2].extend(records)
+        newest.update(dict.fromkeys(records, place))
 
     @property
     def groups(self) -> Sequence[tuple[int, int, Sequence[int]]]:

@@ -202,7 +202,7 @@ class Federations:
         """Write a version, and its event."""
         connection.execute(insert(federations), row)
         events = NewEvents(row["time"], self._keeps_events)
-        events.note(event, NO_TASK, [row["version"]])
+        events.note("federation", event, NO_TASK, [row["version"]])
         events.write(connection)
 
     def history(self, before: int, limit: int) -> list[FederationVersion]:

@@ -1,0 +1,30 @@
+"""The bodies of requests."""
+
+from typing import Self
+
+from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from pilotage.federation.faults import MOST_FAULTS
+
+
+class RequestBody(BaseModel, extra="forbid"):
+    """The body of a request: it refuses fields that it does not know.
+
+    It counts faults that are too many to be told: to tell a million of them took the shared event loop 40 s.
+    """
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _count_faults(cls, value: object, read: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return read(value)
+        except ValidationError as error:
+            count = error.error_count()
+            if count <= MOST_FAULTS:
+                raise
+            told = PydanticCustomError(
+                "too_many_faults", "has {count} faults; send one record to see its", {"count": count}
+            )
+            details = InitErrorDetails(type=told, loc=(), input=None)
+            raise ValidationError.from_exception_data(error.title, [details]) from None
