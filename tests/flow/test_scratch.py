@@ -5,6 +5,7 @@ from zlib import adler32
 
 import pytest
 
+from pilotage.flow.calls.pilot_end import end
 from pilotage.flow.outside import deliveries
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Output, Report
@@ -54,6 +55,12 @@ def house(store: Store, tmp_path: Path) -> Started:
 
 def test_of_a_failed_payload_nothing_stays(house: Started) -> None:
     house.told("failed")
+    assert house.left() == []
+
+
+def test_of_the_jobs_of_a_pilot_that_ends_nothing_stays(house: Started) -> None:
+    house.now += 2 * house.store.federation().loops.heartbeat
+    end(house.runtime, house.at, "no contact with the server")
     assert house.left() == []
 
 

@@ -12,6 +12,8 @@ from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.pilots import reports as policy
 from pilotage.store.worlds.reports import told_by_pilots
 
+from .report import receive
+
 
 def end(
     runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None, is_unfit: bool = False
@@ -45,7 +47,7 @@ def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
 def _end(runtime: Runtime, world: World, reason: str, actor: str, is_unfit: bool = False) -> None:
     # Before the end: this fails jobs that the pilots still held, and makes a pilot RUNNING that never called
     # before.
-    runtime.store.commit(policy.receive(world), actor)
+    receive(runtime, world, actor)
     ended = Move(
         kind="pilot",
         ids=tuple(pilot.id for pilot in world.pilots),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.outside import breaker_notices, scratch
 from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.decision import Committed
 from pilotage.model.documents.world import Heartbeat, Report, World
 from pilotage.model.records.logs import KeptLog
 from pilotage.model.records.states import LIVE_PILOTS
@@ -55,13 +56,19 @@ def report_all(runtime: Runtime, told: Sequence[Heartbeat]) -> dict[int, list[At
     return {pilot: [] for pilot in alike} | stops
 
 
-def _received(
-    runtime: Runtime, world: World, told: Sequence[Heartbeat], actor: str
-) -> dict[int, list[Attempt]]:
+def receive(runtime: Runtime, world: World, actor: str) -> Committed:
+    """Commit what pilots told, and do what follows from it."""
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     breaker_notices.tell(world, decision, committed)
     scratch.clear(runtime, world, decision, committed, told_by_pilots=True)
+    return committed
+
+
+def _received(
+    runtime: Runtime, world: World, told: Sequence[Heartbeat], actor: str
+) -> dict[int, list[Attempt]]:
+    committed = receive(runtime, world, actor)
     # Something moved on between snapshot and commit: the answer names the attempts to stop as of now.
     if committed.handed_back:
         world = _world(runtime, told)
