@@ -362,3 +362,27 @@ def test_a_file_whose_task_came_while_it_was_being_forgotten_stays(
     assert (refused.status_code, "came a moment ago" in refused.text) == (409, True)
     found = alice.get("/files/describe", params={"file": registered}).json()
     assert [one["storage"] for one in found["replicas"]] == ["north-disk"]
+
+
+def test_a_person_registers_so_much_and_others_go_on(
+    alice: TestClient, operator: TestClient, house: House, root: Path
+) -> None:
+    """Rows of the catalogue never end by themselves: one person could fill the database's disk."""
+    known = house.store.federation()
+    house.store.save_federation(replace(known, quotas=replace(known.quotas, registered_by_user=4)), "test")
+    task = {"name": "t", "command": ["true"], "inputs": [entry("runs/9")]}
+
+    def given(client: TestClient, name: str) -> int:
+        return client.post("/files", json={"files": [entry(name)]}).status_code
+
+    assert [given(alice, f"runs/{number}") for number in (1, 2, 2)] == [200] * 3
+    assert alice.post("/datasets", json={"dataset": "runs", "match": "runs/*"}).json()["files"] == 2
+    refused = alice.post("/files", json={"files": [entry("runs/3")]})
+    assert refused.status_code == 409
+    assert "4 are the most (quotas.registered_by_user)" in refused.json()["detail"]
+    assert alice.post("/datasets", json={"dataset": "more", "match": "runs/*"}).status_code == 409
+    assert alice.post("/tasks", json={"tasks": [task]}).status_code == 409
+    assert alice.post("/tasks", json={"tasks": [task | {"inputs": []}]}).status_code == 201
+    assert (given(house.as_("user", BOB), "runs/3"), given(operator, "runs/4")) == (200, 200)
+    assert alice.post("/datasets/forget", json={"dataset": "runs"}).status_code == 204
+    assert given(alice, "runs/5") == 200

@@ -8,7 +8,15 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from pilotage.api.access import KnownTokens
-from pilotage.api.guard import EACH_AT_ONCE, LARGEST_BODY, MOST_WAITING, Guard
+from pilotage.api.guard import (
+    BODY_RATE,
+    EACH_AT_ONCE,
+    LARGEST_BODY,
+    MOST_WAITING,
+    SMALL_BODY,
+    BodyPace,
+    Guard,
+)
 from tests.waiting import PATIENCE
 
 from .conftest import ALICE, House
@@ -105,3 +113,23 @@ def test_a_request_whose_client_gives_up_while_it_waits_is_not_served_and_counts
 def test_what_is_not_there_is_not_found(house: House) -> None:
     assert house.client().get("/nothing").status_code == 404
     assert house.client().delete("/tasks").status_code == 405
+
+
+def test_large_bodies_of_one_person_wait_for_each_other_and_for_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each took the event loop while it was parsed: one person's left nothing of it to the others."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(round(seconds))
+
+    async def run() -> None:
+        pace = BodyPace()
+        for sender in ("alice", "alice", "alice", "bob", "pilot 7"):
+            await pace.wait(sender, 10 * BODY_RATE)
+            await pace.wait(sender, SMALL_BODY)
+
+    monkeypatch.setattr("pilotage.api.guard.asyncio.sleep", sleep)
+    asyncio.run(run())
+    assert waits == [0, 10, 20, 0, 0]

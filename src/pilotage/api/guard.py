@@ -32,6 +32,10 @@ SMALL_BODY = 64 * 1024
 MOST_HELD = 4 * LARGEST_BODY
 """Most bytes of all bodies of one person, or of one pilot, that arrive or are worked on."""
 
+BODY_RATE = 2 * 1024 * 1024
+"""Bytes a second of large bodies of one person, or of one pilot. Nobody else is served while one is parsed,
+which takes some 0.1 s for each MiB: so a person takes a fifth of that time at most."""
+
 MOST_VALUES = 1_000_000
 """Most values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to
 parse."""
@@ -102,6 +106,7 @@ class Guard:
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
         self._each: dict[str, _Room] = {}
         self._held: Counter[str] = Counter()
+        self._pace = BodyPace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -225,9 +230,11 @@ class Guard:
             return None
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
-                return await _read(receive, limit, held)
+                body = await _read(receive, limit, held)
         except TimeoutError:
             raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
+        await self._pace.wait(held.sender, len(body))
+        return body
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, release: Callable[[], None]) -> None:
         started = False
@@ -302,6 +309,23 @@ class _HeldBytes:
         self._of_all[self.sender] -= self._size
         if not self._of_all[self.sender]:
             del self._of_all[self.sender]
+
+
+class BodyPace:
+    """When the next large body of each sender may be parsed, by the event loop's clock."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, float] = {}
+
+    async def wait(self, sender: str, size: int) -> None:
+        """Wait for the turn of a body."""
+        if size <= SMALL_BODY:
+            return
+        now = asyncio.get_running_loop().time()
+        self._next = {one: at for one, at in self._next.items() if at > now}
+        turn = self._next.get(sender, now)
+        self._next[sender] = turn + size / BODY_RATE
+        await asyncio.sleep(turn - now)
 
 
 class _Room:

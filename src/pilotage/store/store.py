@@ -38,6 +38,7 @@ from .tables.history import Entries, TransitionKinds
 from .tables.leases import Leases
 from .tables.logs import Logs
 from .tables.notification_settings import NotificationSettings
+from .tables.registrations import registered_by
 from .tables.secrets import Secrets
 from .tables.servers import Servers
 from .tables.set_aside import SetAsideRecords
@@ -289,6 +290,10 @@ class Store:
     def work_there(self, queues: Collection[str], storages: Collection[str]) -> WorkThere:
         """Return the work and files at queues and storages."""
         return self.database.read(lambda connection: work_there.read(connection, queues, storages))
+
+    def registered_by(self, actor: str) -> int:
+        """Return how many files and members of datasets a person has registered."""
+        return registered_by(self.database, actor)
 
     def federation(self) -> Federation:
         """Return the current federation. Raises :class:`NoFederation`."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision, Forget
 from pilotage.model.records.work import File, InputFile, Replica
@@ -15,6 +16,16 @@ NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
 class StillWanted(Exception):
     """A file cannot be forgotten: a job or a task reads it, or a transfer moves it."""
+
+
+def refuse_beyond_quota(runtime: Runtime, actor: str) -> None:
+    """Raise NotNow if a person has registered as many files, and members of datasets, as one may have."""
+    most = runtime.store.federation().quotas.registered_by_user
+    if (have := runtime.store.registered_by(actor)) >= most:
+        raise NotNow(
+            f"you have registered {have} files and members of datasets, and {most} are the most "
+            "(quotas.registered_by_user); forget some with `pilotage files forget`, or ask an operator"
+        )
 
 
 def register(
@@ -31,6 +42,7 @@ def register(
     recorded.
     """
     files = _files(found)
+    refuse_beyond_quota(runtime, actor)
     if dry_run:
         runtime.store.queries.refuse_conflicts(files)
         names = {file.name for file in files}

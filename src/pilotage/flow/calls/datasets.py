@@ -9,6 +9,8 @@ from pilotage.model.values.patterns import matcher
 from pilotage.model.values.scopes import identifier, name_of, split_identifier
 from pilotage.store.tables.datasets import DatasetVersion
 
+from .catalogue import refuse_beyond_quota
+
 
 def edit(
     runtime: Runtime, dataset: str, names: Sequence[str], match: str, edit: Edit, actor: str
@@ -18,6 +20,8 @@ def edit(
     If nothing would differ, the current version stays. Raises LookupError for files that the catalogue lacks,
     and CatalogueError.
     """
+    if edit != "remove":
+        refuse_beyond_quota(runtime, actor)
     scope = split_identifier(dataset)[0]
     own = runtime.catalogues.own
     files = [identifier(scope, name) for name in names]

@@ -23,6 +23,7 @@ from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
 from . import chains, corrections, inputs, notifications, secrets
+from .catalogue import refuse_beyond_quota
 from .inputs import Fault, Resolved
 from .output_datasets import OutputDatasets
 
@@ -297,6 +298,8 @@ def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Se
     No part blocks the only writer for long. Contradictions to known files were excluded before.
     """
     named = [(file, task.paths) for task in tasks for file in task.spec.inputs if isinstance(file, InputFile)]
+    if named:
+        refuse_beyond_quota(runtime, actor)
     if len(named) > FILES_AT_ONCE:
         runtime.store.queries.refuse_conflicts([one.described() for one, _ in named])
     # The last part goes with the tasks, so that a small submission is one commit.

@@ -357,10 +357,7 @@ class LogConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaConstants:
-    """Limits on unfinished work.
-
-    Jobs beyond the limits of live jobs are throttled; other excess work is refused.
-    """
+    """Limits on unfinished work. Jobs beyond those of live jobs are throttled; the rest is refused."""
 
     __pydantic_config__ = CLOSED
 
@@ -374,6 +371,8 @@ class QuotaConstants:
     """Jobs of a user's tasks, including throttled and future ones. Further submissions are refused."""
     files_by_user: Positive = 2_000_000
     """Input files of these tasks, counted per task."""
+    registered_by_user: Positive = 5_000_000
+    """Files that one user registered, and members of versions of datasets that they made, in all."""
     tasks_by_vo: Positive = 100_000
     """Tasks of one VO."""
     jobs_by_vo: Positive = 20_000_000

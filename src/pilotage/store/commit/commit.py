@@ -185,7 +185,7 @@ class Commit:
 
     def _forget_or_note(self, change: Forget | NoteBreakers) -> None:
         if isinstance(change, Forget):
-            forget(self._connection, change, self._decision.time)
+            forget(self._connection, change, self._decision.time, self._actor)
             return
         for one, number in noted_breakers.note(self._connection, change.changes, self._numbers):
             meaning = self._entries.number("breaker", one.source, one.target, one.cause)

@@ -35,6 +35,7 @@ from pilotage.store.tables import (
     circuit_breakers,
     datasets,
     failures,
+    registrations,
     storage_spaces,
     workflows,
 )
@@ -251,6 +252,7 @@ class Creator:
             for row in new
         ]
         bulk.insert(self._connection, files, (*FILE_NAMES, "author"), rows)
+        registrations.count(self._connection, self._actor, sum(row["job"] is None for row in new))
         if is_operator and before:
             self._connection.execute(_CONFIRM, {"names": sorted(before)})
         # Insert new names in bulk. Replace the few whose bytes have changed.

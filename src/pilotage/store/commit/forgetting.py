@@ -8,7 +8,7 @@ from pilotage.model.documents.decision import Forget
 from pilotage.model.records.states import LIVE_JOBS
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.sets import among
-from pilotage.store.tables import circuit_breakers, datasets
+from pilotage.store.tables import circuit_breakers, datasets, registrations
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
@@ -47,8 +47,9 @@ _FORGET_REPLICAS_OF = delete(replicas).where(
 _FORGET_FILES = delete(files).where(among(files.c.name, "names"), ~_READ.exists())
 
 
-def forget(connection: Connection, change: Forget, time: float) -> None:
+def forget(connection: Connection, change: Forget, time: float, actor: str) -> None:
     """Delete the unwanted records that a change names, for a decision of this time. Ignore missing ones."""
+    gone = 0
     if change.if_unwanted:
         change = _unwanted(connection, change, time)
     rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
@@ -56,9 +57,10 @@ def forget(connection: Connection, change: Forget, time: float) -> None:
         connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
     if change.files:
         connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
-        connection.execute(_FORGET_FILES, {"names": list(change.files)})
+        gone += connection.execute(_FORGET_FILES, {"names": list(change.files)}).rowcount
     if change.datasets:
-        datasets.forget(connection, change.datasets)
+        gone += datasets.forget(connection, change.datasets)
+    registrations.count(connection, actor, -gone)
     if change.failed_at:
         circuit_breakers.clear(connection, change.failed_at)
     if change.lifted:

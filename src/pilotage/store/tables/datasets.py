@@ -30,6 +30,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import begins, by_character, has_state, metadata, text_column
 from pilotage.store.database.engine import Database
 
+from . import registrations
 from .files import IS_COPY, files, replicas
 from .tasks import tasks
 
@@ -72,8 +73,8 @@ _NEWER = dataset_versions.alias()
 _LAST_VERSION = select(func.max(_NEWER.c.version)).where(_NEWER.c.dataset == _v.dataset)
 _IS_CURRENT = and_(_v.files > 0, _v.version == _LAST_VERSION.correlate(dataset_versions).scalar_subquery())
 _OLDER = select(_NEWER.c.version).where(_NEWER.c.dataset == _v.dataset, _NEWER.c.version > _v.version)
+_FORGET_MEMBERS = delete(dataset_files).where(_m.dataset == bindparam("gone"))
 _FORGET = (
-    delete(dataset_files).where(_m.dataset == bindparam("gone")),
     delete(dataset_versions).where(
         _v.dataset == bindparam("gone"), _OLDER.correlate(dataset_versions).exists()
     ),
@@ -192,17 +193,24 @@ def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
         connection.execute(_END, gone)
     rows = [(new.dataset, file.name, new.version, None, file.size, file.checksum) for file in new.added]
     bulk.insert(connection, dataset_files, _MEMBER_COLUMNS, rows)
+    registrations.count(connection, new.author, len(rows))
     values = {"dataset": new.dataset, "version": new.version, "created": time, "author": new.author}
     connection.execute(insert(dataset_versions), {**values, "files": new.files, "size": new.size})
     return True
 
 
-def forget(connection: Connection, names: Sequence[str]) -> None:
-    """Delete datasets that no live task names, with all versions. Their files stay known."""
+def forget(connection: Connection, names: Sequence[str]) -> int:
+    """Delete datasets that no live task names, with all versions. Their files stay known.
+
+    Return the number of members that went.
+    """
+    gone = 0
     for name in names:
         if not _readers(connection, name):
+            gone += connection.execute(_FORGET_MEMBERS, {"gone": name}).rowcount
             for statement in _FORGET:
                 connection.execute(statement, {"gone": name})
+    return gone
 
 
 def _readers(connection: Connection, dataset: str) -> list[int]:
