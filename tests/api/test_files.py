@@ -373,7 +373,8 @@ def test_a_person_registers_so_much_and_others_go_on(
     task = {"name": "t", "command": ["true"], "inputs": [entry("runs/9")]}
 
     def given(client: TestClient, name: str) -> int:
-        return client.post("/files", json={"files": [entry(name)]}).status_code
+        answer = client.post("/files", json={"files": [entry(name)]})
+        return int(answer.status_code)
 
     assert [given(alice, f"runs/{number}") for number in (1, 2, 2)] == [200] * 3
     assert alice.post("/datasets", json={"dataset": "runs", "match": "runs/*"}).json()["files"] == 2
