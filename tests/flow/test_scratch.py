@@ -1,15 +1,17 @@
 """What an attempt leaves in its scratch area goes with the attempt."""
 
+from concurrent.futures import Future
+from itertools import pairwise
 from pathlib import Path
 from zlib import adler32
 
 import pytest
 
 from pilotage.flow.calls.pilot_end import end
-from pilotage.flow.outside import deliveries
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Output, Report
 from pilotage.store import Store
+from pilotage.store.tables.scratch_removals import KEPT_FOR
 
 from .house import House
 
@@ -55,12 +57,14 @@ def house(store: Store, tmp_path: Path) -> Started:
 
 def test_of_a_failed_payload_nothing_stays(house: Started) -> None:
     house.told("failed")
+    house.take("watch")
     assert house.left() == []
 
 
 def test_of_the_jobs_of_a_pilot_that_ends_nothing_stays(house: Started) -> None:
     house.now += 2 * house.store.federation().loops.heartbeat
     end(house.runtime, house.at, "no contact with the server")
+    house.take("watch")
     assert house.left() == []
 
 
@@ -68,20 +72,49 @@ def test_of_an_output_that_its_task_wants_no_more_nothing_stays(house: Started) 
     house.told("done")
     assert len(house.left()) == 1
     cancel(house.runtime, house.id, "enough", "user:alice")
+    house.take("watch")
     assert house.left() == []
 
 
-def test_what_a_silent_pilot_stores_as_long_as_it_may_goes_too(
-    house: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_silent_pilot_stores_as_long_as_it_may_goes_too(house: Started) -> None:
     cancel(house.runtime, house.id, "enough", "user:alice")
-    assert house.left() == []
-    house.leave()
-    house.take("stage")
+    house.take("watch")
     assert len(house.left()) == 1
-    monkeypatch.setattr(deliveries, "MOST_LATER", 0)
-    house.take("stage")
+    house.leave()
+    house.now += house.store.federation().timeouts.heartbeat
+    house.take("watch")
     assert house.left() == []
+
+
+def test_a_removal_that_fails_is_tried_again(house: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server was killed, or its storage was away."""
+    tries: list[float] = []
+
+    def remove(*_: object) -> "Future[None]":
+        tries.append(house.now)
+        failed: Future[None] = Future()
+        failed.set_exception(OSError("away"))
+        return failed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.runtime.deliveries, "remove", remove)
+        house.told("failed")
+        for _ in range(35):
+            house.take("watch")
+            house.now += 30
+    assert [round(later - earlier) for earlier, later in pairwise(tries)] == [60, 60, 120, 240, 480]
+    house.now += 1000
+    house.take("watch")
+    assert house.left() == []
+    assert house.store.scratch_removals.due(house.now + 1e6) == []
+
+
+def test_a_removal_that_never_succeeds_is_given_up(store: Store) -> None:
+    removals, week = store.scratch_removals, KEPT_FOR
+    removals.add([(("north", "old"), 0.0), (("north", "new"), week)], 0.0)
+    assert removals.due(1.0) == [("north", "old")]
+    assert removals.due(week + 1) == [("north", "old"), ("north", "new")]
+    assert removals.due(9 * week) == []
 
 
 def test_an_attempt_that_was_only_sent_leaves_nothing(store: Store, tmp_path: Path) -> None:
@@ -94,5 +127,7 @@ def test_an_attempt_that_was_only_sent_leaves_nothing(store: Store, tmp_path: Pa
     scratch.mkdir(parents=True)
     (scratch / "out").write_text("late")
     house.now += house.store.federation().timeouts.sent + house.store.federation().timeouts.heartbeat
+    house.take("watch")
+    house.now += house.store.federation().timeouts.heartbeat
     house.take("watch")
     assert not scratch.exists()

@@ -1,9 +1,7 @@
 """Deliveries of this process: movers start them, and the next pass reads the results."""
 
-import heapq
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -35,9 +33,6 @@ log = logging.getLogger(__name__)
 
 SCAN_GRACE = 5.0
 """Seconds that a scan may exceed its limit, because a single call to a storage cannot be interrupted."""
-
-MOST_LATER = 10_000
-"""Most removals that wait for their time; of more, the earliest are done at once."""
 
 TransferAttempt = tuple[int, int]
 """A transfer and its attempt."""
@@ -77,7 +72,6 @@ class Deliveries:
         self._unable: tuple[Federation, tuple[UnableWay, ...]] | None = None
         self._undeletable: tuple[Federation, tuple[UnableWay, ...]] | None = None
         self._collecting = 0
-        self._later: list[tuple[float, str, str, Storage]] = []
 
     def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
         """Return the kinds of storages in a federation between which this process cannot move files, and
@@ -139,7 +133,6 @@ class Deliveries:
                 self._poll(mover)
         finally:
             self._collecting -= 1
-        self._remove_due()
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 
@@ -200,7 +193,7 @@ class Deliveries:
         """Return an address to read a file, or to write it. Blocks. Raises StorageError or LookupError."""
         return self._movers.for_reading(storage).grant(storage, path, size)
 
-    def remove(self, storage: Storage, prefix: str) -> None:
+    def remove(self, storage: Storage, prefix: str) -> "Future[None]":
         """Delete a folder of a storage's scratch area, or a copy, in the background. Log a failure."""
 
         def done(future: "Future[None]") -> None:
@@ -211,20 +204,9 @@ class Deliveries:
         def remove() -> None:
             self._movers.for_storage(storage).remove(storage, prefix)
 
-        self._fenced.call(storage.name, remove).add_done_callback(done)
-
-    def remove_later(self, storage: Storage, prefix: str, wait: float) -> None:
-        """Do the same once more, ``wait`` s from now. This process forgets it when it ends."""
-        with self._lock:
-            heapq.heappush(self._later, (time.monotonic() + wait, storage.name, prefix, storage))
-
-    def _remove_due(self) -> None:
-        with self._lock:
-            due = []
-            while self._later and (self._later[0][0] <= time.monotonic() or len(self._later) > MOST_LATER):
-                due.append(heapq.heappop(self._later))
-        for _, _, prefix, storage in due:
-            self.remove(storage, prefix)
+        removed = self._fenced.call(storage.name, remove)
+        removed.add_done_callback(done)
+        return removed
 
     def stop(self) -> None:
         """Give up everything. The next process continues it."""

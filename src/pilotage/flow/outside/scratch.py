@@ -1,6 +1,8 @@
 """Remove what ended attempts left in their scratch areas."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -9,6 +11,7 @@ from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.records.work import Job
 from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.model.values.paths import scratch_path
+from pilotage.store.tables.scratch_removals import Place
 
 if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime
@@ -21,22 +24,42 @@ what the server only knows as sent."""
 def clear(
     runtime: "Runtime", world: World, decision: Decision, committed: Committed, told_by_pilots: bool = False
 ) -> None:
-    """Remove the scratch areas of the attempts that a committed decision ended, in the background.
+    """Let :func:`remove_due` remove the scratch areas of the attempts that a committed decision ended.
 
     Unless pilots told of the ends, a pilot may store a file as long as its lease lasts: remove such an area
-    once more then. A remaining one disturbs nobody, because no other attempt uses it.
+    only then. A remaining one disturbs nobody, because no other attempt uses it.
     """
     queues = {queue.name: queue.storage for queue in world.federation.queues}
-    storages = {storage.name: storage for storage in world.federation.storages}
     lease = longest_heartbeat(world.federation.timeouts)
-    for job in _ended(world, decision, committed):
-        storage = storages.get(queues.get(job.queue, ""))
-        if storage is None:
-            continue
-        path = scratch_path(world.federation.name, job.id, job.attempt)
-        runtime.deliveries.remove(storage, path)
-        if job.state in AT_A_PILOT and not told_by_pilots:
-            runtime.deliveries.remove_later(storage, path, lease)
+    runtime.store.scratch_removals.add(
+        (
+            (
+                (storage, scratch_path(world.federation.name, job.id, job.attempt)),
+                world.time + (lease if job.state in AT_A_PILOT and not told_by_pilots else 0),
+            )
+            for job in _ended(world, decision, committed)
+            if (storage := queues.get(job.queue))
+        ),
+        world.time,
+    )
+
+
+def remove_due(runtime: "Runtime", world: World) -> None:
+    """Remove scratch areas in the background. One that is not removed is due again later."""
+    storages = {storage.name: storage for storage in world.federation.storages}
+    removals = runtime.store.scratch_removals
+
+    def done(place: Place, future: "Future[None]") -> None:
+        if future.exception() is None:
+            removals.done(place)
+
+    for place in removals.due(world.time):
+        name, path = place
+        if name in storages:
+            future = runtime.deliveries.remove(storages[name], path)
+            future.add_done_callback(partial(done, place))
+        else:
+            removals.done(place)
 
 
 def _ended(world: World, decision: Decision, committed: Committed) -> Iterator[Job]:

@@ -4,7 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pilotage.flow.outside.scratch import clear
+from pilotage.flow.outside.scratch import clear, remove_due
 from pilotage.flow.restricting import end_lapsed
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
@@ -23,12 +23,13 @@ log = logging.getLogger(__name__)
 
 
 def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Remove what dead attempts left, and end given-up pilots at their sites, because they may still start
+    """Remove what ended attempts left, and end given-up pilots at their sites, because they may still start
     there.
 
     Cancel tasks whose lease is over, each with the policy for people's cancellations.
     """
     clear(runtime, world, decision, committed)
+    remove_due(runtime, world)
     for task in world.lapsed:
         try:
             cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
