@@ -27,7 +27,6 @@ from .system import (
     MAX_JOBS,
     MAX_PILOTS,
     MAX_SUBMITTING,
-    MAX_WAITING_HOURS,
     MOST_EMERGENCY,
     TRANSFER_SLOTS,
     System,
@@ -47,14 +46,9 @@ SELECT replace(queue, '-queue', ''), state,
   EXISTS (SELECT 1 FROM borrowings WHERE job = jobs.id AND attempt = jobs.attempt), COUNT(*)
 FROM jobs WHERE state IN ({_states(*JOBS_AT_A_SITE)}) GROUP BY 1, 2, 3
 """
-# Who waited too long counts no more, and is cancelled at the next pass of the watchdog.
 _PILOTS = f"""
 SELECT site, queue, state, COUNT(*), SUM(slots) FROM pilots
-WHERE state IN ({_states(*LIVE_PILOTS)}) AND NOT (
-  state IN ({_states(*WAITING_PILOTS)})
-  AND since < extract(epoch FROM clock_timestamp()) - {MAX_WAITING_HOURS * 3600:g}
-)
-GROUP BY 1, 2, 3
+WHERE state IN ({_states(*LIVE_PILOTS)}) GROUP BY 1, 2, 3
 """
 _DELIVERIES = f"""
 SELECT source, destination, COUNT(*) FROM transfers WHERE state = '{TransferState.DELIVERING}' GROUP BY 1, 2

@@ -50,9 +50,6 @@ TRANSFER_SLOTS = {"north-disk": 4, "east-disk": 2, "west-disk": 2, "south-disk":
 LINK_SLOTS = 2
 """The limits of sites, queues, the one user, all deliveries, storages and links."""
 
-MAX_WAITING_HOURS = 0.03
-"""After it a pilot that has not started counts no more."""
-
 RULES: dict[str, Any] = {
     "loops": {"period": 0.5, "heartbeat": 0.5, "pilot_idle": 5},
     "timeouts": {
@@ -66,7 +63,7 @@ RULES: dict[str, Any] = {
         "pending": 2,
     },
     # A Slurm whose controller was killed may forget pilots that it took.
-    "director": {"period": 0.5, "failing_pause": 0.5, "max_pilot_waiting_hours": MAX_WAITING_HOURS},
+    "director": {"period": 0.5, "failing_pause": 0.5, "missing_pilot_time": 10},
     "brokerage": {"storage_min_free": 0, "pending_time": 2},
     "guard": {"in_a_row": 1000, "same": 1000},
     "quotas": {"jobs_by_user": LIVE_JOBS},

@@ -306,6 +306,30 @@ def test_p6_servers_that_are_ranked_are_asked_how_full_they_are(house: House, el
     assert {pilot.broker for pilot in pilots(house) if pilot.id not in before} == {"idle"}
 
 
+def test_pilots_that_the_batch_system_forgot_make_room_for_others(house: House, element: FakeElement) -> None:
+    """A killed Slurm forgot them; for six hours they counted as waiting."""
+    house.take("provision")
+    house.take("provision")
+    forgotten = {pilot.id for pilot in pilots(house)}
+    element.status = PilotStatus(state="unknown", reason="not listed", missing=True)
+    for pause in (1, 300, 299):
+        house.now += pause
+        house.take("provision")
+    element.status = PilotStatus(state="waiting")
+    house.take("provision")
+    assert not element.cancelled, "it was not missing for long enough"
+    element.status = PilotStatus(state="unknown", reason="not listed", missing=True)
+    for pause in (1, 300, 300, 1):
+        house.now += pause
+        house.take("provision")
+    lost = {pilot.id for pilot in pilots(house) if pilot.error == "lost by its batch system: not listed"}
+    assert lost == forgotten
+    assert sorted(element.cancelled) == sorted(f"reference-{id_}" for id_ in forgotten)
+    house.now += 60
+    house.take("provision")
+    assert {pilot.id for pilot in pilots(house)} > forgotten, "after a pause of the queue"
+
+
 def test_p8_a_batch_system_is_asked_once_in_five_minutes(house: House, element: FakeElement) -> None:
     class Asked(FakeElement):
         resource_count = 0

@@ -66,6 +66,18 @@ def test_pilots_that_ended_at_their_site_fail_and_say_how(state: P) -> None:
     assert observed(world(pilots=(pilot(1, state),), sightings=told[:1])).moves[0].changes["ended"] == NOW
 
 
+def test_pilots_that_their_batch_system_forgot_fail_after_a_while_unless_they_called() -> None:
+    said = "slurm does not list it"
+    told = tuple(
+        PilotSighting(pilot=id_, state="unknown", reason=said, missing=missing)
+        for id_, missing in ((1, 600), (2, 599), (3, 600), (4, 0))
+    )
+    there = (*(pilot(id_, P.SUBMITTED) for id_ in (1, 2, 4)), pilot(3))
+    assert moves(pilots=there, sightings=told) == [
+        ((1,), P.SUBMITTED, P.FAILED, f"lost by its batch system: {said}")
+    ]
+
+
 def test_what_is_told_of_pilots_that_are_over_or_unknown_changes_nothing() -> None:
     told = (PilotSighting(pilot=1, state="ended"), PilotSighting(pilot=9, state="ended"))
     assert moves(pilots=(pilot(1, P.FINISHED),), sightings=told) == []

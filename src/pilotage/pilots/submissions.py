@@ -22,7 +22,8 @@ def observed(world: World) -> Decision:
     time-out, because it may have payloads left (T). Why other pilots do not start is recorded.
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
-    seen: tuple[Change, ...] = (*_ended(world, pilots), *_stuck(world, pilots), *_waiting(world, pilots))
+    ends = (*_ended(world, pilots), *_stuck(world, pilots), *_lost(world, pilots))
+    seen: tuple[Change, ...] = (*ends, *_waiting(world, pilots))
     changes = (*_submitted(world, pilots), *_refused(world, pilots), *seen)
     return Decision(step=PROVISION, time=world.time, seed=world.seed, changes=changes)
 
@@ -85,6 +86,19 @@ def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     ]
 
 
+def _lost(world: World, pilots: dict[int, Pilot]) -> list[Move]:
+    """Pilots that their batch system forgot would count as waiting for hours, and no others would be sent."""
+    errors = {
+        one.pilot: f"lost by its batch system: {one.reason}" for one in world.sightings if is_lost(one, world)
+    }
+    return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
+
+
+def is_lost(sighting: PilotSighting, world: World) -> bool:
+    """Return whether a batch system has lacked a pilot for so long that it will not start."""
+    return sighting.missing > 0 and sighting.missing >= world.federation.director.missing_pilot_time
+
+
 def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
     alike: dict[str, list[int]] = defaultdict(list)
     for sighting in world.sightings:
@@ -94,6 +108,7 @@ def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
             pilot
             and pilot.state is PilotState.SUBMITTED
             and sighting.state != "stuck"
+            and not is_lost(sighting, world)
             and said != pilot.waits
         ):
             alike[said].append(pilot.id)

@@ -59,15 +59,17 @@ Excess = Literal["", "memory", "walltime"]
 class PilotStatus:
     """The status of a pilot in its batch system.
 
-    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says in the
-    batch system's words why it waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal,
-    or None if nobody knows it. ``excess`` is the limit for which the batch system ended or held it.
+    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``; ``missing`` then says
+    that the batch system answers, and does not have it. ``reason`` says in the batch system's words why it
+    waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal, or None if nobody knows it.
+    ``excess`` is the limit for which the batch system ended or held it.
     """
 
     state: ElementState
     reason: str = ""
     exit_code: int | None = None
     excess: Excess = ""
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

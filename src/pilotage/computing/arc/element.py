@@ -180,7 +180,7 @@ def _status(state: str, record: Mapping[str, Any]) -> PilotStatus:
     meaning = STATES.get(state, "unknown")
     if meaning == "unknown":
         said = f"ARC calls it {state}" if state else "ARC does not know it, or no longer"
-        return PilotStatus(state="unknown", reason=said)
+        return PilotStatus(state="unknown", reason=said, missing=not state)
     if meaning != "ended":
         return PilotStatus(state=meaning, reason=f"ARC: {state}")
     code = str(record.get("ExitCode", ""))

@@ -233,7 +233,8 @@ class BatchElement:
             if reference in self._cancelled:
                 return PilotStatus(state="ended", reason="cancelled from here")
         reason = f"{self._profile.kind} does not list it, and remembers no end"
-        return PilotStatus(state="unknown", reason=f"{reason}: {complaint}" if complaint else reason)
+        reason = f"{reason}: {complaint}" if complaint else reason
+        return PilotStatus(state="unknown", reason=reason, missing=True)
 
     def _with_last_words(
         self, statuses: dict[str, PilotStatus], known: Mapping[str, Reference]

@@ -106,7 +106,7 @@ class HTCondor:
             if reference in removed
             else PilotStatus(state="waiting", reason="not materialised yet")
             if unmade.get(_name(reference)) == reference
-            else PilotStatus(state="unknown", reason="it is not in the queue")
+            else PilotStatus(state="unknown", reason="it is not in the queue", missing=True)
             for reference in references
         }
 

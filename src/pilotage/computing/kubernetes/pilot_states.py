@@ -14,7 +14,8 @@ LONGEST = 500
 def job_status(job: Any, pod: Any) -> PilotStatus:
     """Return the status of a pilot from its Job and its pod. Either may be missing."""
     if job is None:
-        return PilotStatus(state="unknown", reason="its Job is not there: deleted, or ended a day ago")
+        reason = "its Job is not there: deleted, or ended a day ago"
+        return PilotStatus(state="unknown", reason=reason, missing=True)
     conditions = [one for one in job.status.conditions or () if one.status == "True"]
     terminated = _container(pod, "terminated")
     for condition in conditions:

@@ -191,7 +191,7 @@ def _script(order: PilotOrder, given: SlurmRestOptions) -> str:
 def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotStatus:
     job = jobs.get(reference.job) if reference else None
     if reference is None or job is None or job.name != reference.name:
-        return PilotStatus(state="unknown", reason="Slurm does not list it")
+        return PilotStatus(state="unknown", reason="Slurm does not list it", missing=reference is not None)
     words = EXITS.get(job.exit_code or 0, "") if job.state == "ended" else ""
     reason = "; ".join(part for part in (job.reason, words) if part)
     return PilotStatus(state=job.state, reason=reason, exit_code=job.exit_code, excess=job.excess)

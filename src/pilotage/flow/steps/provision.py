@@ -37,7 +37,8 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
             at_site[pilot.queue].append(pilot)
     for queue in world.federation.queues:
         if queue.computing_element and queue.name in at_site and queue.name not in world.unable_queues:
-            runtime.elements.look(queue, at_site[queue.name])
+            missing_for = world.federation.director.missing_pilot_time
+            runtime.elements.look(queue, at_site[queue.name], world.time, missing_for)
     _ask(runtime, world)
     _resubmit(runtime, world)
     _cancel_late(runtime, world)
@@ -95,14 +96,15 @@ def _cancel_late(runtime: Runtime, world: World) -> None:
 
 
 def _cancel_stuck(runtime: Runtime, world: World) -> None:
-    """End pilots at their sites that are held or in error there: they would be of no use later."""
+    """End pilots at their sites that are held, in error or missing there: they would be of no use later."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
     stuck: dict[str, list[Pilot]] = defaultdict(list)
     for seen in world.sightings:
         pilot = pilots.get(seen.pilot)
         held = (PilotState.SUBMITTED, PilotState.RUNNING) if seen.excess else (PilotState.SUBMITTED,)
-        if seen.state == "stuck" and pilot and pilot.state in held and pilot.queue in queues:
+        is_stuck = seen.state == "stuck" or submissions.is_lost(seen, world)
+        if is_stuck and pilot and pilot.state in held and pilot.queue in queues:
             stuck[pilot.queue].append(pilot)
     for name, given_up in stuck.items():
         runtime.elements.cancel(queues[name], given_up)

@@ -164,6 +164,8 @@ class DirectorConstants:
     """Further pilots beyond those, as a number (P4)."""
     max_pilot_waiting_hours: NonNegative = 6
     """Most hours that a submitted pilot may wait at its site (P4)."""
+    missing_pilot_time: Seconds = 600
+    """s for which a batch system must lack a waiting pilot, at each question, before it counts as lost."""
     submit_pools: Annotated[Mapping[Name, SubmitPool], Field(max_length=100)] = field(
         default_factory=lambda: {"default": SubmitPool()}
     )
