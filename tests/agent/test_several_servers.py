@@ -83,7 +83,7 @@ def test_each_call_says_which_answer_its_pilot_knows(server: FakeServer) -> None
         server.time = time
         asyncio.run(call(client))
     asyncio.run(call(client))
-    assert server.heard == [None, None, None, "1700000000.25", "1700000000.25"]
+    assert server.heard == ["0.0", "0.0", "0.0", "1700000000.25", "1700000000.25"]
 
 
 def test_one_server_alone_is_asked_again(server: FakeServer, gone: str) -> None:

@@ -77,6 +77,8 @@ class PilotClient:
             "Content-Type": "application/json",
             # In a header, because servers of other versions refuse fields that they do not know.
             "User-Agent": f"pilotage-agent/{VERSION}",
+            # Also in the first calls, which may arrive late or twice.
+            wire.HEARD: "0.0",
         }
         self._heard = 0.0
         self._nonce = secrets.token_hex(32)
@@ -113,8 +115,7 @@ class PilotClient:
     def _heard_at(self, answer: H) -> H:
         """Let each later call say which of the server's answers its pilot knows."""
         self._heard = max(self._heard, answer.time)
-        if self._heard:
-            self._headers[wire.HEARD] = repr(self._heard)
+        self._headers[wire.HEARD] = repr(self._heard)
         return answer
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:

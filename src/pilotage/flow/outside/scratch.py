@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -27,7 +28,8 @@ def clear(
     """Let :func:`remove_due` remove the scratch areas of the attempts that a committed decision ended.
 
     Unless pilots told of the ends, a pilot may store a file as long as its lease lasts: remove such an area
-    only then. A remaining one disturbs nobody, because no other attempt uses it.
+    only then. Each is removed once more after two leases, because a slow storage may store a file late. A
+    remaining one disturbs nobody: no other attempt uses it.
     """
     queues = {queue.name: queue.storage for queue in world.federation.queues}
     lease = longest_heartbeat(world.federation.timeouts)
@@ -41,6 +43,7 @@ def clear(
             if (storage := queues.get(job.queue))
         ),
         world.time,
+        world.time + 2 * lease,
     )
 
 
@@ -51,7 +54,7 @@ def remove_due(runtime: "Runtime", world: World) -> None:
 
     def done(place: Place, future: "Future[None]") -> None:
         if future.exception() is None:
-            removals.done(place)
+            removals.done(place, world.time)
 
     for place in removals.due(world.time):
         name, path = place
@@ -59,7 +62,7 @@ def remove_due(runtime: "Runtime", world: World) -> None:
             future = runtime.deliveries.remove(storages[name], path)
             future.add_done_callback(partial(done, place))
         else:
-            removals.done(place)
+            removals.done(place, inf)
 
 
 def _ended(world: World, decision: Decision, committed: Committed) -> Iterator[Job]:

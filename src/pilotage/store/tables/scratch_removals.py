@@ -24,18 +24,21 @@ scratch_removals = Table(
     Column("path", String, primary_key=True),
     Column("since", Double, nullable=False),
     Column("due", Double, nullable=False),
+    Column("last", Double, nullable=False),
     Index("scratch_removals_due", "due"),
 )
 
 Place = tuple[str, str]
 """A storage's name, and a path there."""
 
-_COLUMNS = ("storage", "path", "since", "due")
+_COLUMNS = ("storage", "path", "since", "due", "last")
 _r = scratch_removals.c
 _ONE = (_r.storage == bindparam("of"), _r.path == bindparam("at"))
 _DUE = select(_r.storage, _r.path, _r.since).where(_r.due <= bindparam("now")).order_by(_r.due).limit(AT_ONCE)
 _PUT_OFF = update(scratch_removals).where(*_ONE).values(due=bindparam("next"))
 _DELETE = delete(scratch_removals).where(*_ONE)
+_DONE = _DELETE.where(_r.last <= bindparam("now"))
+_ONCE_MORE = update(scratch_removals).where(*_ONE).values(due=_r.last)
 
 
 class ScratchRemovals:
@@ -44,9 +47,10 @@ class ScratchRemovals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, places: Iterable[tuple[Place, float]], since: float) -> None:
-        """Keep removals, each with the time from which it may be done."""
-        rows = [(*place, since, due) for place, due in places]
+    def add(self, places: Iterable[tuple[Place, float]], since: float, last: float) -> None:
+        """Keep removals, each with the time when it is due first. The last one comes at ``last`` or later:
+        what was on its way to a storage may arrive after the first one."""
+        rows = [(*place, since, due, last) for place, due in places]
         if rows:
             self._database.write(
                 lambda connection: bulk.insert(connection, scratch_removals, _COLUMNS, rows, once=True),
@@ -59,10 +63,15 @@ class ScratchRemovals:
             return []
         return self._database.write(lambda connection: _taken(connection, now), alone=False)
 
-    def done(self, place: Place) -> None:
-        """Forget a removal."""
+    def done(self, place: Place, now: float) -> None:
+        """Forget a removal that was done at a time, or let it be done once more."""
         one = {"of": place[0], "at": place[1]}
-        self._database.write(lambda connection: connection.execute(_DELETE, one), alone=False)
+
+        def write(connection: Connection) -> None:
+            if not connection.execute(_DONE, one | {"now": now}).rowcount:
+                connection.execute(_ONCE_MORE, one)
+
+        self._database.write(write, alone=False)
 
 
 def _taken(connection: Connection, now: float) -> list[Place]:

@@ -15,6 +15,7 @@ def upgrade() -> None:
         sa.Column("path", sa.String(), nullable=False),
         sa.Column("since", sa.Double(), nullable=False),
         sa.Column("due", sa.Double(), nullable=False),
+        sa.Column("last", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("storage", "path"),
     )
     op.create_index("scratch_removals_due", "scratch_removals", ["due"])
