@@ -20,6 +20,7 @@ class FakeServer:
         self.answers: dict[str, Any] = {}
         self.requests: list[tuple[str, Any]] = []
         self.tokens: list[str] = []
+        self.keys: list[str] = []
         self.fallback: Callable[[], tuple[int, Any]] = lambda: (404, {"detail": "Not Found"})
         fake = self
 
@@ -31,6 +32,7 @@ class FakeServer:
                 if call != "GET /health/live":  # asked for the version when an answer is strange
                     fake.requests.append((call, body))
                     fake.tokens.append(self.headers.get("Authorization", ""))
+                    fake.keys.append(self.headers.get("Idempotency-Key", ""))
                 status, document = fake.take(call)
                 data = document if isinstance(document, bytes) else json.dumps(document).encode()
                 self.send_response(status)

@@ -34,7 +34,7 @@ OUTPUT = {
         ((400, {"detail": "cannot be read"}), 2, "cannot be read"),
         ((413, {"detail": "the body is too large"}), 2, "the body is too large"),
         ((500, {"detail": "internal"}), 1, "the server failed with 500 Internal Server Error: internal"),
-        ((502, b"<html>"), 1, "the server failed with 502 Bad Gateway"),
+        ((500, b"<html>"), 1, "the server failed with 500 Internal Server Error"),
         ((404, b"<html>"), 3, "is not Pilotage"),
         ((200, b"<html>"), 3, "is not Pilotage"),
         ((200, b'{"id": NaN}'), 3, "is not Pilotage"),

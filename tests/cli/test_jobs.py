@@ -39,6 +39,16 @@ def test_failures_come_before_jobs(pilotage: Pilotage, server: FakeServer) -> No
     assert server.requests[1][0] == "GET /tasks/3/jobs?failed=true&sort=run&limit=50&parameters=true"
 
 
+def test_one_failed_job_stands_once(pilotage: Pilotage, server: FakeServer) -> None:
+    one = group("boom", failed=1)
+    answers(server, [job(7)], one)
+    lines = pilotage("jobs", "3").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["job", "7", "their"]
+    assert lines[-1].startswith("their logs: pilotage logs 3 --failed")
+    answers(server, [job(6)], one)
+    assert "job:7" in pilotage("jobs", "3").stdout
+
+
 def test_index_and_parameters_are_shown_where_jobs_have_them(pilotage: Pilotage, server: FakeServer) -> None:
     answers(server, [job(7, index=0, parameters={"sample": "a", "k": "21"})])
     result = pilotage("jobs", "3")

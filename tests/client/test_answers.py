@@ -25,6 +25,7 @@ from pilotage.client import (
     TaskFailed,
     Unreachable,
 )
+from pilotage.client._sync import connection
 from pilotage.client.records import ExplainedRecord, Record
 from tests.cli.conftest import FakeServer, server
 
@@ -55,7 +56,7 @@ def client(server: FakeServer) -> Any:
             ServerFault,
             "the server failed with 500 Internal Server Error: internal",
         ),
-        ((502, b"<html>"), ServerFault, "the server failed with 502 Bad Gateway"),
+        ((500, b"<html>"), ServerFault, "the server failed with 500 Internal Server Error"),
         ((200, b"<html>"), NotPilotage, "is not Pilotage"),
         ((404, b"<html>"), NotPilotage, "is not Pilotage"),
         ((200, ["task"]), BadAnswer, "the server's answer has a list, and not an object"),
@@ -217,13 +218,26 @@ def test_names_and_words_say_what_is_meant(client: Client, server: FakeServer) -
             client.cancel(wrong)
 
 
-def test_a_lost_answer_is_asked_for_again_only_where_nothing_happens_twice(server: FakeServer) -> None:
-    lost = b""
-    with Client(server.url) as client:
-        server.answers["POST /tasks/5/hold"] = (302, lost)
-        with pytest.raises(NotPilotage):
-            client.hold(5)
-    assert [call for call, _ in server.requests] == ["POST /tasks/5/hold"]
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxys_fault_is_asked_again_only_where_nothing_happens_twice(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, client: Client, status: int
+) -> None:
+    monkeypatch.setattr(connection, "PAUSE", 0.01)
+    fault = (status, b"<html>")
+    accepted = (201, {"tasks": [{"id": 5, "name": "t"}], "refused": [], "warnings": []})
+    server.answers["POST /tasks"] = [fault, accepted]
+    server.answers["POST /workflows"] = [fault, (201, {"id": 1, "name": "w", **accepted[1]})]
+    server.answers["GET /queues"] = [fault, fault, {"queues": []}]
+    server.answers["POST /tasks/5/hold"] = fault
+    assert client.submit_all([{"name": "t"}])["tasks"][0]["id"] == 5
+    assert client.submit_workflow("w", [{"name": "t"}])["id"] == 1
+    assert not client.queues()
+    with pytest.raises(ServerFault, match=f"the server failed with {status}"):
+        client.hold(5)
+    asked = [call.partition("?")[0] for call, _ in server.requests]
+    assert [asked.count(call) for call in server.answers] == [2, 2, 3, 1]
+    keys = [key for key in server.keys if key]  # those of submissions
+    assert keys[0] == keys[1] != keys[2] == keys[3]
 
 
 def test_a_wait_ends_in_time(client: Client, server: FakeServer) -> None:

@@ -1,6 +1,6 @@
 """The jobs of a task, one a line, after a table of their failures."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,7 +65,8 @@ def jobs(
     """List a task's jobs: where they are, how long they wait and run, and how they failed.
 
     Failures come first, by error and queue: how many jobs failed for good, how many are retried, and an
-    example. The error of a job is what its payload said last, else the first line.
+    example. A failure of one job in the list has only its line there. The error of a job is what its payload
+    said last, else the first line.
     """
     asked: dict[str, Any] = {
         "failed": failed,
@@ -96,7 +97,7 @@ def _document(number: int, failures: Any, found: "Table[Any]") -> dict[str, Any]
 
 
 def _show(number: int, failures: Any, found: "Table[Any]", failed: bool, state: JobState | None) -> None:
-    _show_failures(failures)
+    _show_failures(failures, {job["id"] for job in found})
     kind = "failed " if failed else ""
     nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
     show(*_table(found), nothing)
@@ -105,8 +106,13 @@ def _show(number: int, failures: Any, found: "Table[Any]", failed: bool, state: 
         echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
 
 
-def _show_failures(failures: Any) -> None:
-    groups = failures["groups"]
+def _show_failures(failures: Any, listed: Set[int]) -> None:
+    """Show groups of failed jobs, without those whose only job is ``listed`` below with the same words."""
+    groups = [
+        one
+        for one in failures["groups"]
+        if one["failed"] + one["retried"] > 1 or one["example"] not in listed
+    ]
     if not groups:
         return
     rows = [

@@ -20,6 +20,7 @@ from pilotage.client.errors import (
     error_of,
 )
 from pilotage.client.listeners import Address, stranger_at
+from pilotage.client.waiting import sleep
 from pilotage.settings import Settings
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ CHUNK = 1 << 20
 
 TRIES = 3
 """How often a request that may be repeated is sent if its answer is lost."""
+
+PROXY_FAULTS = (502, 503, 504)
+"""What a proxy answers while it reaches no server: such an answer counts as lost."""
+
+PAUSE = 0.5
+"""Seconds before a request is repeated after a proxy's fault; twice as many before the next time."""
 
 _UNKNOWN_ROUTE = ("Not Found", "Method Not Allowed")
 """What the server says of an address that it does not have."""
@@ -109,7 +116,7 @@ class ServerConnection:
 
         ``values`` fill the template of the address. Parameters that are None or False are left out. Requests
         that only read, and those with an idempotency ``key``, are sent again a few times if their answer is
-        lost. All others might do their work twice.
+        lost, or a proxy reached no server. All others might do their work twice.
         """
         import httpx
 
@@ -122,31 +129,35 @@ class ServerConnection:
             headers={"Idempotency-Key": key} if key else {},
         )
         try:
-            response = self._answered(request, most_bytes(template), bool(key) or method == "GET")
+            tries = TRIES if key or method == "GET" else 1
+            response = self._answered(request, most_bytes(template), tries, also)
         except httpx.HTTPError as error:
             raise Unreachable(self._silence(error)) from error
         if response.status_code in also or response.is_success:
             return self._document(response, method, template)
         raise self._failure(response)
 
-    def _answered(self, request: "httpx.Request", most: int, may_repeat: bool) -> "httpx.Response":
+    def _answered(
+        self, request: "httpx.Request", most: int, tries: int, also: tuple[int, ...]
+    ) -> "httpx.Response":
+        """Return the answer to a request, which is sent up to ``tries`` times within :data:`PATIENCE`."""
         import httpx
 
         lost = (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
-        begun = time.monotonic()
-        try:
-            return self._read(request, most)
-        except lost:
-            if not may_repeat or time.monotonic() - begun >= PATIENCE:
-                raise
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay
-
-        again = Retrying(
-            retry=retry_if_exception_type(lost),
-            stop=stop_after_attempt(TRIES - 1) | stop_after_delay(PATIENCE),
-            reraise=True,
-        )
-        return again(self._read, request, most)
+        begun, pause = time.monotonic(), PAUSE
+        for left in reversed(range(tries)):
+            try:
+                response = self._read(request, most)
+            except lost:
+                if not left or time.monotonic() - begun >= PATIENCE:
+                    raise
+                continue
+            is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
+            if not is_fault or not left or time.monotonic() - begun >= PATIENCE:
+                return response
+            sleep(pause)
+            pause *= 2
+        raise AssertionError("a request is sent at least once")
 
     def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
         """Send a request, and read its answer. Raises :class:`BadAnswer` at more than so many bytes."""
