@@ -209,6 +209,30 @@ def test_a_file_of_the_users_is_not_overwritten_by_the_manifest(
     assert (tmp_path / "other" / "manifest.csv").read_bytes() == CONTENT
 
 
+def test_only_files_of_the_same_task_are_replaced(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    place, listed = tmp_path / "merged.txt", tmp_path / "manifest.csv"
+    place.write_text("mine\n")
+    result = pilotage("fetch", 12, "--to", tmp_path)
+    assert (result.exit_code, place.read_text()) == (1, "mine\n")
+    assert f"{place} is another file, of yours; remove it" in result.stderr
+    assert (tmp_path / "1" / "out.txt").read_bytes() == CONTENT
+    place.unlink()
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    place.write_text("what a former attempt of the merge job made\n")
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    assert place.read_bytes() == CONTENT
+    listed.write_text(listed.read_text().replace("tasks/f/12/3/merged", "tasks/f/11/3/merged"))
+    place.write_text("of task 11\n")
+    result = pilotage("fetch", 12, "--to", tmp_path)
+    assert (result.exit_code, place.read_text()) == (1, "of task 11\n")
+    assert (
+        "tasks/f/11/3/merged.txt, which an earlier fetch brought; remove it, or name another folder with --to"
+        in result.stderr
+    )
+
+
 def test_what_never_arrived_is_left_out_with_one_line(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

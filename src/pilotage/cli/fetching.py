@@ -30,8 +30,8 @@ def fetch(
 ) -> None:
     """Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.
 
-    Size and checksum are checked. Existing files are not read again, and partial files continue. The file
-    manifest.csv beside them lists each output with its job, inputs and checksum.
+    Size and checksum are checked. Existing files are not read again, and partial files continue. Files that
+    are not of the task stay as they are. The file manifest.csv lists each output with its job and inputs.
     """
     with connect() as client:
         number = task_number(client, task)

@@ -36,7 +36,7 @@ def init(json_output: Json = False) -> None:
     """
     file, task = settings().home / adding.FILE, Path("task.yaml")
     for known, remedy in (
-        (file, "add to it with pilotage federation add, or remove it"),
+        (file, "pilotage up uses it; add to it with pilotage federation add, or remove it to begin again"),
         (task, "begin in another directory"),
     ):
         if known.exists():

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .destination import Destination
+from .destination import REMEDY, Destination
 from .errors import BadAnswer, FetchFailed
 from .records import required
-from .wanted import WantedFile
+from .wanted import WantedFile, is_right
 
 NAME = "manifest.csv"
 FIRST = ("job", "index")
@@ -50,6 +50,42 @@ def write(to: Path, rows: list[dict[str, object]]) -> tuple[str, str]:
     except OSError as error:
         return "", f"{error.filename or place.path}: {error.strerror}"
     return str(place.path), ""
+
+
+def in_the_way(wanted: Iterable[WantedFile], to: Path) -> dict[str, str]:
+    """Return why files are refused: another file has their place, which no fetch of their task brought."""
+    taken = [one for one in wanted if one.place.path.is_file() and not _is_here(one)]
+    known = _outputs(to) if taken else {}
+    reasons = {}
+    for one in taken:
+        listed = known.get(one.place.name, "")
+        if _task(listed) != _task(one.file):
+            origin = f"{listed}, which an earlier fetch brought" if listed else "another file, of yours"
+            reasons[one.file] = f"{one.file}: {one.place.path} is {origin}; {REMEDY}"
+    return reasons
+
+
+def _is_here(wanted: WantedFile) -> bool:
+    try:
+        with wanted.place.folder() as folder:
+            return is_right(wanted, folder)
+    except (FetchFailed, OSError):
+        return True  # a link, for example: the download says what is wrong
+
+
+def _outputs(to: Path) -> dict[str, str]:
+    """Return the outputs that the manifest of a folder lists, by their paths there."""
+    try:
+        with (to / NAME).open(encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.DictReader(file)
+            return {str(row.get("path")).removeprefix("./"): row.get("output") or "" for row in rows}
+    except (OSError, csv.Error):
+        return {}
+
+
+def _task(output: str) -> list[str]:
+    """Return what names the task in SCOPE:tasks/FEDERATION/TASK/JOB/NAME. A repeated job is of the same."""
+    return output.split("/")[:3]
 
 
 def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dict[str, object]]:

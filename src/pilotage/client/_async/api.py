@@ -39,7 +39,7 @@ class AsyncApi:
             return found
         tasks = await self._table("tasks", "/tasks", name=found, mine=True, limit=1)
         if not tasks:
-            remedy = "give the number of somebody else's; pilotage status lists tasks"
+            remedy = "pilotage status lists tasks; give a task of somebody else by its number"
             raise NotFound(f"you have no task of the name {found!r}; {remedy}")
         return RequestSubject("task", int(tasks[0]["id"]))
 

@@ -53,18 +53,21 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         """Download a task's outputs into a folder: each job's to JOB/NAME, its merge job's to NAME.
 
         Only what its merge jobs made, with ``merged``; only names that ``match``. Size and checksum are
-        checked. Existing files are not read again, and partial files continue. ``manifest.csv`` beside them
-        lists each output with its job. Files that failed are no error here: ``check()`` of the answer
-        raises one.
+        checked. Existing files are not read again, and partial files continue. Files that are not of the
+        task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files that failed
+        are no error here: ``check()`` of the answer raises one.
         """
         values, folder = await self._task(task), Path(to)
         number = int(values["task"])
         outputs = await self.outputs(number)
         found, lost = arrived(number, outputs, merged, match)
         wanted = placed(found, folder)
-        files, total = [one for one, _ in wanted], sum(one.size for one, _ in wanted)
+        refused = manifest.in_the_way([one for one, _ in wanted], folder)
+        files = [one for one, _ in wanted if one.file not in refused]
+        total = sum(one.size for one in files)
         came = await self._unpack_archives(number, files, progress, merged, match)
         failed = await self._download_all([one for one in files if one.file not in came], progress, total)
+        failed |= refused
         fetched = [(one, output) for one, output in wanted if one.file not in failed]
         jobs = [job async for job in self._described_jobs(values)] if fetched else []
         written, why = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
