@@ -150,7 +150,7 @@ def test_a_task_whose_jobs_wait_where_nothing_starts_says_so_wherever_one_looks(
     assert alice.get(f"/tasks/{task}/explain").json()["lines"][0] == f"nothing starts: {told}"
     lines = alice.get("/queues/north-queue/explain").json()["lines"]
     assert lines[1] == f"  nothing starts: {told}"
-    assert "  one pilot probes it in 1 min, if jobs wait by then (P6)" in lines
+    assert "  one pilot probes it in 1 min, if jobs wait by then" in lines
     both = alice.get(f"/tasks/{task}/queues/north-queue/explain").json()["lines"]
     assert both[: len(lines)] == lines
     assert "  fits, 1 of 1: got 2 jobs" in both

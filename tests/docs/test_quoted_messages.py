@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from .modules import modules
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page
@@ -34,6 +36,31 @@ def test_every_quoted_message_is_one_that_the_program_says() -> None:
     quoted = [(page.name, said) for page in PAGES for said in _quoted(page)]
     assert len(quoted) > 30
     assert not [(page, said) for page, said in quoted if said not in FOREIGN and not _is_ours(said)]
+
+
+def test_no_sentence_for_users_carries_the_number_of_a_rule() -> None:
+    rule = re.compile(r"\([A-Z]\d{1,2}\b")
+    told = [
+        (name, text)
+        for name, module in modules().items()
+        if rule.search(module.text)
+        for text in _said(module.tree)
+        if rule.search(text)
+    ]
+    assert not told, "leave the number out, or move it into the docstring"
+
+
+def _said(tree: ast.Module) -> Iterator[str]:
+    """Yield the texts of a module that are no docstrings, of names or attributes either."""
+    nodes = list(ast.walk(tree))
+    documentation = {
+        id(node.value)
+        for node in nodes
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
 
 
 def _quoted(page: Path) -> Iterator[str]:

@@ -232,14 +232,14 @@ def test_a_full_candidate_is_neither_the_winner_nor_the_runner_up() -> None:
     choice = replace(NOWHERE, placed={"WON": 1}, candidates=candidates, refusals=())
     found = explain(choice)
     assert [rank.why for rank in found.ranks] == [
-        "full after earlier jobs of this pass (B36)",
+        "full after earlier jobs of this pass",
         "",
         "others take them all",
-        "not among the best 2 with room (B37)",
+        "not among the best 2 with room",
     ]
     assert found.runner_up == "NEXT"
     assert found.margin == pytest.approx(1 / 3)
-    assert lines(found)[1].endswith("load 4 (B32); full after earlier jobs of this pass (B36)")
+    assert lines(found)[1].endswith("load 4 (B32); full after earlier jobs of this pass")
 
 
 def test_scouts_that_only_the_nucleus_takes_are_advised_to_be_left_out() -> None:

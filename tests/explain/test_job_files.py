@@ -25,7 +25,7 @@ def federation(url: str, service: TransferService | None = None) -> Federation:
     [
         (replace(INPUT, storages=("east", "west")), False, "is at east, the storage of its queue"),
         (INPUT, False, "is at west, and not at east"),
-        (INPUT, True, "is at west, from where its pilot reads it (E3)"),
+        (INPUT, True, "is at west, from where its pilot reads it"),
         (replace(INPUT, storages=()), False, "is at no storage, and not at east"),
         (replace(INPUT, kind="output"), False, "is at west"),
         (

@@ -73,7 +73,7 @@ def test_everything_about_a_queue() -> None:
             last_start=NOW - 120,
         )
     )
-    assert "  one pilot probes it in 4 min, if jobs wait by then (P6)" in told
+    assert "  one pilot probes it in 4 min, if jobs wait by then" in told
     assert told[0] == "queue lab of site LAB: online"
     assert "  jobs: 3 activated" in told
     assert "  pilots: none, of at most 5 started from here by slurm" in told
@@ -113,6 +113,6 @@ def test_a_tasks_jobs_there_are_told_with_every_refusal_or_the_place_among_the_c
         "  - status (B4): needs online, has test; operator",
     ]
     assert queues.of_task("c", [choice])[1:] == [
-        "  fits, 2 of 2: got 0 jobs; full after earlier jobs of this pass (B36)",
+        "  fits, 2 of 2: got 0 jobs; full after earlier jobs of this pass",
         "  weight 1 = load 1 (B32)",
     ]

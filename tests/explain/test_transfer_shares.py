@@ -22,7 +22,7 @@ def test_the_account_of_shares_tells_what_each_waits_for() -> None:
     ]
     seen = world(replace(fed, storages=storages), transfers=transfers)
     lines = of_decision(start(seen), seen, [])
-    assert "delivering: 3 slots, 3 in use, 0 given now; 1 beyond them in emergency (D5)" in lines
+    assert "delivering: 3 slots, 3 in use, 0 given now; 1 beyond them in emergency" in lines
     told = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line[:2] in ("a ", "b ", "d ")}
     assert told == {"a": "60 2 2 0 1 0 0", "b": "40 0 2 0 1 0 1", "d": "5 0 0 1 0 0 0"}
     assert lines[-3:] == [
@@ -56,4 +56,4 @@ def test_what_waits_behind_the_bound_on_what_is_prepared_says_so() -> None:
     ]
     seen = world(fed, transfers=transfers)
     lines = of_decision(prepare(seen), seen, [])
-    assert "  a: 5 wait until what is prepared is delivered (D11)" in lines
+    assert "  a: 5 wait until what is prepared is delivered" in lines

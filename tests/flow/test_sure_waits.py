@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pilotage.flow.calls import sure_waits
+from pilotage.flow.calls.changes import Wanted, set_fields
 from pilotage.flow.calls.match import match
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
@@ -66,6 +67,20 @@ def test_b18_too_little_declared_space_is_said_until_more_is_declared(house: Hou
     assert "200 GB needed and 5 there at best" in told
     storages(house, free=500)
     assert warned(house, task) == []
+
+
+def test_refusals_of_a_changed_task_are_said_once_its_jobs_are_brokered_again(house: House) -> None:
+    house.federate(max_memory=4000)
+    task = submitted(house, walltime=60, ram=9000, scouts=0)
+    for ram in (8000, 2000):
+        house.take("split")
+        house.take("broker")
+        set_fields(house.runtime, task, Wanted(fields={"ram": ram}, anyway=True), "alice")
+        assert warned(house, task) == [], "the brokerage has yet to decide"
+        house.take("broker")
+        told = warned(house, task)
+        assert len(told) == (ram > 4000)
+        assert all(f"memory at 1 queue, {ram * 0.9:.0f} MB needed" in one for one in told)
 
 
 def test_what_only_waits_for_its_turn_is_no_warning(house: House) -> None:

@@ -289,7 +289,7 @@ def test_p5_pools_are_tried_in_random_order_and_a_full_one_passes_to_the_next() 
     assert {name for seed in range(30) for name in pools(seed)} == {"a", "b"}
     full = PoolReport(pool="a", submissions=2)
     assert {name for seed in range(30) for name in pools(seed, full)} == {"b"}
-    assert pools(1, full, PoolReport(pool="b", submissions=2)) == {"its submit pools are full (P5)"}
+    assert pools(1, full, PoolReport(pool="b", submissions=2)) == {"its submit pools are full"}
     assert pools(1, full, submit_pools=("c",)) == {"c"}
 
 
@@ -349,7 +349,7 @@ def test_p8_where_no_server_takes_a_pilot_the_reason_names_each() -> None:
     here = asked_of(0, silent=("ce9",))
     decision = director.provision(here)
     assert made(decision) == []
-    reason = "server ce1 has no resource for it; server ce9 did not answer: no route to host (P8)"
+    reason = "server ce1 has no resource for it; server ce9 did not answer: no route to host"
     assert notes(decision, "problem") == [reason]
     assert list_match.problems(here) == [f"Q: {reason}"]
 

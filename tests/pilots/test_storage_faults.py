@@ -100,7 +100,7 @@ def test_f4_a_job_that_a_storage_failed_waits_twice_as_long_each_time() -> None:
         assert again.changes["wake_at"] == NOW + wait
         assert again.cause == (
             "to be tried again, attempt 2 of 4: "
-            f"raw could not be read from HOME-DISK, so it waits {wait:.0f} s (F4)"
+            f"raw could not be read from HOME-DISK, so it waits {wait:.0f} s"
         )
     *_, at_once = receive(replace(report, storage_fault=None)).moves
     assert (at_once.target, at_once.next_attempt) == (JobState.DEFINED, True)

@@ -351,7 +351,7 @@ def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
     """Yield why no server of a queue accepts pilots for a job, as far as this server asked (P8)."""
     world = runtime.elements.asked(runtime.world())
     if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
-        yield f"  no pilot is submitted: {problem} (P8)"
+        yield f"  no pilot is submitted: {problem}"
 
 
 def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pilotage.model.documents.decision import Choice, DatedChoice, Mend, Refusal
 from .advice import advised, asked_at, need_at
 from .words import number
 
-FULL = "full after earlier jobs of this pass (B36)"
+FULL = "full after earlier jobs of this pass"
 """Why a candidate without room got nothing. Queues that were full before are no candidates."""
 
 # Cheapest first: what users can do, what comes by waiting, what operators must do.
@@ -213,7 +213,7 @@ def _reasons_for_none(choice: Choice) -> list[str]:
         elif not choice.placed:
             whys.append("")
         elif found.most and open_before >= found.most:
-            whys.append(f"not among the best {found.most} with room (B37)")
+            whys.append(f"not among the best {found.most} with room")
         else:
             whys.append("others take them all")
         open_before += not full

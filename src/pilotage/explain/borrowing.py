@@ -15,7 +15,7 @@ def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
         line = f"{one.ahead} are ahead{came}{idle if one.nothing_for else ''}"
         gain = f"{_clock(one.ends_there, one.time)} at {one.preferred}, where {line}"
         ends = f"ends {_clock(one.ends_here, one.time)} there, {gain}"
-        why = f"{ends} (E2)" if one.binding == "elastic" else f"bound to none (E1); {ends}"
+        why = ends if one.binding == "elastic" else f"bound to none; {ends}"
         taken = f"taken by {one.queue} at {_clock(one.time, one.time)}"
         yield f"attempt {one.attempt} preferred {one.preferred}; {taken}: {why}"
 
@@ -24,14 +24,14 @@ def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]
     """Return how pilots of other queues value a job that waits at its preferred queue."""
     for one in found:
         if one.obstacle or one.gain is None:
-            yield f"{one.queue}'s pilot left it: {one.obstacle} (E3)"
+            yield f"{one.queue}'s pilot left it: {one.obstacle}"
         elif one.binding == "late":
-            yield f"bound to none: the next free slot at {preferred} or {one.queue} takes it in its turn (E1)"
+            yield f"bound to none: the next free slot at {preferred} or {one.queue} takes it in its turn"
         elif one.gain <= one.needed:
-            yield f"{one.queue}'s pilot left it: gain {one.gain:.0f} s, {one.needed:.0f} s needed (E2)"
+            yield f"{one.queue}'s pilot left it: gain {one.gain:.0f} s, {one.needed:.0f} s needed"
         else:
             gain = f"gain {one.gain:.0f} s, {one.needed:.0f} s needed"
-            yield f"a pilot at {one.queue} with a free slot takes it in its turn: {gain} (E2)"
+            yield f"a pilot at {one.queue} with a free slot takes it in its turn: {gain}"
 
 
 def of_none(preferred: str, said: Binding | None) -> str:
@@ -40,12 +40,10 @@ def of_none(preferred: str, said: Binding | None) -> str:
     If ``said`` bound it early it stays. Otherwise it may be bound to another queue where pilots are idle.
     """
     if said == "early":
-        return f"only {preferred}'s pilots may take it: its task, VO or brokerage binds it early (E1)"
+        return f"only {preferred}'s pilots may take it: its task, VO or brokerage binds it early"
     why = "it is bound early by default, no other queue that fits could read its inputs"
     idle = "it may yet be bound to a queue that holds its inputs and has idle pilots"
-    return (
-        f"no other queue's pilots borrow it from {preferred}: {why}, or it is of an old choice (E1); {idle}"
-    )
+    return f"no other queue's pilots borrow it from {preferred}: {why}, or it is of an old choice; {idle}"
 
 
 def _clock(time: float, now: float) -> str:

@@ -40,7 +40,7 @@ def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, is_remote: 
         return f"is at {held}; the job has no queue yet"
     if home in one.storages:
         return f"is at {home}, the storage of its queue"
-    return f"is at {held}, " + ("from where its pilot reads it (E3)" if is_remote else f"and not at {home}")
+    return f"is at {held}, " + ("from where its pilot reads it" if is_remote else f"and not at {home}")
 
 
 def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:

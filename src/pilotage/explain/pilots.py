@@ -46,7 +46,7 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
 
 def stays(seconds: float, wait: float) -> str:
     """Return how long a pilot without work stays, if a new one would wait that many s (E5)."""
-    return f"stays for {seconds:.0f} s: a new one would wait {wait:.0f} s in the batch system (E5)"
+    return f"stays for {seconds:.0f} s: a new one would wait {wait:.0f} s in the batch system"
 
 
 def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
@@ -104,8 +104,8 @@ def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[st
         if most is not None and count >= most:
             again = f"one of these has {until}" if count else "it leaves more"
             yield (
-                f"  no pilot can be asked for: site {site} has {has} and its {limit} leaves room for {most} "
-                f"(M8); one is asked for when {again}"
+                f"  no pilot can be asked for: site {site} has {has} and its {limit} leaves room for {most}; "
+                f"one is asked for when {again}"
             )
 
 

@@ -197,11 +197,11 @@ def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: Wo
     beyond = Counter(one.share for one in world.transfers if one.emergency and one.state is queue.holding)
     emergencies = max(0, held - slots) + sum(share["emergency"] for share in shares.values())
     head = f"{queue.name}: {plural(slots, 'slot')}, {held} in use, {started} given now"
-    head += f"; {emergencies} beyond them in emergency (D5)" if emergencies else ""
+    head += f"; {emergencies} beyond them in emergency" if emergencies else ""
     if "bound" in account:
         head += f"; {account['prepared']} of {account['bound']} prepared ahead of their delivery"
     if account.get("passing"):
-        head += f", which {account['passing']} pass (D11)"
+        head += f", which {account['passing']} pass"
     columns = ("priority", "held", "queued", "blocked", "entitled", "started")
     rows = [
         (name, *(share[one] for one in columns), share["emergency"] + beyond[name])
@@ -218,7 +218,7 @@ def _waits(name: str, account: Mapping[str, Any]) -> str:
     held = share["held"] + share["started"]
     told = []
     if left and account.get("prepared", 0) >= account.get("bound", 1):
-        told = [f"{left} wait until what is prepared is delivered (D11)"]
+        told = [f"{left} wait until what is prepared is delivered"]
     elif left and held >= share["entitled"] > 0:
         told = [f"{left} wait behind its own, in all slots that it is entitled to"]
     elif left:

@@ -127,10 +127,10 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
             f"    {_line(error)}" for error in {ending_of(error): error for error in seen.errors}.values()
         )
     if seen.tried_at is not None and seen.time < seen.tried_at:
-        yield f"  one pilot probes it in {duration(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
+        yield f"  one pilot probes it in {duration(seen.tried_at - seen.time)}, if jobs wait by then"
     elif seen.tried_at is not None and seen.tried_at == seen.changed:
         since = duration(seen.time - seen.changed)
-        yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait (P6)"
+        yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait"
     yield f"  limits: {', '.join(limits(seen))}"
     free = (seen.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""

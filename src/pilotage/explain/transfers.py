@@ -66,7 +66,7 @@ def of_transfer(
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
     if transfer.emergency and any(transfer.state is queue.holding for queue in TRANSFER_QUEUES):
-        yield "  it holds an emergency slot (D5)"
+        yield "  it holds an emergency slot"
     if transfer.error:
         yield f"  error: {transfer.error}"
 
@@ -75,10 +75,10 @@ def _priority(transfer: Transfer, constants: StagingConstants) -> str:
     base = base_priority(transfer.share, constants)
     share = f"share {transfer.share}, of base priority {base}"
     if transfer.priority > base:
-        return f"{share}; priority {transfer.priority}, given by hand or by a better share (D2, D9)"
+        return f"{share}; priority {transfer.priority}, given by hand or by a better share"
     # The least job priority that rounds down to this one.
     job = -(-transfer.priority * 100 // base)
-    return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down (D2)"
+    return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down"
 
 
 def _place_in_queue(
@@ -87,7 +87,7 @@ def _place_in_queue(
     aged = (time - transfer.since - constants.ageing_timeout) // constants.ageing_period
     if aged > 0:
         waited = duration(time - transfer.since)
-        yield f"  having waited for {waited}, it goes as if it had {aged:.0f} more (D7)"
+        yield f"  having waited for {waited}, it goes as if it had {aged:.0f} more"
     queue = waiting.queue.name
     yield f"  number {waiting.ahead + 1} of its share's queue for {queue}, by priority and age"
     if transfer.wake_at is not None and transfer.wake_at > time:
@@ -99,7 +99,7 @@ def _place_in_queue(
     account = waiting.account
     is_bound = account.get("prepared", 0) >= account.get("bound", 1)
     if is_bound:
-        yield f"  {account['prepared']} are prepared and wait for their delivery, the most that may (D11)"
+        yield f"  {account['prepared']} are prepared and wait for their delivery, the most that may"
     # Then all wait for the slots of delivering.
     yield from _holders(transfer, DELIVERING if is_bound else waiting.queue, waiting)
     yield f"  {_likely(transfer, waiting, time)}"
@@ -110,7 +110,7 @@ def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) ->
     account = waiting.accounts[queue.name]
     held = sum(share["held"] for share in account["shares"].values())
     emergencies = sum(one.transfers for one in waiting.live if one.emergency and one.state is queue.holding)
-    emergency = f", {emergencies} of them in emergency (D5)" if emergencies else ""
+    emergency = f", {emergencies} of them in emergency" if emergencies else ""
     yield f"  {held} of {plural(account['slots'], 'slot')} of {queue.name} are held{emergency}:"
     numbers: dict[str, Counter[TransferState]] = {}
     for one in waiting.live:

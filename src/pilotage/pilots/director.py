@@ -117,7 +117,7 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
         expected = f"{mean:.3g}" if mean < 1000 else f"{mean:.0f}"
         waited = plural(entry.jobs, "job")
         reason = f"{waited} waited: mean {expected}, {target} asked, {bound} at most, {present} there" + (
-            f"; {others} of the most for jobs of other queues (E4)" if others else ""
+            f"; {others} of the most for jobs of other queues" if others else ""
         )
         place = places[entry.queue]
         records, problem = maker.make(place, entry.requirements, wanted, count, reason)

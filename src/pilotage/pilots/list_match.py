@@ -110,7 +110,7 @@ def problems(world: World) -> list[str]:
     queues = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
     answers = Answers(world)
     found = (
-        f"{entry.queue}: {problem} (P8)"
+        f"{entry.queue}: {problem}"
         for entry in world.task_queues
         if entry.jobs > 0
         and entry.queue in queues

@@ -58,15 +58,15 @@ class Maker:
             return [], ""
         kinds = self._kinds(place.queue, wanted, count)
         if not kinds:
-            return [], "its site does not take pilots of the kind that its work needs (P7)"
+            return [], "its site does not take pilots of the kind that its work needs"
         servers = self._answers.taking(place.queue, wanted, place.servers)
         if not servers and (problem := self._answers.problem(place.queue, wanted)):
-            return [], f"{problem} (P8)"
+            return [], problem
         made: list[NewPilot] = []
         for server, pilots in taking(servers, count, self._random):
             pool = self._pools.choose(wanted, place.queue.name, server)
             if not pool:
-                return made, "its submit pools are full (P5)"
+                return made, "its submit pools are full"
             for kind, number in _cut(kinds, pilots):
                 way = Way(kind, server, pool, reason)
                 # The same frozen record for all: they differ only by the number that the commit assigns.

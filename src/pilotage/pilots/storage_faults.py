@@ -72,7 +72,7 @@ class StorageFaults:
         until = retried_at(failed, self._world.federation.staging)[job.id]
         what = f"read from {fault.source}" if fault.source else f"written to {fault.destination}"
         name = name_of(fault.file.removeprefix(f"{job.id}/"))
-        return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s (F4)")
+        return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s")
 
     def read(self, job: Job, report: Report) -> None:
         """Record the storages from which the inputs of a job were read."""

@@ -60,19 +60,19 @@ AFTERWARDS = frozenset({"binding", "loops"})
 KNOWN: Mapping[str, Policy] = {
     "pilotage": Policy(summary="as the federation says"),
     "early": Policy(
-        summary="as published: bound once; no declared slots in R (B30); B11 not waived",
+        summary="as published: bound once; no declared slots in R; inputs move only if no queue is left",
         without=(REBIND,),
         queues={"num_slots": 0},
         constants={"brokerage": {"input_moves": "bounded"}, "binding": BOUND},
     ),
     "bounded": Policy(
-        summary="input moves only where no queue is left (B11)",
+        summary="input moves only where no queue is left",
         constants={"brokerage": {"input_moves": "bounded"}},
     ),
     "bound": Policy(
         summary="jobs stay where they were bound", without=(REBIND,), constants={"binding": BOUND}
     ),
-    "undeclared": Policy(summary="declared slots do not count in R (B30)", queues={"num_slots": 0}),
+    "undeclared": Policy(summary="declared slots do not count in R", queues={"num_slots": 0}),
     "random": Policy(
         summary="each job goes to any of the queues that fit it, and stays there",
         without=(REBIND,),
@@ -89,19 +89,19 @@ KNOWN: Mapping[str, Policy] = {
         placement="delayed",
     ),
     "elastic": Policy(
-        summary="jobs may be borrowed by pilots that end them sooner (E2)",
+        summary="jobs may be borrowed by pilots that end them sooner",
         constants={"binding": {"default": "elastic"}},
     ),
     "leaving": Policy(
-        summary="elastic, and pilots end after 30 s without work, however long a new one would wait (E5)",
+        summary="elastic, and pilots end after 30 s without work, however long a new one would wait",
         constants={
             "binding": {"default": "elastic"},
             "loops": {"pilot_idle": 30, "pilot_idle_most": 0},
         },
     ),
-    "late": Policy(summary="jobs are bound to no queue (E1)", constants={"binding": {"default": "late"}}),
+    "late": Policy(summary="jobs are bound to no queue", constants={"binding": {"default": "late"}}),
     "unguarded": Policy(
-        summary="no guard against black holes (F2)", constants={"guard": {"in_a_row": 1_000_000_000}}
+        summary="no guard against black holes", constants={"guard": {"in_a_row": 1_000_000_000}}
     ),
 }
 """Policies that every scenario has, by name."""
@@ -111,7 +111,7 @@ REFERENCE_RUN = "reference"
 """The name of the reference run: the unchanged federation without batch waits and with free data."""
 
 REFERENCE = Policy(
-    summary="as the federation says, without waits in batch systems, for whose sake pilots would stay (E5)",
+    summary="as the federation says, without waits in batch systems, for whose sake pilots would stay",
     constants={"loops": {"pilot_idle_most": 0}},
 )
 """The federation of the reference run."""

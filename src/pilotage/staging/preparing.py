@@ -69,7 +69,7 @@ def _put_back(world: World) -> tuple[Move, ...]:
         if one.state is TransferState.PREPARED
         and any(breaker.concerns(one.source, one.destination) for breaker in breakers)
     ]
-    return move(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open (F4)")
+    return move(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open")
 
 
 def _left_to_others(world: World) -> tuple[Move, ...]:

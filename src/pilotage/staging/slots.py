@@ -21,9 +21,9 @@ from .order import ActiveShare, active_shares
 from .shares import apportion
 from .sources_now import room_of
 
-REGULAR = "given a slot (D3)"
-EMERGENCY = "given an emergency slot (D5)"
-PASSING = "passes the bound on what is prepared (D11)"
+REGULAR = "given a slot"
+EMERGENCY = "given an emergency slot"
+PASSING = "passes the bound on what is prepared"
 """The ways to a slot, in the words of a transfer's history."""
 
 

@@ -27,7 +27,7 @@ def record(world: World) -> Decision:
     """Record the answers of storages. A storage without an answer keeps its last answer, with its time."""
     before = {(one.storage, one.url): one for one in world.storage_spaces}
     told = tuple(_recorded(one, before.get((one.storage, one.url))) for one in world.space_sightings)
-    changes = (Create(records=told, cause="storages were asked for their free space (B18)"),) if told else ()
+    changes = (Create(records=told, cause="storages were asked for their free space"),) if told else ()
     return Decision(step=SURVEY, time=world.time, seed=world.seed, changes=changes)
 
 

@@ -13,7 +13,7 @@ def cancel(world: World) -> Decision:
     A download that is being delivered goes on: its bytes are moving, and the copy may serve others.
     """
     unawaited = frozenset(world.unawaited)
-    cause = "nobody waits for it any more (D2)"
+    cause = "nobody waits for it any more"
     changes = tuple(
         one
         for state in QUEUED_TRANSFERS

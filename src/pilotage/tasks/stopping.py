@@ -41,7 +41,7 @@ def stop(world: World) -> Decision:
             changes += [
                 *_closed(live[task.id], world.time),
                 task_failed(
-                    task, "its first attempts all failed alike (F3)", error, claims=(no_live_job(task.id),)
+                    task, "its first attempts all failed alike", error, claims=(no_live_job(task.id),)
                 ),
             ]
     return Decision(step=STOP, time=world.time, seed=world.seed, changes=tuple(changes))
@@ -108,7 +108,7 @@ def _closed(live: list[Job], time: float) -> list[Move]:
             ids=tuple(sorted(ids)),
             source=state,
             target=JobState.CLOSED,
-            cause="its task was stopped (F3)",
+            cause="its task was stopped",
             changes={"ended": time},
         )
         for state, ids in sorted(by_state.items())

@@ -159,7 +159,7 @@ class _Watchdog:
     def _over(self, job: Job) -> tuple[Outcome, str]:
         """Return the outcome for a job, and why; "none" while it may stay."""
         if job.state == JobState.PENDING and job.wake_at is not None:
-            cause = "its time to wait is over (B37)"
+            cause = "its time to wait is over"
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
         if job.state in UNSTARTED_JOBS and (closed := self._closed(job)):
             return "rebroker", closed
@@ -185,7 +185,7 @@ class _Watchdog:
         owner = self._tasks[job.task].owner
         breakers = self._breakers.get(job.queue, ())
         is_closed = any(one.holds_for(owner.vo, owner.name, job.task) for one in breakers)
-        return "its queue is closed to it: job after job failed fast there (F2)" if is_closed else ""
+        return "its queue is closed to it: job after job failed fast there" if is_closed else ""
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """Return a job's limit in s: at high priority the shorter one, if the rule has one that applies."""

@@ -134,7 +134,7 @@ class _MatchmakingCycle:
             turn = self._turn(group, row, match, able)
         rest = group._replace(jobs=group.jobs[len(moved) :])
         if rest.jobs:
-            waiting = self._draft.suspend(rest, "no site matches (M7)", self.next)
+            waiting = self._draft.suspend(rest, "no site matches", self.next)
             self._explain(replace(turn, moved=waiting), found)
 
     def _explain(self, turn: Turn, found: Examination) -> None:
@@ -198,7 +198,7 @@ class _MatchmakingCycle:
         for queue, jobs in Counter(placed).items():
             ids = group.jobs[moved : moved + jobs]
             claim = self._claim(int(self._at[queue]), match.moves)
-            self._draft.place(ids, queue, local=not missing[queue], cause="matched (M4)", claims=(claim,))
+            self._draft.place(ids, queue, local=not missing[queue], cause="matched", claims=(claim,))
             moved += jobs
         return group.jobs[:moved]
 

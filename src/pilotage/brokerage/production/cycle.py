@@ -134,7 +134,7 @@ class _ProductionCycle:
         standing = Contest(pairs, row - pairs.first, ledger, limit, drawn)
         placed: Sequence[Placed] = ()
         if not len(standing.queues):
-            moved = self._suspend(group, "no queue fits (B37)")
+            moved = self._suspend(group, "no queue fits")
         else:
             if self._extensions.order is not None:
                 standing.set_keys(group, self._queues, self._extensions.order)
@@ -156,7 +156,7 @@ class _ProductionCycle:
                 ids,
                 queue,
                 local=local,
-                cause="brokered (B38)",
+                cause="brokered",
                 claims=claims,
                 binding=binding,
                 takers=takers,

@@ -52,7 +52,7 @@ class ForwardingElement(Process):
         except Refused as refusal:
             return [Submitted(error=f"{self._given.url} refuses us: {refusal}")] * len(orders)
         if any(order.slots != 1 for order in orders):
-            several = "a forwarder holds one job, so that it counts once (M5): set pilot_slots to 1"
+            several = "a forwarder holds one job, so that it counts once: set pilot_slots to 1"
             return [Submitted(error=several)] * len(orders)
         return super().submit(orders)
 

@@ -23,7 +23,7 @@ from pilotage.pilots import lacking
 from pilotage.store import TaskDetails
 from pilotage.store.worlds.broker_facts import OF_PLACES
 
-from . import conditions, preview, secrets
+from . import conditions, preview, secrets, task_wait
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +94,9 @@ def _warnings(
 ) -> list[str]:
     placed = sorted({queue for choice in choices for queue in choice.placed})
     # These choices know no changes of jobs: if there are any, only the brokerage's own decisions count.
+    decided_on = task_wait.last_refusals(runtime, task) if task.changes else choices
     return [
-        *(() if task.changes else sure_waits.of_choices(choices)),
+        *sure_waits.of_choices(decided_on),
         *(_nothing_starts(runtime, task.spec) if not known and not _runs(task) else ()),
         *_lacking_nodes(runtime, asked, placed),
         *(() if known else _unable(runtime, federation, task.spec, placed)),

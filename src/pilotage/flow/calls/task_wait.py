@@ -1,9 +1,11 @@
 """Why a task waits, and its place in line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pilotage.explain import task_waits
 from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import ENDED, UNSTARTED_JOBS, JobState, TaskState
 from pilotage.model.rules import chains
 from pilotage.model.rules.likely_ends import LikelyEnd, likely_end
@@ -49,12 +51,17 @@ def is_blocked(runtime: Runtime, task: TaskDetails) -> bool:
     return task.state is TaskState.WAITING and runtime.store.workflow_queries.blocked_by(task.id) is not None
 
 
+def last_refusals(runtime: Runtime, task: TaskDetails) -> Sequence[Choice]:
+    """Return the brokerage's newest choice, if jobs of a task are pending after it; else nothing."""
+    return runtime.store.queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else ()
+
+
 def of_task(runtime: Runtime, task: TaskDetails) -> TaskWait:
     """Return why a task waits; nothing is ahead of one that is held, or has no job to start."""
     if task.state in ENDED["task"]:
         return TaskWait(why="", line="", share=task.share)
     queries = runtime.store.queries
-    choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
+    choices = last_refusals(runtime, task)
     queues = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
     last = choices[0] if choices else None
     keyless = bool(conditions.waits_for_key(runtime, task))

@@ -32,7 +32,7 @@ def _idle(world: World) -> Iterator[str]:
         told = plural(len(world.advertisements), "advertisement")
         yield f"no site's turn has come: {told}, one every {world.federation.brokerage.advertise_period:g} s"
     else:
-        yield f"no batch system of {', '.join(site for site, _ in due)} has answered since (M2)"
+        yield f"no batch system of {', '.join(site for site, _ in due)} has answered since"
 
 
 STEP = Step(

@@ -151,7 +151,7 @@ def _lift(jobs: Set[int]) -> Move:
         ids=tuple(sorted(jobs)),
         source=JobState.PENDING,
         target=JobState.DEFINED,
-        cause="a queue would take it now (B37)",
+        cause="a queue would take it now",
         changes={"wake_at": None},
     )
 
@@ -224,7 +224,7 @@ def _idle(world: World) -> Iterator[str]:
     wakes = [job.wake_at for job in world.jobs if job.state is JobState.PENDING and job.wake_at is not None]
     if states[JobState.PENDING]:
         until = f" until {moment(min(wakes))} at the earliest" if wakes else ""
-        yield f"{plural(states[JobState.PENDING], 'job')} pending{until}: no queue takes them (B36, B37)"
+        yield f"{plural(states[JobState.PENDING], 'job')} pending{until}: no queue takes them"
 
 
 STEP = Step(

@@ -186,14 +186,14 @@ def _idle(world: World) -> Iterator[str]:
     for name, why in sorted(world.unable_queues.items()):
         yield f"no pilots are submitted to {name} from this server: {why}"
     if asked := list_match.to_ask(world):
-        yield f"{plural(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
+        yield f"{plural(len(asked), 'answer')} of batch systems to list-match awaited"
     yield from list_match.problems(world)
     from pilotage.pilots import director
 
     if wait := director.due_in(world):
-        yield f"the next iteration is due in {wait:.0f} s (P2)"
+        yield f"the next iteration is due in {wait:.0f} s"
         return
-    yield f"{plural(waiting, 'job')} waiting for pilots; the draw (P3), the bound (P4) or the room gave none"
+    yield f"{plural(waiting, 'job')} waiting for pilots; the draw, the bound or the room gave none"
 
 
 STEP = Step(

@@ -12,7 +12,7 @@ from pilotage.model.records.work import Job, Task
 
 from .decision import Creation, Move, Value
 
-FULL = "every queue that fits has its fill of waiting jobs (B36, B37)"
+FULL = "every queue that fits has its fill of waiting jobs"
 """Cause of moves of jobs that are pending for lack of room. They go on as soon as there is some."""
 
 _ORDER = {state: place for place, state in enumerate(JobState)}

@@ -9,12 +9,12 @@ from pilotage.model.values.types import DESCRIBED
 from .constants import BindingConstants
 from .spec import Binding, TaskSpec
 
-CAUSE = "matched to a pilot (P13)"
+CAUSE = "matched to a pilot"
 """Why a job goes to a pilot of its own queue, in its history."""
 
 CAUSES: Mapping[Binding, str] = {
-    "elastic": "borrowed by a pilot that ends it sooner (E2)",
-    "late": "bound to none, taken by a pilot of another candidate (E1)",
+    "elastic": "borrowed by a pilot that ends it sooner",
+    "late": "bound to none, taken by a pilot of another candidate",
 }
 """Why a job goes to another queue's pilot, by its binding, for its history."""
 

@@ -23,7 +23,7 @@ OUTCOMES: Mapping[Outcome, str] = {
         "pilot was cut off and may still run the old one, once the heartbeat time-out has passed"
     ),
     "fail": "given up, and whatever it held is taken from it",
-    "cancel": "cancelled at its site, and no longer counted as waiting (P4)",
+    "cancel": "cancelled at its site, and no longer counted as waiting",
 }
 
 
@@ -79,7 +79,7 @@ def _silence(kind: Kind, state: JobState | PilotState, outcome: Outcome, text: s
 
 RULES: tuple[Rule, ...] = (
     _job(J.THROTTLED, "fail", "its quotas of live jobs had no room"),
-    _job(J.PENDING, "rebroker", "no queue took it (B37)"),
+    _job(J.PENDING, "rebroker", "no queue took it"),
     _job(J.DEFINED, "none", "waits for the brokerage"),
     _job(J.HELD, "fail", "nobody released it"),
     _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
