@@ -29,7 +29,11 @@ OUTPUT = {
         ((404, {"detail": "there is no task 5"}), 1, "there is no task 5"),
         ((403, {"detail": "this is for operators"}), 1, "this is for operators"),
         ((409, {"detail": "there is no federation yet"}), 1, "there is no federation yet"),
-        ((401, {"detail": "a valid bearer token is needed"}), 1, "the server does not know you"),
+        (
+            (401, {"detail": "a valid bearer token is needed"}),
+            1,
+            " does not know you: a valid bearer token is needed",
+        ),
         ((422, {"detail": [{"field": "limit", "message": "is too large"}]}), 2, "limit: is too large"),
         ((400, {"detail": "cannot be read"}), 2, "cannot be read"),
         ((413, {"detail": "the body is too large"}), 2, "the body is too large"),

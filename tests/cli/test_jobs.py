@@ -49,6 +49,12 @@ def test_one_failed_job_stands_once(pilotage: Pilotage, server: FakeServer) -> N
     assert "job:7" in pilotage("jobs", "3").stdout
 
 
+def test_memory_is_shown_where_jobs_are_sorted_by_it(pilotage: Pilotage, server: FakeServer) -> None:
+    answers(server, [job(7, max_rss=812.4), job(8, max_rss=None)])
+    assert "812 MB" in pilotage("jobs", "3", "--sort", "memory").stdout
+    assert "812 MB" not in pilotage("jobs", "3").stdout
+
+
 def test_index_and_parameters_are_shown_where_jobs_have_them(pilotage: Pilotage, server: FakeServer) -> None:
     answers(server, [job(7, index=0, parameters={"sample": "a", "k": "21"})])
     result = pilotage("jobs", "3")
@@ -109,6 +115,28 @@ def test_logs_of_a_task_are_read_page_by_page_up_to_the_limit(pilotage: Pilotage
         "GET /tasks/3/logs?failed=true&lines=10&limit=2",
         "GET /tasks/3/logs?failed=true&lines=10&limit=1&after=7",
     ]
+
+
+def test_a_job_without_a_log_says_how_far_it_is(pilotage: Pilotage, server: FakeServer) -> None:
+    states = ("activated", "starting", "running", "finished")
+    rows = [
+        {"job": job(number, state=state), "attempt": 1, "logs": []} for number, state in enumerate(states)
+    ]
+    server.answers["GET /tasks/3/logs"] = {"jobs": rows, "next": ""}
+    said = [line for line in pilotage("logs", "3").stdout.splitlines() if not line.startswith("==")]
+    assert said == [
+        "This attempt has not started.",
+        "Its pilot prepares it.",
+        "It runs; its pilot sends the output at its next call.",
+        "It wrote nothing, or its log is not kept any more.",
+    ]
+
+
+def test_a_task_of_notifications_has_a_name_too(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks"] = {"tasks": [{"id": 3, "name": "fit"}]}
+    server.answers["GET /notifications"] = {"notifications": []}
+    assert pilotage("notify", "list", "--task", "fit").exit_code == 0
+    assert server.requests[-1][0] == "GET /notifications?task=3&limit=100"
 
 
 def test_a_text_that_nobody_wrote_is_a_failure(pilotage: Pilotage, server: FakeServer) -> None:

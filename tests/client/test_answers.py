@@ -48,7 +48,7 @@ def client(server: FakeServer) -> Any:
         (
             (401, {"detail": "no valid token"}),
             NotSignedIn,
-            "the server does not know you: no valid token; set ",
+            " does not know you: no valid token; set ",
         ),
         ((409, {"detail": "not now"}), Conflict, "not now"),
         (

@@ -160,7 +160,7 @@ def history(
             one["version"],
             moment(one["time"]),
             one["actor"],
-            "; ".join(filter(None, (one["note"], *one["changes"]))),
+            "; ".join(text.strip() for text in (one["note"], *one["changes"]) if text),
             one["file"],
         )
         for one in found

@@ -85,7 +85,7 @@ def jobs(
     for one in of_each:
         if len(of_each) > 1:
             echo(f"task {one[0]}:")
-        _show(*one, failed, state)
+        _show(*one, failed, state, sort)
 
 
 def _read(client: "Client", number: int, asked: dict[str, Any]) -> tuple[int, Any, "Table[Any]"]:
@@ -96,11 +96,13 @@ def _document(number: int, failures: Any, found: "Table[Any]") -> dict[str, Any]
     return {"task": number, "failures": failures, **found.to_dict()}
 
 
-def _show(number: int, failures: Any, found: "Table[Any]", failed: bool, state: JobState | None) -> None:
+def _show(
+    number: int, failures: Any, found: "Table[Any]", failed: bool, state: JobState | None, sort: Sort
+) -> None:
     _show_failures(failures, {job["id"] for job in found})
     kind = "failed " if failed else ""
     nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
-    show(*_table(found), nothing)
+    show(*_table(found, sort), nothing)
     hint_next(found, "job")
     if failures["groups"]:
         echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
@@ -133,7 +135,7 @@ def _show_failures(failures: Any, listed: Set[int]) -> None:
     echo("")
 
 
-def _table(found: Sequence[Any]) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
+def _table(found: Sequence[Any], sort: Sort) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
     """Return columns and rows. What no job has gets no column."""
     columns: list[tuple[Column, Any]] = [
         (Column("job", number=True), lambda job: job["id"]),
@@ -144,12 +146,17 @@ def _table(found: Sequence[Any]) -> tuple[tuple[Column, ...], list[tuple[object,
         (Column("try", number=True), lambda job: job["attempt"]),
         (Column("wait", number=True), lambda job: span(job["wait"])),
         (Column("run", number=True), lambda job: span(job["run"])),
+        (Column("memory", number=True), lambda job: _memory(job["max_rss"]) if sort is Sort.MEMORY else ""),
         (Column("exit", number=True), lambda job: job["exit_code"]),
         (Column("error", essential=False), lambda job: one_line(job["reason"], 120)),
     ]
     cells = [(column, [value(job) for job in found]) for column, value in columns]
     shown = [(column, values) for column, values in cells if any(value not in ("", None) for value in values)]
     return tuple(column for column, _ in shown), list(zip(*(values for _, values in shown), strict=True))
+
+
+def _memory(most: float | None) -> str:
+    return "" if most is None else f"{most:.0f} MB"
 
 
 def _parameters(values: Any) -> str:

@@ -10,6 +10,7 @@ from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
 from .paging import After, Limit, hint_next
+from .subjects import task_number
 
 app = typer.Typer(
     help="Show what people are told of their tasks, and whom it is sent to.", no_args_is_help=True
@@ -37,14 +38,15 @@ Email = Annotated[list[str], typer.Option("--email", metavar="ADDRESS", help="An
 
 @app.command("list", epilog="Example: pilotage notify list --task 12")
 def list_(
-    task: Annotated[int, typer.Option(min=0, help="Only those of this task; 0 for all.")] = 0,
+    task: Annotated[str, typer.Option(help="Only those of this task, by number or name.")] = "",
     limit: Limit = 100,
     after: After = "",
     json_output: Json = False,
 ) -> None:
     """List notifications, newest first, with receiver and state."""
     with connect() as client:
-        found = client.notifications(task=task, limit=limit, after=after or None)
+        number = task_number(client, task) if task else 0
+        found = client.notifications(task=number, limit=limit, after=after or None)
     if json_output:
         show_json(found)
     else:

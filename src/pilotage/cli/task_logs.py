@@ -13,6 +13,14 @@ from .subjects import task_number
 AT_ONCE = 100
 """Jobs whose logs one request reads."""
 
+_NO_LOG = {
+    **dict.fromkeys(
+        ("throttled", "pending", "defined", "held", "assigned", "activated"), "This attempt has not started."
+    ),
+    **dict.fromkeys(("sent", "starting"), "Its pilot prepares it."),
+    "running": "It runs; its pilot sends the output at its next call.",
+}
+
 
 def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, json_output: bool) -> None:
     """Print excerpts of the logs of at most ``most`` jobs. Raises CommandFailure if there is nothing."""
@@ -52,7 +60,7 @@ def _show(found: Any, match: str) -> None:
     for log in found["logs"]:
         _show_log(log, match)
     if not found["logs"]:
-        echo("It wrote nothing, or its log is not kept any more.")
+        echo(_NO_LOG.get(job["state"], "It wrote nothing, or its log is not kept any more."))
 
 
 def _show_log(log: Any, match: str) -> None:

@@ -235,7 +235,7 @@ class ServerConnection:
             return self._stranger()
         if isinstance(error, NotSignedIn):
             source = f"PILOTAGE_TOKEN or {self.settings.home / 'token'}"
-            return NotSignedIn(f"the server does not know you: {error}; set {source}")
+            return NotSignedIn(f"the server at {self.settings.url} does not know you: {error}; set {source}")
         if response.status_code in (404, 405) and str(error) in _UNKNOWN_ROUTE:
             return self._unknown(response.request)
         return error
