@@ -65,6 +65,41 @@ def test_submit_prints_the_ids(pilotage: Pilotage, server: FakeServer, task_file
     assert json.loads(pilotage("submit", task_file, "--json").stdout) == ACCEPTED
 
 
+def test_submit_of_several_files_refuses_one_and_submits_the_others(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in ("a.yaml", "bad.yaml", "b.yaml")]
+    for file, fault in zip(files, ("", "jobs: 0\n", ""), strict=True):
+        file.write_text(f"name: {file.stem}\ncommand: ['true']\n{fault}")
+    accepted = [
+        {"tasks": [{"index": 0, "id": n, "name": name}], "refused": []} for n, name in ((12, "a"), (13, "b"))
+    ]
+    server.answers["POST /tasks"] = [(201, one) for one in accepted]
+    result = pilotage("submit", *files, "--yes")
+    assert (result.exit_code, result.stdout) == (2, "12 a\n13 b\n")
+    assert result.stderr == f"{files[1]}:3: jobs: 0 is below 1; give 1 or more\n"
+    server.answers["POST /tasks"] = [(201, one) for one in accepted]
+    told = json.loads(pilotage("submit", *files, "--yes", "--json").stdout)["files"]
+    assert [(one["file"], [task["id"] for task in one["tasks"]]) for one in told] == [
+        (str(files[0]), [12]),
+        (str(files[1]), []),
+        (str(files[2]), [13]),
+    ]
+    assert [bool(one["error"]) for one in told] == [False, True, False]
+    assert pilotage("submit", *files, "--key", "k").exit_code == 2
+
+
+def test_a_server_that_fails_is_sent_no_further_file(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(f"name: {name}\ncommand: ['true']\n")
+    server.answers["POST /tasks"] = [(201, ACCEPTED), (500, {"detail": "internal"})]
+    result = pilotage("submit", *(tmp_path / name for name in ("a", "b", "c")), "--yes")
+    assert (result.exit_code, result.stdout) == (1, "12 count\n13 sort\n")
+    assert result.stderr.splitlines()[-1] == f"not submitted: {tmp_path / 'c'}"
+
+
 def test_submit_of_a_bad_file_tells_every_fault_and_submits_nothing(
     pilotage: Pilotage, server: FakeServer, task_file: Path
 ) -> None:

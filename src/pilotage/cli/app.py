@@ -12,7 +12,7 @@ from pilotage.federation.faults import BadFile
 from pilotage.model.values.phrases import not_installed
 
 from .commands import LazyGroup
-from .errors import CommandFailure, exit_code, with_versions
+from .errors import CommandFailure, tell
 from .output import echo
 
 EPILOG = (
@@ -22,7 +22,6 @@ EPILOG = (
     "PILOTAGE_TOKEN (else the file token in the home), PILOTAGE_HOME (~/.pilotage), PILOTAGE_STORE (else "
     "the file pilotage.sqlite in the home)."
 )
-MOST_FAULTS = 50
 
 
 class _Commands(LazyGroup):
@@ -32,14 +31,8 @@ class _Commands(LazyGroup):
         _open_what_is_closed()
         try:
             return super().invoke(ctx)
-        except BadFile as bad:
-            for fault in bad.faults[:MOST_FAULTS]:
-                echo(str(fault), err=True)
-            if len(bad.faults) > MOST_FAULTS:
-                typer.echo(f"and {len(bad.faults) - MOST_FAULTS} more faults", err=True)
-            raise typer.Exit(2) from None
-        except (CommandFailure, ClientError) as failure:
-            raise typer.Exit(_told(failure)) from None
+        except (BadFile, CommandFailure, ClientError) as failure:
+            raise typer.Exit(tell(failure)) from None
         except ModuleNotFoundError as error:
             _needs_server(error)
             raise typer.Exit(CommandFailure.code) from None
@@ -51,15 +44,6 @@ class _Commands(LazyGroup):
                 raise
             echo(_reason(error), err=True)
             raise typer.Exit(CommandFailure.code) from None
-
-
-def _told(failure: CommandFailure | ClientError) -> int:
-    """Say why a command failed. Return its exit code."""
-    if isinstance(failure, CommandFailure):
-        echo(str(failure), err=True)
-        return failure.code
-    echo(str(with_versions(failure)), err=True)
-    return exit_code(failure)
 
 
 def _needs_server(error: ModuleNotFoundError) -> None:

@@ -3,8 +3,15 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pilotage.federation.faults import BadFile
+
+from .output import echo
+
 if TYPE_CHECKING:
     from pilotage.client import ClientError
+
+MOST_FAULTS = 50
+"""Most faults of a file that are shown."""
 
 
 class CommandFailure(Exception):
@@ -37,6 +44,21 @@ class PayloadFailed(CommandFailure):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+
+
+def tell(failure: "BadFile | CommandFailure | ClientError") -> int:
+    """Say on standard error why a command failed. Return its exit code."""
+    if isinstance(failure, CommandFailure):
+        echo(str(failure), err=True)
+        return failure.code
+    if isinstance(failure, BadFile):
+        for fault in failure.faults[:MOST_FAULTS]:
+            echo(str(fault), err=True)
+        if left := len(failure.faults[MOST_FAULTS:]):
+            echo(f"and {left} more faults", err=True)
+        return BadInput.code
+    echo(str(with_versions(failure)), err=True)
+    return exit_code(failure)
 
 
 def exit_code(error: "ClientError") -> int:

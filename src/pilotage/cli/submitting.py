@@ -1,16 +1,21 @@
 """Submit tasks from a file or from standard input."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.client.errors import ClientError, Refused
+from pilotage.federation.faults import BadFile
+
 from . import submissions
 from .configuration import connect
 from .deciding import references
+from .errors import BadInput, CommandFailure, tell
 from .output import Json, echo, show_json, warn
 
 if TYPE_CHECKING:
@@ -31,12 +36,28 @@ Key = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to submit the same file again.")]
 
 
+@dataclass(frozen=True, slots=True)
+class SubmittedFile:
+    """What became of a file: the server's answer, if it gave one, and why the file was not accepted."""
+
+    file: Path
+    answer: Mapping[str, Any] | None
+    failure: BadFile | CommandFailure | ClientError | None = None
+
+    @property
+    def tasks(self) -> Sequence[Mapping[str, Any]]:
+        """Return the accepted tasks."""
+        found: Sequence[Mapping[str, Any]] = (self.answer or {}).get("tasks", ())
+        return found
+
+
 @app.command(
     epilog="Example: pilotage submit task.yaml --wait, or from standard input: pilotage submit - < task.yaml"
 )
 def submit(
-    file: Annotated[
-        Path, typer.Argument(help="A YAML or JSON file of one task or several; -: standard input.")
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="YAML or JSON files of tasks; -: standard input."),
     ],
     wait: Wait = False,
     watch: Watch = False,
@@ -47,33 +68,85 @@ def submit(
     """Submit tasks and print their ids.
 
     With ``workflow: NAME`` beside ``tasks:`` they are a workflow, and may come after each other. A file with
-    faults is refused as a whole, and every fault has its line, also what the server finds. A file holds at
-    most 1000 tasks. On a terminal, the same file a second time is submitted only after a question.
+    faults is refused as a whole, and every fault has its line, also what the server finds. Of several files
+    the others are submitted all the same, and the exit code is 2. A file holds at most 1000 tasks. On a
+    terminal, the same file a second time is submitted only after a question.
     """
-    from pilotage.client import Refused
-
     from . import following
 
-    tasks, workflow = _read(source := _source(file))
+    if len(files) > 1 and (key or Path("-") in files):
+        raise BadInput("--key and standard input are of one submission: give one file")
     with connect() as client:
+        done, code = _submit_each(client, files, key, yes, json_output)
+        ids = [task["id"] for one in done for task in one.tasks]
+        views = (
+            following.follow(client, ids, shown=watch and not json_output) if ids and (wait or watch) else []
+        )
+    if json_output:
+        _show(done, views, is_one=len(files) == 1)
+    try:
+        following.fail_unless_finished(views)
+    except CommandFailure as failure:
+        code = max(code, tell(failure))
+    raise typer.Exit(code)
+
+
+def _submit_each(
+    client: "Client", files: Sequence[Path], key: str, yes: bool, json_output: bool
+) -> tuple[list[SubmittedFile], int]:
+    """Submit files, each by a request of its own. Return what became of them, and the exit code.
+
+    What is refused stops no other file; a server that fails does.
+    """
+    done: list[SubmittedFile] = []
+    code = 0
+    for at, file in enumerate(files):
+        done.append(one := _submission(client, file, key, yes))
+        if one.failure is None:
+            if not json_output:
+                _tell(one.answer)
+            continue
+        code = max(code, tell(one.failure))
+        left = files[at + 1 :]
+        if left and isinstance(one.failure, ClientError) and not isinstance(one.failure, Refused):
+            echo(f"not submitted: {' '.join(map(str, left))}", err=True)
+            break
+    return done, code
+
+
+def _submission(client: "Client", file: Path, key: str, yes: bool) -> SubmittedFile:
+    answer: Mapping[str, Any] | None = None
+    try:
+        tasks, workflow = _read(source := _source(file))
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
         try:
             answer = _sent(client, workflow, tasks, key)
         except Refused as error:
-            if json_output:
-                show_json(error.answer)
+            answer = error.answer
             if error.is_of_tasks:
                 raise source.refused((one.task, one.field, one.message) for one in error.faults) from None
             raise
-        ids = [task["id"] for task in answer["tasks"]]
-        submissions.remember(source.content, ids)
-        if not json_output:
-            _tell(answer)
-        views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
-    if json_output:
-        show_json({**answer, "tasks": views or answer["tasks"]})
-    following.fail_unless_finished(views or [])
+    except (BadFile, CommandFailure, ClientError) as failure:
+        return SubmittedFile(file, answer, failure)
+    found = SubmittedFile(file, answer)
+    submissions.remember(source.content, [task["id"] for task in found.tasks])
+    return found
+
+
+def _show(done: Sequence[SubmittedFile], views: Sequence[Mapping[str, Any]], is_one: bool) -> None:
+    """Show one answer as it is, and several in a list, with the file of each."""
+    by_id = {view["id"]: view for view in views}
+    found: list[dict[str, Any]] = []
+    for one in done:
+        tasks = [by_id.get(task["id"], task) for task in one.tasks]
+        answer = {**(one.answer or {}), **({"tasks": tasks} if tasks else {})}
+        whose = {"file": str(one.file), "tasks": [], "refused": [], "error": str(one.failure or "")}
+        found.append(answer if is_one else {**whose, **answer})
+    if not is_one:
+        show_json({"files": found})
+    elif done[0].answer is not None:
+        show_json(found[0])
 
 
 def _read(source: "SourceFile") -> tuple[list[Any], str]:
