@@ -10,6 +10,8 @@ from starlette.testclient import TestClient
 
 from pilotage.flow.calls import catalogue
 from pilotage.flow.outside import file_readers
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create
 from pilotage.model.records.work import File, Replica
 
@@ -152,6 +154,7 @@ def test_forgetting_removes_copies_and_leaves_originals(
     assert alice.post("/files/forget", json={"file": registered, "dry_run": True}).json() == would
     for file in ("g", registered):
         assert alice.post("/files/forget", json={"file": file}).status_code == 204
+    take(step("watch"), house.runtime, house.runtime.begin(1000))
     house.runtime.workers.close()
     assert not copy.exists()
     assert (root / "runs/1/f").exists()

@@ -18,7 +18,7 @@ SELECT (SELECT COUNT(*) FROM tasks WHERE state NOT IN ('finished', 'failed', 'ca
   + (SELECT COUNT(*) FROM pilots WHERE state IN ('created', 'submitted', 'running'))
   + (SELECT COUNT(*) FROM transfers WHERE state NOT IN ('done', 'failed', 'cancelled'))
   + (SELECT COUNT(*) FROM jobs WHERE state NOT IN ('finished', 'failed', 'cancelled', 'closed'))
-  + (SELECT COUNT(*) FROM scratch_removals)
+  + (SELECT COUNT(*) FROM removals)
 """
 _FAILED = "SELECT id, error FROM tasks WHERE state = 'failed' ORDER BY id"
 _LIVE_TASKS = f"SELECT id, name, state, error FROM tasks WHERE state NOT IN {ENDED} ORDER BY id"

@@ -50,6 +50,7 @@ def test_a_copy_goes_two_weeks_after_its_last_use_and_never_while_a_task_reads_i
     house.now += 15 * 86400
     house.take("clean")
     assert holders(house) == ["south-disk"]
+    house.take("watch")
     assert not (house.place / "north" / COPY).exists()
     assert (house.place / "south" / "f").exists()
 

@@ -101,7 +101,7 @@ def imported(name: str) -> frozenset[str]:
 def decides(step: Step) -> set[str]:
     """All modules that may decide for a step."""
     own = f"flow/steps/{step.name}.py"
-    found, left = set(), [own, "flow/outside/scratch.py"]
+    found, left = set(), [own, "flow/outside/removals.py"]
     if "rokerages" in modules()[own].text.partition("def _phases(world: World, brokerages")[1]:
         left += [name for name in modules() if name.startswith(BROKERAGES)]
         left.append("flow/steps/broker.py")

@@ -166,6 +166,7 @@ def test_a_copy_stays_if_a_job_began_to_read_it_meanwhile(
 
     monkeypatch.setattr(store, "commit", commits)
     _moved(runtime, "new")
+    take(step("watch"), runtime, runtime.begin(100))
     wait_for(lambda: not (tmp_path / "old" / copy_path("small", "x:unread")).exists(), "its removal")
     assert _places(runtime, "x:read") == ["new", "old"]
     assert (tmp_path / "old" / copy_path("small", "x:read")).exists()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pilotage.flow.errors import NoSuchTask
-from pilotage.flow.outside.scratch import clear
+from pilotage.flow.outside.removals import clear
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.decision_parts import parts

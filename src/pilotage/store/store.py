@@ -39,7 +39,7 @@ from .tables.leases import Leases
 from .tables.logs import Logs
 from .tables.notification_settings import NotificationSettings
 from .tables.registrations import registered_by
-from .tables.scratch_removals import ScratchRemovals
+from .tables.removals import Removals
 from .tables.secrets import Secrets
 from .tables.servers import Servers
 from .tables.set_aside import SetAsideRecords
@@ -118,7 +118,7 @@ class Store:
         self.notification_queries, self.stuck_queries = NotificationQueries(database), StuckQueries(database)
         self.batch_waits, self.set_aside = PilotWaits(database), SetAsideRecords(database)
         self.servers, self.leases = Servers(database), Leases(database)
-        self.scratch_removals, self.secrets = ScratchRemovals(database), Secrets(database, clock)
+        self.removals, self.secrets = Removals(database), Secrets(database, clock)
         self.tokens = Tokens(database, clock, new_token)
         self.notification_settings = NotificationSettings(database, clock, new_token)
 

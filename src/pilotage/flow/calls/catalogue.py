@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from pilotage.flow.errors import NotNow
+from pilotage.flow.outside.removals import remove_copies
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision, Forget
 from pilotage.model.records.work import File, InputFile, Replica
-from pilotage.model.values.paths import is_copy
 from pilotage.store import FileConflict
 from pilotage.store.views.catalogue import CatalogueEntry
 
@@ -108,7 +108,4 @@ def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) ->
         raise StillWanted(
             f"{entry.file.name} is read by a task that came a moment ago; cancel that first, or wait"
         )
-    storages = {one.name: one for one in runtime.store.federation().storages}
-    for replica in gone:
-        if is_copy(replica.path) and replica.storage in storages:
-            runtime.deliveries.remove(storages[replica.storage], replica.path)
+    remove_copies(runtime, gone, now)

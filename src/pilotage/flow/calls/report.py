@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.outside import breaker_notices, scratch
+from pilotage.flow.outside import breaker_notices, removals
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Committed
 from pilotage.model.documents.world import Heartbeat, Report, World
@@ -61,7 +61,7 @@ def receive(runtime: Runtime, world: World, actor: str) -> Committed:
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     breaker_notices.tell(world, decision, committed)
-    scratch.clear(runtime, world, decision, committed, told_by_pilots=True)
+    removals.clear(runtime, world, decision, committed, told_by_pilots=True)
     return committed
 
 

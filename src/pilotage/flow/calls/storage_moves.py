@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pilotage.flow.errors import NotNow, NotThere
+from pilotage.flow.outside.removals import remove_copies
 from pilotage.flow.runtime import Runtime
+from pilotage.model.records.data import Replica
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
 from pilotage.model.rules.sources import Sources
@@ -83,7 +85,9 @@ def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePa
         are_two = not same and _are_two(runtime, federation, old, new)
         runtime.store.commit(decision, actor)
         if are_two:
-            _remove_copies(runtime, old, _gone(runtime, wanted, after, found, told))
+            gone = _gone(runtime, wanted, after, found, told)
+            copies = [Replica(file=one.file, storage=old.name, path=one.path) for one in gone]
+            remove_copies(runtime, copies, now)
     left, size = runtime.store.storage_moves.total(old.name)
     is_last = len(page) < MOST_FILES and len(found) == len(page)
     following = "" if is_last else found[-1].file
@@ -206,10 +210,3 @@ def _gone(
     kept = runtime.store.storage_moves.page(wanted.old, wanted.new, after, MOST_FILES) if moved else []
     moved -= {one.file for one in kept}
     return [one for one in found if one.file in moved]
-
-
-def _remove_copies(runtime: Runtime, old: Storage, gone: Sequence[FileAtStorage]) -> None:
-    """Delete copies that Pilotage made at the old storage. Originals belong to their owners, and stay."""
-    for one in gone:
-        if is_copy(one.path):
-            runtime.deliveries.remove(old, one.path)

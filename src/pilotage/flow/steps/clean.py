@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pilotage.flow.outside.removals import remove_copies
 from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
@@ -31,16 +32,9 @@ def _bounds(runtime: Runtime, now: Pass) -> Pass:
 
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
-    """Delete the bytes of forgotten copies. One that a job came to read meanwhile stays."""
-    storages = {storage.name: storage for storage in world.federation.storages}
-    for change in decision.changes:
-        if isinstance(change, Forget):
-            for replica in change.replicas:
-                # Look up after the commit: it keeps a replica that a job came to read, whose bytes must stay.
-                entry = runtime.store.catalogue.entry(replica.file)
-                known = entry is not None and replica.storage in {one.storage for one in entry.replicas}
-                if not known and replica.storage in storages:
-                    runtime.deliveries.remove(storages[replica.storage], replica.path)
+    """Have the bytes of forgotten copies deleted, but for one that a job came to read meanwhile."""
+    gone = [one for change in decision.changes if isinstance(change, Forget) for one in change.replicas]
+    remove_copies(runtime, gone, world.time)
 
 
 def _idle(world: World) -> Iterator[str]:

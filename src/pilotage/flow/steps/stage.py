@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.outside import breaker_notices
-from pilotage.flow.outside.scratch import clear
+from pilotage.flow.outside.removals import clear
 from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always

@@ -4,7 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pilotage.flow.outside.scratch import clear, remove_due
+from pilotage.flow.outside.removals import clear, remove_due
 from pilotage.flow.restricting import end_lapsed
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always

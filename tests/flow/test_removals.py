@@ -1,6 +1,7 @@
 """What an attempt leaves in its scratch area goes with the attempt."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from zlib import adler32
@@ -11,7 +12,7 @@ from pilotage.flow.calls.pilot_end import end
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Output, Report
 from pilotage.store import Store
-from pilotage.store.tables.scratch_removals import KEPT_FOR
+from pilotage.store.tables.removals import KEPT_FOR, Removal
 
 from .house import House
 
@@ -110,14 +111,16 @@ def test_a_removal_that_fails_is_tried_again(house: Started, monkeypatch: pytest
     house.now += 2 * house.store.federation().timeouts.heartbeat
     house.take("watch")
     assert house.left() == [], "a slow storage stored it late"
-    assert house.store.scratch_removals.due(house.now + 1e6) == []
+    assert house.store.removals.due(house.now + 1e6) == []
 
 
 def test_a_removal_that_never_succeeds_is_given_up(store: Store) -> None:
-    removals, week = store.scratch_removals, KEPT_FOR
-    removals.add([(("north", "old"), 0.0), (("north", "new"), week)], 0.0, 0.0)
-    assert removals.due(1.0) == [("north", "old")]
-    assert removals.due(week + 1) == [("north", "old"), ("north", "new")]
+    removals, week = store.removals, KEPT_FOR
+    old = Removal(storage="north", path="old", since=0.0, due=0.0, last=0.0)
+    new = replace(old, path="new", due=week)
+    removals.add([old, new])
+    assert [one.path for one in removals.due(1.0)] == ["old"]
+    assert [one.path for one in removals.due(week + 1)] == ["old", "new"]
     assert removals.due(9 * week) == []
 
 

@@ -1,6 +1,6 @@
-"""Remove what ended attempts left in their scratch areas."""
+"""Remove from storages what nobody needs: scratch areas of ended attempts, and forgotten copies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from math import inf
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import AT_A_PILOT, JobState
-from pilotage.model.records.work import Job
+from pilotage.model.records.work import Job, Replica
 from pilotage.model.rules.timeouts import longest_heartbeat
-from pilotage.model.values.paths import scratch_path
-from pilotage.store.tables.scratch_removals import Place
+from pilotage.model.values.paths import is_copy, scratch_path
+from pilotage.store.tables.removals import Removal
 
 if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime
@@ -25,44 +25,57 @@ what the server only knows as sent."""
 def clear(
     runtime: "Runtime", world: World, decision: Decision, committed: Committed, told_by_pilots: bool = False
 ) -> None:
-    """Let :func:`remove_due` remove the scratch areas of the attempts that a committed decision ended.
+    """Have the scratch areas of the attempts removed that a committed decision ended.
 
     Unless pilots told of the ends, a pilot may store a file as long as its lease lasts: remove such an area
     only then. Each is removed once more after two leases, because a slow storage may store a file late. A
     remaining one disturbs nobody: no other attempt uses it.
     """
     queues = {queue.name: queue.storage for queue in world.federation.queues}
-    lease = longest_heartbeat(world.federation.timeouts)
-    runtime.store.scratch_removals.add(
-        (
-            (
-                (storage, scratch_path(world.federation.name, job.id, job.attempt)),
-                world.time + (lease if job.state in AT_A_PILOT and not told_by_pilots else 0),
+    lease, now = longest_heartbeat(world.federation.timeouts), world.time
+    runtime.store.removals.add(
+        [
+            Removal(
+                storage=storage,
+                path=scratch_path(world.federation.name, job.id, job.attempt),
+                since=now,
+                due=now + lease if job.state in AT_A_PILOT and not told_by_pilots else now,
+                last=now + 2 * lease,
             )
             for job in _ended(world, decision, committed)
             if (storage := queues.get(job.queue))
-        ),
-        world.time,
-        world.time + 2 * lease,
+        ]
+    )
+
+
+def remove_copies(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
+    """Have the bytes of forgotten copies removed. Originals belong to their owners, and stay."""
+    runtime.store.removals.add(
+        [
+            Removal(storage=one.storage, path=one.path, file=one.file, since=now, due=now, last=now)
+            for one in gone
+            if is_copy(one.path)
+        ]
     )
 
 
 def remove_due(runtime: "Runtime", world: World) -> None:
-    """Remove scratch areas in the background. One that is not removed is due again later."""
+    """Remove what is due, in the background. What is not removed is due again later."""
     storages = {storage.name: storage for storage in world.federation.storages}
-    removals = runtime.store.scratch_removals
+    removals, catalogue = runtime.store.removals, runtime.store.catalogue
 
-    def done(place: Place, future: "Future[None]") -> None:
+    def done(one: Removal, future: "Future[None]") -> None:
         if future.exception() is None:
-            removals.done(place, world.time)
+            removals.done(one, world.time)
 
-    for place in removals.due(world.time):
-        name, path = place
-        if name in storages:
-            future = runtime.deliveries.remove(storages[name], path)
-            future.add_done_callback(partial(done, place))
-        else:
-            removals.done(place, inf)
+    for one in removals.due(world.time):
+        entry = catalogue.entry(one.file) if one.file else None
+        if one.storage not in storages or (entry and one.storage in {at.storage for at in entry.replicas}):
+            # Its storage left the federation, or a new copy is there.
+            removals.done(one, inf)
+        elif not (one.file and catalogue.wanted([one.file])):
+            future = runtime.deliveries.remove(storages[one.storage], one.path)
+            future.add_done_callback(partial(done, one))
 
 
 def _ended(world: World, decision: Decision, committed: Committed) -> Iterator[Job]:
