@@ -27,6 +27,22 @@ def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_token_that_the_store_does_not_know_is_replaced(tmp_path: Path) -> None:
+    path, store = tmp_path / "token", Store.open("sqlite:///:memory:")
+    try:
+        path.write_text("of before the restore\n")
+        server._first_token(store, path)
+        token = path.read_text()
+        found = store.tokens.find(token)
+        assert found
+        assert found.role == "operator"
+        server._first_token(store, path)
+        assert path.read_text() == token
+    finally:
+        store.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 FEDERATION = """
 name: idle
 sites: [{ name: north, nucleus: true }]

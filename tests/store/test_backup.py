@@ -67,10 +67,11 @@ def test_a_store_of_a_former_version_is_backed_up_as_it_is(filled: str, tmp_path
     assert backup.backup(filled, tmp_path / "backup")
 
 
-def test_a_store_in_use_is_not_replaced(filled: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", ["", "3f9a1c0b2d"])
+def test_a_store_in_use_is_not_replaced(filled: str, tmp_path: Path, server: str) -> None:
     file = tmp_path / "backup"
     backup.backup(filled, file)
-    used = Store.open(filled)
+    used = Store.open(filled, server=server)
     used.federation()
     with pytest.raises(backup.BackupError, match="end"):
         backup.restore(filled, file, replace=True)

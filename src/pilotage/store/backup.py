@@ -26,7 +26,8 @@ _LEFT_OUT = ("tokens", "notification_settings")
 
 _CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-    "AND application_name = 'pilotage' AND pid <> pg_backend_pid()"
+    # A server adds its name.
+    "AND split_part(application_name, ' ', 1) = 'pilotage' AND pid <> pg_backend_pid()"
 )
 
 
