@@ -34,6 +34,7 @@ OPERATORS = {
     ("GET", "/servers"),
     ("GET", "/stuck"),
     ("GET", "/worlds"),
+    ("GET", "/simulation"),
     ("POST", "/people/close"),
     ("POST", "/storages/{storage}/move"),
     ("GET", "/pilots"),

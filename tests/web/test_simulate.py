@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.flow.calls.simulations import LONGEST
 from pilotage.flow.outside.kept_worlds import KeptWorlds
 from pilotage.simulation.policies import KNOWN
 from pilotage.store import SimulationResult
 from pilotage.store.tables.simulations import KEPT_FOR
 from pilotage.web import simulation_worker
-from pilotage.web.simulation_runs import LONGEST, SimulationRuns
+from pilotage.web.simulation_runs import SimulationRuns
 from pilotage.web.views.simulate import POLICIES
 from tests.waiting import PATIENCE, wait_for
 
@@ -44,6 +45,7 @@ def test_two_policies_are_simulated_and_drawn_at_whatever_server(
     other = PageHouse(pages.house).browser()
     other.cookies = operator.cookies
     form = sent(operator, first="pilotage", second="early", seeds="1")
+    assert operator.get("/as-json/simulation").status_code == 404
     assert operator.post("/simulate", data=form).status_code == 303
     assert other.post("/simulate", data=form).status_code == 422, "one at a time"
     running = other.get("/simulate").text
@@ -51,6 +53,11 @@ def test_two_policies_are_simulated_and_drawn_at_whatever_server(
     wait_for(lambda: "It runs" not in operator.get("/simulate").text, "the simulation ends")
     text = other.get("/simulate").text
     assert text.count("<figure") == 2, text
+    assert 'href="/as-json/simulation"' in text
+    told = other.get("/as-json/simulation").json()
+    assert (told["policies"], told["fault"], len(told["pictures"])) == (["pilotage", "early"], "", 2)
+    assert told["begun"] <= told["ended"]
+    assert "early" in told["text"]
     assert "pilotage" in text
 
 
@@ -87,6 +94,7 @@ def test_a_simulation_whose_server_is_gone_is_over(pages: PageHouse, operator: T
     assert "It runs for" in operator.get("/simulate").text
     pages.house.now += LONGEST
     assert "its server ended before it did" in operator.get("/simulate").text
+    assert "its server ended before it did" in operator.get("/as-json/simulation").json()["fault"]
     assert simulations.begin(":olga", ("early",), pages.house.now, LONGEST)
     simulations.end(":olga", now, now + 5, SimulationResult(policies=(), text="of before"))
     found = simulations.of(":olga", pages.house.now)

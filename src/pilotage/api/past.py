@@ -1,22 +1,23 @@
-"""What the last days were like: the use of shares, failed attempts by day, and the worlds that were kept."""
+"""What the last days were like: shares, failed attempts, kept worlds, and the caller's last simulation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import attrgetter
 from statistics import fmean
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
+from pilotage.flow.calls.simulations import last_simulation
 from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store import FailureHistory, ShareSpan
 
-from .access import FOR_OPERATORS, FOR_PEOPLE, Person, owner_seen
+from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, owner_seen
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime
 
@@ -25,6 +26,17 @@ router = APIRouter(prefix=PREFIX, tags=["health"])
 MOST_DAYS = 30
 
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="how many days back")]
+
+
+class LastSimulation(BaseModel):
+    """A simulation that runs, or has ended. Times in s since 1970 UTC."""
+
+    begun: Annotated[float, Field(description="When it began.")]
+    ended: Annotated[float | None, Field(description="When it ended; null: it runs.")]
+    policies: Annotated[Sequence[str], Field(description="The policies that it compares.")]
+    text: Annotated[str, Field(description="Its table; empty: it runs, or failed before.")]
+    fault: Annotated[str, Field(description="Why it failed; empty: it did not.")]
+    pictures: Annotated[Sequence[str], Field(description="Its pictures as SVG: ratios, then each run.")]
 
 
 class KeptWorldList(BaseModel):
@@ -102,3 +114,12 @@ def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Respons
 def get_worlds(runtime: TheRuntime) -> Response:
     """The worlds of decisions that this server kept: `pilotage replay` decides from one again there."""
     return answer({"worlds": runtime.kept_worlds.listed()})
+
+
+@router.get("/simulation", responses=documented(LastSimulation, 404))
+def get_simulation(caller: Operator, runtime: TheRuntime) -> Response:
+    """The last simulation that you started on the page, within a day."""
+    found = last_simulation(runtime.store, caller.identity.key, runtime.clock())
+    if found is None:
+        raise HTTPException(404, "you started no simulation within a day")
+    return answer(LastSimulation(begun=found.begun, ended=found.ended, **asdict(found.result)))

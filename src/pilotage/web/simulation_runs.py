@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pilotage.store import SimulationResult, Store, StoredSimulation
+from pilotage.flow.calls.simulations import LONGEST, MOST_TIME
+from pilotage.store import SimulationResult, Store
 
 MOST_PROCESSOR = 120
 """Seconds of processor time of a command."""
-
-MOST_TIME = 600.0
-"""Seconds after which a command is ended."""
 
 MOST_MEMORY = 4 * 1024**3
 """Bytes of address space of a command."""
@@ -28,9 +26,6 @@ MOST_PICTURE = 300_000
 
 MOST_AT_ONCE = 2
 """Most simulations at a server at once."""
-
-LONGEST = 2 * MOST_TIME + 60.0
-"""Seconds after which no simulation runs any more: its server ended before it did."""
 
 SMALLER = "simulate less work, or use the command line"
 
@@ -48,15 +43,6 @@ class SimulationRuns:
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
-
-    def of(self, person: str) -> StoredSimulation | None:
-        """Return the last simulation of a person, at whatever server it ran."""
-        now = self._clock()
-        found = self._store.simulations.of(person, now)
-        if found is None or found.ended is not None or now - found.begun < LONGEST:
-            return found
-        lost = replace(found.result, fault="its server ended before it did; start it again")
-        return replace(found, ended=now, result=lost)
 
     def start(
         self,

@@ -113,6 +113,13 @@ class AsyncAdministration(AsyncApi):
         """Return the worlds of decisions that the server kept, oldest first."""
         return await self._table("worlds", "/worlds")
 
+    async def last_simulation(self) -> Record:
+        """Return your last simulation of the page: its ``text``, ``fault`` and ``pictures``.
+
+        Raises :class:`NotFound` if you started none within a day.
+        """
+        return await self._record("/simulation")
+
     async def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases and missing packages."""
         return await self._record("/servers")

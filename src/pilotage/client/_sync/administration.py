@@ -112,6 +112,13 @@ class Administration(Api):
         """Return the worlds of decisions that the server kept, oldest first."""
         return self._table("worlds", "/worlds")
 
+    def last_simulation(self) -> Record:
+        """Return your last simulation of the page: its ``text``, ``fault`` and ``pictures``.
+
+        Raises :class:`NotFound` if you started none within a day.
+        """
+        return self._record("/simulation")
+
     def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases and missing packages."""
         return self._record("/servers")

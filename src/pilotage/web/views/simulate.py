@@ -12,6 +12,7 @@ from pilotage.api.federation import without_options
 from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.federation.faults import BadDocument
+from pilotage.flow.calls.simulations import last_simulation
 from pilotage.store import StoredSimulation
 from pilotage.web.commands import command
 from pilotage.web.pages import Page, Redirect, Visit, action, view
@@ -82,7 +83,7 @@ def simulate(visit: Visit) -> Page:
 
 
 def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
-    run = _runs(visit).of(visit.caller.identity.key)
+    run = last_simulation(visit.store, visit.caller.identity.key, visit.now)
     # Pictures of our own program, whose words it escapes.
     pictures = [Markup(one) for one in run.result.pictures if one] if run else []
     return Page(
@@ -92,6 +93,7 @@ def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
         model=SimulateModel(
             form=form, policies=POLICIES, days=_days(visit, form), run=run, pictures=pictures, fault=fault
         ),
+        json="/simulation" if run else "",
         command=command(
             *("simulate", *([] if form.work == "day" else [SCENARIO])),
             day=form.day if form.work == "day" else None,

@@ -1,0 +1,20 @@
+"""The last simulation that a person started on the page, at whatever server it runs."""
+
+from dataclasses import replace
+
+from pilotage.store import Store, StoredSimulation
+
+MOST_TIME = 600.0
+"""Seconds after which a command of a simulation is ended."""
+
+LONGEST = 2 * MOST_TIME + 60.0
+"""Seconds after which no simulation runs any more: its server ended before it did."""
+
+
+def last_simulation(store: Store, person: str, now: float) -> StoredSimulation | None:
+    """Return the last simulation of a person; None if none was started within a day."""
+    found = store.simulations.of(person, now)
+    if found is None or found.ended is not None or now - found.begun < LONGEST:
+        return found
+    lost = replace(found.result, fault="its server ended before it did; start it again")
+    return replace(found, ended=now, result=lost)
