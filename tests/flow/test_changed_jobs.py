@@ -17,11 +17,12 @@ from pilotage.flow.errors import NotNow
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.documents.world import Report
-from pilotage.model.records.job_changes import OF_OTHER_JOBS, STAYING
+from pilotage.model.records.job_changes import MOST_NOTES, OF_OTHER_JOBS, STAYING
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewJob, TaskSpec
+from pilotage.model.rules.changed_jobs import MANY_CHANGES
 from pilotage.store.worlds.work_of_tasks import one_task, unstarted_jobs_of
 
 from .house import House, attempts, meanwhile
@@ -281,6 +282,18 @@ def test_a_later_change_replaces_an_earlier_one_and_keeps_the_rest(house: House)
     set_fields(house.runtime, task, wanted(ram=3000), ALICE)
     house.take("broker")
     assert limits(house.match(house.pilot())) == {(3000, 100)}
+
+
+def test_a_person_who_goes_on_changing_a_task_adds_no_more_causes(house: House) -> None:
+    task = house.task(jobs=1, ram=1000, command=("x",))
+    (job,) = jobs_of(house, task)
+    for more in range(1, MOST_NOTES + 4):
+        set_fields(house.runtime, task, wanted(ram=1000 + more), ALICE)
+    assert causes(house, job)[-4].endswith(f"ram {1000 + MOST_NOTES - 1} to {1000 + MOST_NOTES}")
+    assert set(causes(house, job)[-3:]) == {f"changed by {ALICE}: {MANY_CHANGES}"}
+    shown = house.store.queries.task(task)
+    assert shown is not None
+    assert shown.changes[-1].what == f"ram {1000 + MOST_NOTES + 2} to {1000 + MOST_NOTES + 3}"
 
 
 def test_a_merge_job_changes_by_its_own_number(house: House) -> None:

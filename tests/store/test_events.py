@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from pilotage.model.records.states import TaskState as T
 from pilotage.store import LoggedEvent, Store
 from pilotage.store.commit import event_retention
 from pilotage.store.tables.events import MOST_RECORDS, NewEvents, packed, unpacked
+from pilotage.store.tables.history import KNOWN_MEANINGS
 from pilotage.testing import NOW
 from pilotage.testing.stores import decision, elastic, move, new_jobs, new_pilot, new_task
 from tests.waiting import PATIENCE
@@ -50,13 +52,21 @@ def test_a_commit_writes_one_event_for_the_same_transition_of_a_task(store: Stor
     assert (first.owner, first.vo) == ("alice", "atlas")
 
 
-def test_events_keep_their_owner_while_others_read_many_tasks(
+def test_events_keep_owner_and_cause_while_others_read_many(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store.event_log, "_owners", LRUCache(1))
+    for name in ("_owners", "_meanings"):
+        monkeypatch.setattr(store.event_log, name, LRUCache(1))
     made = [new_task(store) for _ in range(3)]
-    found = [(event.task, event.owner) for event in read(store) if event.task]
-    assert found == [(task, "alice") for task in made]
+    for task in made:
+        moved = replace(move("task", [task], T.REGISTERED, T.RUNNING), cause=f"cause {task}")
+        store.commit(decision(moved), "splitter")
+    found = [(event.task, event.owner, event.cause) for event in read(store) if event.target == "running"]
+    assert found == [(task, "alice", f"cause {task}") for task in made]
+
+
+def test_a_reader_remembers_so_many_causes_and_no_more(store: Store) -> None:
+    assert store.event_log._meanings.maxsize == KNOWN_MEANINGS
 
 
 def test_creations_and_ends_of_every_kind_are_events(store: Store) -> None:

@@ -11,7 +11,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.job_changes import ChangeNote, merged, noted
 from pilotage.model.records.states import JOBS_NOT_STARTED, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
-from pilotage.model.rules.changed_jobs import changed_columns, in_words
+from pilotage.model.rules.changed_jobs import changed_columns, in_words, words_of_cause
 
 STEP = "set"
 
@@ -31,7 +31,7 @@ def change(world: World, values: Mapping[str, Any], who: str, only: int | None =
     groups: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in affected(task, world.jobs, only):
         if columns := changed_columns(task, job, values):
-            words = in_words(task, job.changes, job.kind, values)
+            words = words_of_cause(task, job.changes, job.kind, values)
             groups[job.state, job.changes, words, *columns.items()].append(job)
     moves = [
         _move(jobs, f"changed by {who}: {words}", dict(columns))

@@ -12,7 +12,7 @@ from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.notifications import armed
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Job, Task
-from pilotage.model.rules.changed_jobs import changed_columns, in_words
+from pilotage.model.rules.changed_jobs import changed_columns, words_of_cause
 from pilotage.model.rules.job_rooms import JobRooms
 
 from .changing import task_changes
@@ -96,7 +96,7 @@ def _again(
     alike: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in jobs:
         columns = changed_columns(task, job, values) if values else {}
-        words = in_words(task, job.changes, job.kind, values) if columns else ""
+        words = words_of_cause(task, job.changes, job.kind, values) if columns else ""
         alike[words, *columns.items()].append(job)
     for (words, *changed), same in alike.items():
         cause = f"{CAUSE}, with {words}" if words else CAUSE

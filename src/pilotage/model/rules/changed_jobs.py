@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pilotage.model.records.job_changes import merged
+from pilotage.model.records.job_changes import MOST_NOTES, merged, notes
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.work import Job, JobKind, Task
+
+MANY_CHANGES = "what the task's notes of changes say"
+"""Words of the cause of a change after :data:`MOST_NOTES` earlier ones of the same task."""
 
 MOST_SHOWN = 100
 """Most characters of a value in words."""
@@ -34,6 +37,15 @@ def in_words(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any])
     before, after = (task.changed(one, kind).expected(kind) for one in (changes, merged(changes, values)))
     pairs = ((name, getattr(before, name), getattr(after, name)) for name in sorted(values))
     return ", ".join(f"{name} {_shown(old)} to {_shown(new)}" for name, old, new in pairs if old != new)
+
+
+def words_of_cause(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any]) -> str:
+    """Return the words of :func:`in_words` for the first changes of a task, then the same words for all.
+
+    The store keeps each different cause for good, so a person who goes on changing a task adds no more.
+    """
+    words = in_words(task, changes, kind, values)
+    return MANY_CHANGES if words and len(notes(task.change_notes)) >= MOST_NOTES else words
 
 
 def _shown(value: Any) -> str:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, func, select
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.store.database.engine import WRITER_SILENCE, Database
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, EventKind, events, unpacked
-from pilotage.store.tables.history import TransitionKind, meanings
+from pilotage.store.tables.history import KNOWN_MEANINGS, TransitionKind, meanings
 from pilotage.store.tables.numbers import numbers
 from pilotage.store.tables.tasks import tasks
 
@@ -22,6 +22,8 @@ KNOWN_TASKS = 20_000
 LONGEST_COMMIT = 1.5 * WRITER_SILENCE
 """Seconds for which a reader waits for commits that may still bring earlier events. PostgreSQL ends a silent
 writer sooner."""
+
+_Value = TypeVar("_Value")
 
 _e, _m, _t, _n = events.c, meanings.c, tasks.c, numbers.c
 _PAGE = (
@@ -76,7 +78,7 @@ class EventLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._meanings: dict[int, TransitionKind] = {}
+        self._meanings: LRUCache[int, TransitionKind] = LRUCache(KNOWN_MEANINGS)
         self._owners: LRUCache[int, tuple[str, str]] = LRUCache(KNOWN_TASKS)
         self._lock = threading.Lock()
         self._newest = 0
@@ -119,8 +121,8 @@ class EventLog:
 
         def read(connection: Connection) -> list[LoggedEvent]:
             rows = raw_rows(connection, _PAGE, after=after, last=last, most=most)
-            owners = self._learn(connection, rows)
-            return [self._event(row, owners) for row in rows]
+            known = self._learn(connection, rows)
+            return [_event(row, *known) for row in rows]
 
         return self._database.read(read)
 
@@ -133,40 +135,51 @@ class EventLog:
         """Return the transactions that may have numbered events and are not visible yet."""
         return {row[0] for row in self._database.look(_COMMITTING, {})}
 
-    def _learn(self, connection: Connection, rows: Sequence[Sequence[int]]) -> Mapping[int, tuple[str, str]]:
-        """Look up the meanings and tasks that are not known yet. Neither ever changes. Return the owners.
+    def _learn(
+        self, connection: Connection, rows: Sequence[Sequence[int]]
+    ) -> tuple[dict[int, TransitionKind], dict[int, tuple[str, str]]]:
+        """Return the meanings and the owners of the tasks of these events. Neither ever changes.
 
-        Who reads earlier events may make this forget the tasks of others meanwhile.
+        Other readers may make this forget some of them meanwhile.
         """
         with self._lock:
-            unknown = {row[2] for row in rows} - self._meanings.keys()
-            named = {row[3] for row in rows} - {NO_TASK}
-            owners = {task: owner for task in named if (owner := self._owners.get(task))}
-            strange = named - owners.keys()
-            for id_, *words in raw_rows(connection, _MEANINGS, ids=sorted(unknown)) if unknown else ():
-                self._meanings[id_] = TransitionKind(*words)
+            kinds, strange = _known(self._meanings, {row[2] for row in rows})
+            for id_, *words in raw_rows(connection, _MEANINGS, ids=sorted(strange)) if strange else ():
+                kinds[id_] = self._meanings[id_] = TransitionKind(*words)
+            owners, strange = _known(self._owners, {row[3] for row in rows} - {NO_TASK})
             for id_, owner, vo in raw_rows(connection, _OWNERS, ids=sorted(strange)) if strange else ():
                 owners[id_] = self._owners[id_] = owner, vo
-            return owners
+            return kinds, owners
 
-    def _event(self, row: Sequence[int | float | str], owners: Mapping[int, tuple[str, str]]) -> LoggedEvent:
-        id_, when, meaning, task, records = row
-        kind, source, target, cause, actor = self._meanings[int(meaning)]
-        # A task that was archived has no owner here.
-        owner, vo = owners.get(int(task), ("", ""))
-        return LoggedEvent(
-            id=int(id_),
-            time=float(when),
-            kind=cast(EventKind, kind),
-            task=int(task),
-            source=source,
-            target=target,
-            cause=cause,
-            actor=actor.removesuffix(":"),
-            records=tuple(unpacked(str(records))),
-            owner=owner,
-            vo=vo,
-        )
+
+def _known(cache: LRUCache[int, _Value], ids: set[int]) -> tuple[dict[int, _Value], set[int]]:
+    """Return what a cache has of these, and the numbers that it lacks."""
+    found = {id_: cache[id_] for id_ in ids if id_ in cache}
+    return found, ids - found.keys()
+
+
+def _event(
+    row: Sequence[int | float | str],
+    kinds: Mapping[int, TransitionKind],
+    owners: Mapping[int, tuple[str, str]],
+) -> LoggedEvent:
+    id_, when, meaning, task, records = row
+    kind, source, target, cause, actor = kinds[int(meaning)]
+    # A task that was archived has no owner here.
+    owner, vo = owners.get(int(task), ("", ""))
+    return LoggedEvent(
+        id=int(id_),
+        time=float(when),
+        kind=cast(EventKind, kind),
+        task=int(task),
+        source=source,
+        target=target,
+        cause=cause,
+        actor=actor.removesuffix(":"),
+        records=tuple(unpacked(str(records))),
+        owner=owner,
+        vo=vo,
+    )
 
 
 def _forgotten(connection: Connection) -> int:
