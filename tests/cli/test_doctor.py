@@ -192,6 +192,9 @@ def test_a_client_sees_what_it_can_of_a_server(pilotage: Pilotage, server: FakeS
         "no store on this machine",
     ):
         assert told in result.stdout, told
+    server.answers["GET /breakers"] = (401, {"detail": "a valid bearer token is needed"})
+    told = pilotage("doctor", "--only", "circuit breakers").stdout
+    assert "not examined: 1 check, the server does not accept this token" in told
     document = json.loads(pilotage("doctor", "--json", "--only", "server clock").stdout)
     assert document["sound"] is False
     assert document["examined"][-1]["findings"][0]["mend"].startswith("timedatectl")

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pilotage.model.values.phrases import plural
 from pilotage.store_address import is_there, shown_address
 
 from .checks import Finding, check, warning
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 OLDEST_POSTGRESQL = 130_000
 """The oldest release whose functions the store calls, as PostgreSQL numbers it."""
 
-CONNECTIONS = 112
+CONNECTIONS = 97
 """Most connections of one server: its transactions, single statements and notices."""
+
+RESERVED = 3
+"""Connections that PostgreSQL keeps for its superuser."""
 
 FROZEN_AGE = 1_000_000_000
 """Transactions after which rows should long be frozen. At twice as many PostgreSQL refuses writes."""
@@ -197,8 +201,10 @@ def database_pooler(known: Installation) -> Iterator[Finding]:
 
 @check("database connections")
 def database_connections(known: Installation) -> Iterator[Finding]:
-    """Look for room for the connections of one more server."""
+    """Look for room for the connections of all live servers."""
     facts = _postgresql(known)
+    servers = max(1, sum(one.state == "live" for one in known.store.servers.everything()))
+    needed = servers * CONNECTIONS
     most = int(facts.settings.get("max_connections", "0"))
     if facts.connections > 0.8 * most:
         yield Finding(
@@ -206,11 +212,11 @@ def database_connections(known: Installation) -> Iterator[Finding]:
             why="a server that gets none stops deciding",
             mend="ALTER SYSTEM SET max_connections = 400, in psql, and restart PostgreSQL",
         )
-    elif most < CONNECTIONS:
+    elif most < needed + RESERVED:
         yield warning(
-            f"the database takes {most} connections, and a busy server opens up to {CONNECTIONS}",
+            f"the database takes {most} connections, and {plural(servers, 'busy server')} may open {needed}",
             "under load, requests wait or fail",
-            "ALTER SYSTEM SET max_connections = 400, in psql, and restart PostgreSQL",
+            f"ALTER SYSTEM SET max_connections = {max(400, needed + 100)}, in psql, and restart PostgreSQL",
         )
     if facts.oldest_age > FROZEN_AGE:
         yield Finding(

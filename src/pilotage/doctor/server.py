@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 from .checks import Finding, check, warning
-from .installation import Installation
+from .installation import Installation, NotExamined
 
 MOST_SKEW = 30.0
 """Seconds that clocks may differ before certificates, signatures and tokens suffer."""
@@ -114,7 +114,12 @@ def access(known: Installation) -> Iterator[Finding]:
 @check("circuit breakers")
 def breakers(known: Installation) -> Iterator[Finding]:
     """Name places that rest because work failed there, and records on which decisions fail."""
-    found = known.server.breakers()
+    from pilotage.client import NotSignedIn
+
+    try:
+        found = known.server.breakers()
+    except NotSignedIn as error:
+        raise NotExamined("the server does not accept this token") from error
     for one in found:
         yield warning(
             f"{one['what']}: {one['reason']}",
