@@ -225,8 +225,9 @@ class Repetition(logging.Filter):
             one = self._known.setdefault(key, _Repeated(now))
             one.many += 1
             # Not the record itself: its traceback would keep much in memory.
-            kept = ("name", "levelno", "levelname", *FIELDS)
-            one.last = {"msg": text, **{name: vars(record)[name] for name in kept if name in vars(record)}}
+            kept = {name: vars(record)[name] for name in ("name", "levelno", "levelname")}
+            # Another thread tells it, whose own work it does not concern.
+            one.last = {"msg": text, **kept, **dict.fromkeys(FIELDS, ""), **fields_of(record)}
             is_shown = one.many <= MOST_ALIKE
             if len(self._known) > MOST_KEYS:
                 over.append(self._known.popitem(last=False)[1])

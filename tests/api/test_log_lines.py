@@ -111,6 +111,18 @@ def test_repetition_is_counted_in_one_line(caplog: pytest.LogCaptureFixture) -> 
     assert len(told) == 1
 
 
+def test_what_a_counted_line_concerns_is_its_own_and_not_that_of_who_tells_it() -> None:
+    told: list[logging.LogRecord] = []
+    shown = log_lines.Repetition(told.append, lambda: 0.0)
+    with bound(task=1):
+        for _ in range(log_lines.MOST_ALIKE + 1):
+            shown.filter(logging.LogRecord("a", logging.INFO, "", 0, "failed", (), None))
+    with bound(loop="finish"):
+        shown.tell_all()
+        (record,) = told
+        assert log_lines.fields_of(record) == {"task": 1}
+
+
 def test_each_request_has_an_id_and_a_line_and_no_door_logs_a_secret(
     house: House, capfd: pytest.CaptureFixture[str], as_json: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
