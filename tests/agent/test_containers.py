@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.attempt import VARIABLES, AttemptFailedError
+from pilotage.agent.attempt import VARIABLES, AttemptFailedError, ImageFailedError
 from pilotage.agent.containers import ContainerRuntime, choose, find_runtimes, write_variables
 from pilotage.agent.view import SitePaths
 from tests.waiting import PATIENCE, wait_for
@@ -53,8 +53,9 @@ def test_a_name_goes_to_what_can_fetch_it_and_a_path_to_what_can_open_it(tmp_pat
 
 @pytest.mark.parametrize("name", ["/", "/root", "/home", "/cvmfs/../home", "/proc/self/root", "/tmp"])
 def test_no_folder_of_the_node_is_an_image_but_those_that_payloads_see(name: str) -> None:
-    with pytest.raises(AttemptFailedError, match="a path must lie in the system"):
+    with pytest.raises(ImageFailedError, match="a path must lie in the system") as failed:
         choose((name,), EVERYTHING, NOWHERE)
+    assert failed.value.exit_code == 125, "alike failures with an exit code stop the task"
 
 
 def test_a_hidden_folder_is_no_image_nor_what_holds_one(tmp_path: Path, image: Path) -> None:
@@ -143,3 +144,17 @@ def test_a_node_without_containers_is_not_asked_for_any_and_refuses_them(site: S
     site.run(PATH=str(tmp_path / "bin"))
     assert not any(match["containers"] for match in site.server.matches)
     assert "works at this node" in site.server.last().error
+
+
+@pytest.mark.slow
+def test_an_image_that_no_program_can_run_ends_the_attempt_with_an_exit_code(
+    site: Site, tmp_path: Path
+) -> None:
+    podman = tmp_path / "bin" / "podman"
+    podman.parent.mkdir()
+    podman.write_text("#!/bin/sh\nexit 0\n")  # it stands for one that works
+    podman.chmod(0o755)
+    site.server.works = [[site.work("true", images=["/nowhere/none.sif"])]]
+    site.run(PATH=f"{podman.parent}:{os.environ['PATH']}")
+    assert "is an image that podman can run here" in site.server.last().error
+    assert (site.server.last().exit_code, site.server.last().blame) == (125, "")

@@ -19,6 +19,18 @@ RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr", VARIABL
 class AttemptFailedError(Exception):
     """The attempt failed; the message is for the job's owner."""
 
+    exit_code: int | None = None
+    """What it ends with, if not with its payload's; none: nothing."""
+
+
+class ImageFailedError(AttemptFailedError):
+    """No program of this node can run the image of a container.
+
+    The attempt ends with the exit code of Podman for that, so that alike failures stop the task.
+    """
+
+    exit_code = 125
+
 
 class NodeFailedError(AttemptFailedError):
     """The node failed the attempt: its disk is full, broken, or cannot be written."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .attempt import VARIABLES, AttemptFailedError
+from .attempt import VARIABLES, AttemptFailedError, ImageFailedError
 from .view import SYSTEM, SitePaths
 
 log = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ def choose(
 ) -> tuple[ContainerRuntime, str]:
     """Return the program and image for a payload: the first image that can run here.
 
-    Raises AttemptFailedError, whose message is for the job's owner.
+    Raises AttemptFailedError without a program, else ImageFailedError, whose message is for the job's owner.
     """
     if not runtimes:
         raise AttemptFailedError(
@@ -163,14 +163,14 @@ def choose(
         )
     for image in images:
         if image.startswith("-"):
-            raise AttemptFailedError(f"container {image!r} is not the name of an image")
+            raise ImageFailedError(f"container {image!r} is not the name of an image")
         if image.startswith("/") and not _is_shown(image, site):
             continue
         for runtime in runtimes:
             if runtime.takes(image):
                 return runtime, image
     kinds = ", ".join(runtime.kind for runtime in runtimes)
-    raise AttemptFailedError(
+    raise ImageFailedError(
         f"container {images[-1]}: none of {', '.join(images)} is an image that {kinds} can run here; a path "
         "must lie in the system, in /cvmfs, or in readable_paths of the queue"
     )

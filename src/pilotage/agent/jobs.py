@@ -184,7 +184,7 @@ class JobRunner:
 
     async def _work_on(self, held: Held) -> None:
         """Work on one attempt, from preparing its directory to its last report."""
-        ended = Ended()
+        ended, blame = Ended(), ""
         stored: list[Output] = []
         failed: AttemptFailedError | None = None
         try:
@@ -195,10 +195,10 @@ class JobRunner:
                 stored = await self._store(held)
         except AttemptFailedError as failure:
             failed, error = failure, held.stopping or str(failure)
+            ended = replace(ended, exit_code=failure.exit_code or ended.exit_code)
         except Exception as failure:
             log.exception("job %s", held.attempt.name)
             error = f"pilot agent: {failure!r}"
-        blame = ""
         if error:
             place = self._resources.directory, self._resources.least_disk
             error, blame = await self._in_thread(with_blame, error, held.stopping, failed, ended, *place)
