@@ -61,6 +61,9 @@ def test_each_hypothesis_finds_what_contradicts_it(
 ) -> None:
     assert wrong(place, connection, state="failed") == {"accepted_tasks_ended"}
     (place / "storages/north/tasks/chaos/1/sums-0.txt").write_text("index 1\n")
+    elsewhere = place / "storages/west/tasks/chaos/1"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "sums-1.txt").write_text("index 1\n")
     (place / "ledger/overlaps").write_text("1.2 began during another one\n")
     (place / "storages/north/.scratch").mkdir()
     (place / "storages/north/.scratch/left").touch()

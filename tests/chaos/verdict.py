@@ -14,7 +14,7 @@ from pilotage.model.records.states import LIVE
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.events import unpacked
 
-from .system import NAME
+from .system import NAME, SITES
 from .work import Expectation
 
 TABLES = {"task": "tasks", "job": "jobs", "transfer": "transfers", "pilot": "pilots"}
@@ -48,11 +48,14 @@ def accepted_tasks_ended(evidence: Evidence) -> Iterator[str]:
 
 
 def outputs_once_and_right(evidence: Evidence) -> Iterator[str]:
-    """Each output of a finished task is there once, with the right content; there is no other file."""
-    root = evidence.place / "storages" / "north" / "tasks" / NAME
+    """Each output of a finished task is there once, with the right content; there is no other file.
+
+    They lie in the north, or where their jobs ran while its storage was drained.
+    """
+    roots = [evidence.place / "storages" / site / "tasks" / NAME for site in SITES]
     finished = {row[0] for row in evidence.rows("SELECT id FROM tasks WHERE state = 'finished'")}
     for task, expected in evidence.expected.items():
-        files = [path for path in (root / str(task)).rglob("*") if path.is_file()]
+        files = [path for root in roots for path in (root / str(task)).rglob("*") if path.is_file()]
         for name, count in Counter(path.name for path in files).items():
             if count > 1:
                 yield f"{name} of task {task} ({expected.name}) is there {count} times"
