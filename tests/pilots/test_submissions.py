@@ -70,12 +70,28 @@ def test_pilots_that_their_batch_system_forgot_fail_after_a_while_unless_they_ca
     said = "slurm does not list it"
     told = tuple(
         PilotSighting(pilot=id_, state="unknown", reason=said, missing=missing)
-        for id_, missing in ((1, 600), (2, 599), (3, 600), (4, 0))
+        for id_, missing in ((1, True), (2, True), (3, True), (4, False), (5, True))
     )
-    there = (*(pilot(id_, P.SUBMITTED) for id_ in (1, 2, 4)), pilot(3))
+    since = {1: 600, 2: 599, 4: 600}
+    there = (
+        *(pilot(id_, P.SUBMITTED, missing_since=NOW - ago) for id_, ago in since.items()),
+        pilot(3, missing_since=NOW - 600),
+        pilot(5, P.SUBMITTED),
+    )
     assert moves(pilots=there, sightings=told) == [
         ((1,), P.SUBMITTED, P.FAILED, f"lost by its batch system: {said}")
     ]
+    touched = observed(world(pilots=there, sightings=told)).changes
+    noted = {
+        one.ids: one.changes["missing_since"]
+        for one in touched
+        if isinstance(one, Touch) and "missing_since" in one.changes
+    }
+    assert noted == {(5,): NOW}
+    again = observed(world(pilots=there, sightings=(PilotSighting(pilot=2, state="waiting"),))).changes
+    assert {one.ids: one.changes for one in again if isinstance(one, Touch)} == {
+        (2,): {"missing_since": None}
+    }
 
 
 def test_what_is_told_of_pilots_that_are_over_or_unknown_changes_nothing() -> None:

@@ -28,7 +28,8 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
     if pilot.waits and pilot.state is PilotState.SUBMITTED:
-        yield f"  waits there: {pilot.waits}"
+        missing = "" if pilot.missing_since is None else f" (since {moment(pilot.missing_since)})"
+        yield f"  waits there: {pilot.waits}{missing}"
     if pilot.lacks:
         yield f"  its node lacks {pilot.lacks}, for which it was sent"
     yield f"  was given {plural(pilot.matched, 'job')}"

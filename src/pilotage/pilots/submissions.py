@@ -23,7 +23,7 @@ def observed(world: World) -> Decision:
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
     ends = (*_ended(world, pilots), *_stuck(world, pilots), *_lost(world, pilots))
-    seen: tuple[Change, ...] = (*ends, *_waiting(world, pilots))
+    seen: tuple[Change, ...] = (*ends, *_waiting(world, pilots), *_missing(world, pilots))
     changes = (*_submitted(world, pilots), *_refused(world, pilots), *seen)
     return Decision(step=PROVISION, time=world.time, seed=world.seed, changes=changes)
 
@@ -89,14 +89,36 @@ def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 def _lost(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     """Pilots that their batch system forgot would count as waiting for hours, and no others would be sent."""
     errors = {
-        one.pilot: f"lost by its batch system: {one.reason}" for one in world.sightings if is_lost(one, world)
+        one.pilot: f"lost by its batch system: {one.reason}"
+        for one in world.sightings
+        if one.pilot in pilots and is_lost(one, pilots[one.pilot], world)
     }
     return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
 
 
-def is_lost(sighting: PilotSighting, world: World) -> bool:
-    """Return whether a batch system has lacked a pilot for so long that it will not start."""
-    return sighting.missing > 0 and sighting.missing >= world.federation.director.missing_pilot_time
+def is_lost(sighting: PilotSighting, pilot: Pilot, world: World) -> bool:
+    """Return whether a batch system lacks a pilot again, and first did so long ago that it will not start."""
+    since = pilot.missing_since
+    limit = world.federation.director.missing_pilot_time
+    return sighting.missing and since is not None and world.time - since >= limit
+
+
+def _missing(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
+    """Record since when batch systems lack waiting pilots. One that cannot be seen says nothing new."""
+    first, back = [], []
+    for sighting in world.sightings:
+        pilot = pilots.get(sighting.pilot)
+        if pilot is None or pilot.state is not PilotState.SUBMITTED:
+            continue
+        if sighting.missing and pilot.missing_since is None:
+            first.append(pilot.id)
+        elif sighting.state in ("waiting", "running") and pilot.missing_since is not None:
+            back.append(pilot.id)
+    return [
+        Touch(kind="pilot", ids=tuple(sorted(ids)), changes={"missing_since": since})
+        for ids, since in ((first, world.time), (back, None))
+        if ids
+    ]
 
 
 def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
@@ -108,7 +130,7 @@ def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
             pilot
             and pilot.state is PilotState.SUBMITTED
             and sighting.state != "stuck"
-            and not is_lost(sighting, world)
+            and not is_lost(sighting, pilot, world)
             and said != pilot.waits
         ):
             alike[said].append(pilot.id)

@@ -61,7 +61,6 @@ class Elements:
         self._submissions: dict[int, PilotSubmission] = {}
         self._sightings: dict[int, PilotSighting] = {}
         self._polling: set[str] = set()
-        self._missing: dict[str, dict[int, float]] = {}
         self._lost: set[str] = set()
         self._problems: dict[str, tuple[ComputingElement, str, bool]] = {}
         self._tried: set[str] = set()
@@ -115,18 +114,16 @@ class Elements:
         with self._lock:
             return pilot in self._under_way or pilot in self._submissions
 
-    def look(self, queue: Queue, pilots: Iterable[Pilot], now: float, missing_for: float) -> None:
+    def look(self, queue: Queue, pilots: Iterable[Pilot], lost_since: float) -> None:
         """Ask about a queue's pilots, each server about its own.
 
-        That a batch system does not have one is news after ``missing_for`` s. ``now`` is in s since 1970.
+        Those that were missing by ``lost_since``, in s since 1970, and still are, are news again.
         """
         for server, own in _by_server(pilots).items():
             with bound(queue=queue.name):
-                self._look(queue, server, {pilot.reference: pilot for pilot in own}, now, missing_for)
+                self._look(queue, server, {pilot.reference: pilot for pilot in own}, lost_since)
 
-    def _look(
-        self, queue: Queue, server: str, by_reference: Mapping[str, Pilot], now: float, missing_for: float
-    ) -> None:
+    def _look(self, queue: Queue, server: str, by_reference: Mapping[str, Pilot], lost_since: float) -> None:
         """Ask one server, unless the last question is not answered yet."""
         place = place_of(queue, server)
         with self._lock:
@@ -140,28 +137,13 @@ class Elements:
             with self._lock:
                 self._polling.discard(place)
                 # A batch system without an answer says nothing about pilots: silence never counts as an end.
-                news = []
-                if error is None:
-                    missing = self._missing_for(place, future.result(), by_reference, now)
-                    news = _news(future.result(), by_reference, missing, missing_for)
+                news = [] if error else _news(future.result(), by_reference, lost_since)
                 self._sightings.update((sighting.pilot, sighting) for sighting in news)
             if news:
                 self._on_news()
 
         call = self._workers.call(place, lambda: self.adapter(queue, server).poll(by_reference))
         call.add_done_callback(done)
-
-    def _missing_for(
-        self, place: str, found: Mapping[str, PilotStatus], by_reference: Mapping[str, Pilot], now: float
-    ) -> Mapping[int, float]:
-        """Return the waiting pilots that a batch system does not have, and for how many s it has said so."""
-        before = self._missing.get(place, {})
-        self._missing[place] = {
-            pilot.id: before.get(pilot.id, now)
-            for reference, pilot in by_reference.items()
-            if pilot.state is PilotState.SUBMITTED and reference in found and found[reference].missing
-        }
-        return {pilot: now - since for pilot, since in self._missing[place].items()}
 
     def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
         """End pilots at their computing element."""
@@ -334,10 +316,7 @@ def _failed(order: PilotOrder, error: BaseException) -> PilotSubmission:
 
 
 def _news(
-    statuses: Mapping[str, PilotStatus],
-    pilots: Mapping[str, Pilot],
-    missing: Mapping[int, float],
-    missing_for: float,
+    statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot], lost_since: float
 ) -> list[PilotSighting]:
     """Return news of pilots: that they ended, are stuck or lost, or why they do not start."""
     return [
@@ -347,21 +326,24 @@ def _news(
             reason=status.reason,
             exit_code=status.exit_code,
             excess=status.excess,
-            missing=missing.get(pilots[reference].id, 0),
+            missing=status.missing,
         )
         for reference, status in statuses.items()
-        if reference in pilots
-        and (_is_news(status, pilots[reference]) or missing.get(pilots[reference].id, -1) >= missing_for)
+        if reference in pilots and _is_news(status, pilots[reference], lost_since)
     ]
 
 
-def _is_news(status: PilotStatus, pilot: Pilot) -> bool:
+def _is_news(status: PilotStatus, pilot: Pilot, lost_since: float) -> bool:
     # An invisible pilot has not ended, and one that called home waits for nothing.
     if status.state == "ended" or (status.state == "stuck" and status.excess):
         return True
     submitted = pilot.state is PilotState.SUBMITTED
+    since = pilot.missing_since
     return submitted and (
-        status.state == "stuck" or submissions.waits(status.state, status.reason) != pilot.waits
+        status.state == "stuck"
+        or (status.missing and (since is None or since <= lost_since))
+        or (since is not None and status.state in ("waiting", "running"))
+        or submissions.waits(status.state, status.reason) != pilot.waits
     )
 
 

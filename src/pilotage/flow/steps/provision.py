@@ -37,8 +37,8 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
             at_site[pilot.queue].append(pilot)
     for queue in world.federation.queues:
         if queue.computing_element and queue.name in at_site and queue.name not in world.unable_queues:
-            missing_for = world.federation.director.missing_pilot_time
-            runtime.elements.look(queue, at_site[queue.name], world.time, missing_for)
+            lost_since = world.time - world.federation.director.missing_pilot_time
+            runtime.elements.look(queue, at_site[queue.name], lost_since)
     _ask(runtime, world)
     _resubmit(runtime, world)
     _cancel_late(runtime, world)
@@ -103,7 +103,7 @@ def _cancel_stuck(runtime: Runtime, world: World) -> None:
     for seen in world.sightings:
         pilot = pilots.get(seen.pilot)
         held = (PilotState.SUBMITTED, PilotState.RUNNING) if seen.excess else (PilotState.SUBMITTED,)
-        is_stuck = seen.state == "stuck" or submissions.is_lost(seen, world)
+        is_stuck = seen.state == "stuck" or (pilot and submissions.is_lost(seen, pilot, world))
         if is_stuck and pilot and pilot.state in held and pilot.queue in queues:
             stuck[pilot.queue].append(pilot)
     for name, given_up in stuck.items():

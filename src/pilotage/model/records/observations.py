@@ -44,8 +44,8 @@ class PilotSighting:
     """Its exit code; none: unknown."""
     excess: Literal["", "memory", "walltime"] = ""
     """The limit for which its batch system ended or held it; empty: none."""
-    missing: float = 0
-    """s since its batch system first answered that it does not have it; 0: it has it, or gives no answer."""
+    missing: bool = False
+    """Whether its batch system answers, and does not have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

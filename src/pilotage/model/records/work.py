@@ -345,6 +345,8 @@ class Pilot:
     """Why its task queue gets pilots (P2 to P4, P12); empty: unknown."""
     waits: str = ""
     """Why its batch system does not start it, by its last report; empty: unknown."""
+    missing_since: float | None = None
+    """Since when its batch system answers that it does not have it, in s since 1970; none: it has it."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
     server: str = ""

@@ -39,6 +39,7 @@ pilots = Table(
     Column("slots", Integer, server_default="1", nullable=False),
     text_column("server"),
     text_column("agent_version"),
+    Column("missing_since", Double),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -50,7 +51,7 @@ PILOT_COLUMNS = (
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
-    *(_p.waits, _p.slots, _p.server, _p.agent_version),
+    *(_p.waits, _p.slots, _p.server, _p.agent_version, _p.missing_since),
 )
 PILOT_STATES = {str(state): state for state in PilotState}
 
@@ -87,4 +88,5 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         slots=row[27],
         server=row[28],
         agent_version=row[29],
+        missing_since=row[30],
     )

@@ -14,7 +14,8 @@ from pilotage.store.tables.pilots import PILOT_COLUMNS, PILOT_STATES, pilot, pil
 
 _p = pilots.c
 _CHANGING = (_p.state, _p.since, _p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node)
-_LIVE = select(_p.id, *_CHANGING, _p.lacks, _p.waits, _p.agent_version).where(is_state(pilots, *LIVE_PILOTS))
+_TOLD = (_p.lacks, _p.waits, _p.agent_version, _p.missing_since)
+_LIVE = select(_p.id, *_CHANGING, *_TOLD).where(is_state(pilots, *LIVE_PILOTS))
 _WHOLE = select(*PILOT_COLUMNS).where(among(_p.id, "ids"))
 
 Row = tuple[Any, ...]
@@ -60,4 +61,5 @@ def _changed(before: Pilot, row: Row) -> Pilot:
         lacks=row[9],
         waits=row[10],
         agent_version=row[11],
+        missing_since=row[12],
     )
