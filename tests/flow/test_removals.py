@@ -9,10 +9,16 @@ from zlib import adler32
 import pytest
 
 from pilotage.flow.calls.pilot_end import end
+from pilotage.flow.outside.removals import remove_copies
 from pilotage.flow.task_cancellation import cancel
+from pilotage.model.documents.decision import Forget
 from pilotage.model.documents.world import Output, Report
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.work import File, Replica
+from pilotage.model.values.paths import copy_path
 from pilotage.store import Store
-from pilotage.store.tables.removals import KEPT_FOR, Removal
+from pilotage.store.tables.removals import AGAIN, KEPT_FOR, Removal
+from pilotage.testing.stores import create, decision, move, new_transfer
 
 from .house import House
 
@@ -112,6 +118,28 @@ def test_a_removal_that_fails_is_tried_again(house: Started, monkeypatch: pytest
     house.take("watch")
     assert house.left() == [], "a slow storage stored it late"
     assert house.store.removals.due(house.now + 1e6) == []
+
+
+def test_a_copy_goes_unless_it_was_made_again(house: Started) -> None:
+    store, path = house.store, copy_path("flow", "atlas:f")
+    copy, again = house.place / "north" / path, Replica(file="atlas:f", storage="north-disk", path=path)
+    copy.parent.mkdir(parents=True)
+    copy.write_text("copy")
+    create(store, File(name="atlas:f", size=4, checksum=""))
+
+    def removed() -> bool:
+        remove_copies(house.runtime, [again], house.now)
+        house.take("watch")
+        house.now += AGAIN
+        return not copy.exists()
+
+    (transfer,) = create(store, new_transfer("atlas:f", destination="north-disk"))
+    assert not removed(), "a transfer may bring it there"
+    store.commit(decision(move("transfer", [transfer], X.QUEUED, X.CANCELLED)), "test")
+    create(store, again)
+    assert not removed(), "it is there again"
+    store.commit(decision(Forget(replicas=(again,))), "test")
+    assert removed()
 
 
 def test_a_removal_that_never_succeeds_is_given_up(store: Store) -> None:

@@ -68,12 +68,15 @@ def remove_due(runtime: "Runtime", world: World) -> None:
         if future.exception() is None:
             removals.done(one, world.time)
 
-    for one in removals.due(world.time):
-        entry = catalogue.entry(one.file) if one.file else None
-        if one.storage not in storages or (entry and one.storage in {at.storage for at in entry.replicas}):
+    due = removals.due(world.time)
+    names = sorted({one.file for one in due if one.file})
+    there = {(at.file, at.storage) for entry in catalogue.entries(names) for at in entry.replicas}
+    wanted = catalogue.wanted(names) if names else set()
+    for one in due:
+        if one.storage not in storages or (one.file, one.storage) in there:
             # Its storage left the federation, or a new copy is there.
             removals.done(one, inf)
-        elif not (one.file and catalogue.wanted([one.file])):
+        elif one.file not in wanted:
             future = runtime.deliveries.remove(storages[one.storage], one.path)
             future.add_done_callback(partial(done, one))
 

@@ -52,11 +52,14 @@ class Catalogue:
 
     def entry(self, file: str) -> CatalogueEntry | None:
         """Return a file by its identifier; None if there is none."""
+        return next(iter(self.entries([file])), None)
 
-        def read(connection: Connection) -> CatalogueEntry | None:
+    def entries(self, files: Sequence[str]) -> list[CatalogueEntry]:
+        """Return files by identifier with their replicas, without unknown ones."""
+
+        def read(connection: Connection) -> list[CatalogueEntry]:
             reader = RecordReader(connection, self._specs)
-            found = reader.files([file])
-            return CatalogueEntry(found[0], reader.replicas_of(found)) if found else None
+            return _with_replicas(reader, reader.files(files))
 
         return self._database.read(read)
 
