@@ -173,6 +173,9 @@ def test_a_server_that_cannot_delete_a_copy_leaves_it_and_its_record_to_one_that
     entry = far.store.catalogue.entry("ligo:f")
     assert entry is not None
     assert [one.storage for one in entry.replicas] == ["north-disk"]
+    passes(far, server(far, Lacking), "watch")
+    assert memory.exists(f"/far/{path}")
+    passes(far, server(far), "watch")
     assert not memory.exists(f"/far/{path}")
 
 

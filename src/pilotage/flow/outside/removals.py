@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import AT_A_PILOT, JobState
+from pilotage.model.records.unable_ways import undeletable
 from pilotage.model.records.work import Job, Replica
 from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.model.values.paths import is_copy, scratch_path
@@ -68,7 +69,8 @@ def remove_due(runtime: "Runtime", world: World) -> None:
         if future.exception() is None:
             removals.done(one, world.time)
 
-    due = removals.due(world.time)
+    unable = runtime.deliveries.unable_to_delete(world.federation)
+    due = removals.due(world.time, undeletable(storages.values(), unable))
     names = sorted({one.file for one in due if one.file})
     there = {(at.file, at.storage) for entry in catalogue.entries(names) for at in entry.replicas}
     wanted = catalogue.wanted(names) if names else set()

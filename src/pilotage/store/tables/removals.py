@@ -1,13 +1,15 @@
 """What is to be removed from storages: another server does what a killed one left."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Index, String, Table, bindparam, delete, select, update
 
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among
 
 AT_ONCE = 1000
 """Most removals that one pass begins."""
@@ -51,7 +53,10 @@ _COLUMNS = tuple(field.name for field in fields(Removal))
 _r = removals.c
 _ONE = (_r.storage == bindparam("of"), _r.path == bindparam("at"))
 _DUE = (
-    select(*(_r[name] for name in _COLUMNS)).where(_r.due <= bindparam("now")).order_by(_r.due).limit(AT_ONCE)
+    select(*(_r[name] for name in _COLUMNS))
+    .where(_r.due <= bindparam("now"), ~among(_r.storage, "unable"))
+    .order_by(_r.due)
+    .limit(AT_ONCE)
 )
 _PUT_OFF = update(removals).where(*_ONE).values(due=bindparam("next"))
 _DELETE = delete(removals).where(*_ONE)
@@ -73,11 +78,15 @@ class Removals:
                 lambda connection: bulk.insert(connection, removals, _COLUMNS, rows, once=True), alone=False
             )
 
-    def due(self, now: float) -> list[Removal]:
-        """Return removals that are to be done now. Until :meth:`done` they are due again later."""
-        if not self._database.read(lambda connection: connection.execute(_DUE, {"now": now}).first()):
+    def due(self, now: float, unable: Collection[str] = ()) -> list[Removal]:
+        """Return removals that are to be done now. Until :meth:`done` they are due again later.
+
+        Leave those at ``unable`` storages to another server.
+        """
+        asked = {"now": now, "unable": sorted(unable)}
+        if not self._database.read(lambda connection: connection.execute(_DUE, asked).first()):
             return []
-        return self._database.write(lambda connection: _taken(connection, now), alone=False)
+        return self._database.write(lambda connection: _taken(connection, asked, now), alone=False)
 
     def done(self, one: Removal, now: float) -> None:
         """Forget a removal that was done at a time, or let it be done once more."""
@@ -90,8 +99,8 @@ class Removals:
         self._database.write(write, alone=False)
 
 
-def _taken(connection: Connection, now: float) -> list[Removal]:
-    found = [Removal(**row) for row in connection.execute(_DUE, {"now": now}).mappings()]
+def _taken(connection: Connection, asked: Mapping[str, Any], now: float) -> list[Removal]:
+    found = [Removal(**row) for row in connection.execute(_DUE, asked).mappings()]
     old = [{"of": one.storage, "at": one.path} for one in found if now - one.since > KEPT_FOR]
     if old:
         connection.execute(_DELETE, old)
