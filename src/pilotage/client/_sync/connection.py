@@ -145,19 +145,19 @@ class ServerConnection:
 
         lost = (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
         begun, pause = time.monotonic(), PAUSE
-        for left in reversed(range(tries)):
+        while True:
+            tries -= 1
             try:
                 response = self._read(request, most)
             except lost:
-                if not left or time.monotonic() - begun >= PATIENCE:
+                if not tries or time.monotonic() - begun >= PATIENCE:
                     raise
-                continue
-            is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
-            if not is_fault or not left or time.monotonic() - begun >= PATIENCE:
-                return response
-            sleep(pause)
-            pause *= 2
-        raise AssertionError("a request is sent at least once")
+            else:
+                is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
+                if not is_fault or not tries or time.monotonic() - begun >= PATIENCE:
+                    return response
+                sleep(pause)
+                pause *= 2
 
     def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
         """Send a request, and read its answer. Raises :class:`BadAnswer` at more than so many bytes."""

@@ -61,7 +61,7 @@ def receive(runtime: Runtime, world: World, actor: str) -> Committed:
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     breaker_notices.tell(world, decision, committed)
-    removals.clear(runtime, world, decision, committed, told_by_pilots=True)
+    removals.clear(runtime, world, decision, committed)
     return committed
 
 

@@ -23,25 +23,23 @@ _LEAVE_SOMETHING = (*AT_A_PILOT, JobState.HOLDING, JobState.TRANSFERRING)
 what the server only knows as sent."""
 
 
-def clear(
-    runtime: "Runtime", world: World, decision: Decision, committed: Committed, told_by_pilots: bool = False
-) -> None:
+def clear(runtime: "Runtime", world: World, decision: Decision, committed: Committed) -> None:
     """Have the scratch areas of the attempts removed that a committed decision ended.
 
-    Unless pilots told of the ends, a pilot may store a file as long as its lease lasts: remove such an area
-    only then. Each is removed once more after two leases, because a slow storage may store a file late. A
-    remaining one disturbs nobody: no other attempt uses it.
+    Each is removed once more after two leases: a silent pilot may store a file as long as its lease lasts,
+    and a slow storage may store it later. A remaining one disturbs nobody: no other attempt uses it.
     """
     queues = {queue.name: queue.storage for queue in world.federation.queues}
-    lease, now = longest_heartbeat(world.federation.timeouts), world.time
+    now = world.time
+    last = now + 2 * longest_heartbeat(world.federation.timeouts)
     runtime.store.removals.add(
         [
             Removal(
                 storage=storage,
                 path=scratch_path(world.federation.name, job.id, job.attempt),
                 since=now,
-                due=now + lease if job.state in AT_A_PILOT and not told_by_pilots else now,
-                last=now + 2 * lease,
+                due=now,
+                last=last,
             )
             for job in _ended(world, decision, committed)
             if (storage := queues.get(job.queue))
