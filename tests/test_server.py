@@ -36,6 +36,7 @@ def test_a_token_that_the_store_does_not_know_is_replaced(tmp_path: Path) -> Non
         found = store.tokens.find(token)
         assert found
         assert found.role == "operator"
+        assert (tmp_path / "token.former").read_text() == "of before the restore\n"
         server._first_token(store, path)
         assert path.read_text() == token
     finally:

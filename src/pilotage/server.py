@@ -319,13 +319,15 @@ def _keep_private(store: str) -> None:
 def _first_token(store: Store, path: Path) -> None:
     """Write the operator's token at the first start of a server here, readable by its user alone.
 
-    A token that the store does not know is replaced: the store was restored, also if in another home. If
-    several start at once, or die while starting, one complete file remains.
+    A token that the store does not know is replaced: the store was restored, also if in another home. It is
+    kept beside the new one, for it may be good for another server. If several start at once, or die while
+    starting, one complete file remains.
     """
     if path.exists():
         if store.tokens.find(path.read_text().strip()):
             return
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another one was faster
+            path.rename(path.with_name(f"{path.name}.former"))
     token = store.tokens.create(Credential(role="operator", identity=Identity(name="operator")))
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.touch(mode=0o600)
