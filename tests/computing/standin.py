@@ -121,7 +121,7 @@ def _bjobs(place: Path) -> None:
         number, _, index = job.rstrip("]").partition("[")
         state, code = ("RUN", "-") if live else ("EXIT", "143")
         shown = f"{name}[{index}]" if index else name
-        print(f"{number}|{index or 0}|{state}|{code}|normal|{shown}|-")
+        print(f"{number}|{index or 0}|{state}|{code}|normal|{shown}|-|-")
 
 
 def _end(place: Path, jobs: list[str]) -> None:

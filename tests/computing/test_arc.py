@@ -134,7 +134,7 @@ def test_nonsense_is_a_system_that_cannot_be_seen(
     [
         ({"status-code": "200", "id": "J1", "state": "FINISHED"}, "ended"),
         ({"status-code": 200, "id": "J1", "state": "RUNNING"}, "running"),
-        ({"status-code": "200", "id": "J1", "state": "HELD"}, "waiting"),
+        ({"status-code": "200", "id": "J1", "state": "HELD"}, "stuck"),
         ({"status-code": "200", "id": "J1", "state": "TOASTED"}, "unknown"),
         ({"status-code": "200", "id": "J1", "state": ["FINISHED"]}, "unknown"),
         ({"status-code": "200", "id": "J2", "state": "FINISHED"}, "unknown"),

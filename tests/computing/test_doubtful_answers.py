@@ -45,7 +45,7 @@ SYSTEMS: Mapping[str, tuple[Any, str, str, str]] = {
         "qstat",
         '[ -z "$name" ] || printf \'{"Jobs":{"12.head":{"Job_Name":"%s","job_state":"Q"}}}\' "$name"',
     ),
-    "lsf": (Lsf, "bsub", "bjobs", '[ -n "$name" ] && echo "12|0|PEND|-|normal|$name|-"'),
+    "lsf": (Lsf, "bsub", "bjobs", '[ -n "$name" ] && echo "12|0|PEND|-|normal|$name|-|-"'),
 }
 NUMBERS = {"slurm": "12", "gridengine": "12", "pbs": "12.head", "lsf": "12"}
 SAID = {

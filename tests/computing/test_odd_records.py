@@ -256,7 +256,7 @@ def test_jobs_that_somebody_holds_are_stuck() -> None:
     waits = GridEngineProfile(GridEngineOptions(extra=("-hold_jid=3",)))
     assert waits.listed(f"<job_info>{held}</job_info>")["6"].state == "waiting"
     assert PBS.listed('{"Jobs":{"6.h":{"Job_Name":"demo","job_state":"H"}}}')["6.h"].state == "stuck"
-    assert LSF.listed("6|0|PSUSP|-|q|demo|-\n")["6"].state == "stuck"
+    assert LSF.listed("6|0|PSUSP|-|q|demo|-|-\n")["6"].state == "stuck"
 
 
 @pytest.mark.parametrize(

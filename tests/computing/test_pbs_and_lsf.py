@@ -31,11 +31,11 @@ QSTAT = """\
  "15.head":{"Job_Name":"here-5","job_state":"F","queue":"workq","Exit_status":-3}}}
 """
 BJOBS = """\
-101|0|PEND|-|normal|here-1|New job is waiting for scheduling;
-102|2|EXIT|3|normal|here-2+1[2]|-
-103|0|DONE|-|normal|here-4|-
-104|0|EXIT|137|normal|here-5|-
-105|0|UNKWN|-|normal|here-6|-
+101|0|PEND|-|normal|here-1|New job is waiting for scheduling;|-
+102|2|EXIT|3|normal|here-2+1[2]|-|-
+103|0|DONE|-|normal|here-4|-|-
+104|0|EXIT|137|normal|here-5|-|-
+105|0|UNKWN|-|normal|here-6|-|-
 """
 
 
@@ -89,7 +89,7 @@ def test_an_answer_that_is_not_understood_is_a_fault(answer: str) -> None:
 def test_an_extra_option_that_the_adapter_says_itself_is_refused(
     kind: Callable[[dict[str, Any]], BatchElement], extra: str
 ) -> None:
-    with pytest.raises(ValueError, match="said by the adapter itself"):
+    with pytest.raises(ValueError, match="the adapter sets itself"):
         kind({"extra": [extra]})
 
 

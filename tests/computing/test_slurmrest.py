@@ -61,6 +61,23 @@ LOST = [
 ]
 
 
+def test_a_service_of_other_versions_names_them(tmp_path: Path) -> None:
+    def other(asked: Request) -> tuple[int, bytes]:
+        paths: dict[str, Any] = {
+            "/slurm/v0.0.40/jobs/": {},
+            "/slurm/v0.0.41/jobs/": {},
+            "/slurmdb/v0.0.41/jobs/": {},
+        }
+        is_known = asked.path == "/openapi/v3"
+        return (200, json.dumps({"paths": paths}).encode()) if is_known else (404, b"not found")
+
+    (tmp_path / "token").write_text("secret")
+    with WebServer(other).serving() as server:
+        element = SlurmRest({"endpoint": server.url, "user": "me", "token_file": str(tmp_path / "token")})
+        with pytest.raises(OSError, match=r"serves v0\.0\.40, v0\.0\.41; Pilotage needs v0\.0\.38"):
+            element.capacity()
+
+
 @pytest.mark.parametrize("answer", LOST)
 def test_a_job_whose_answer_is_lost_is_found_by_its_name(
     element: SlurmRest, service: Service, answer: tuple[int, bytes] | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,12 @@ class Capacity:
     slots: int | None = None
     running: int | None = None
     waiting: int | None = None
+
+    @classmethod
+    def of(cls, states: Sequence[ElementState], slots: int | None = None) -> Self:
+        """Count pilots by their states. One that is stuck, or in an unknown state, still takes a place."""
+        running = states.count("running")
+        return cls(slots=slots, running=running, waiting=len(states) - running - states.count("ended"))
 
 
 class ComputingElementPort(Protocol):

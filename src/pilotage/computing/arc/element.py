@@ -12,7 +12,15 @@ from cachetools import FIFOCache
 from pilotage.computing.agent_file import pilot_file
 from pilotage.computing.options import LocalPath, Word, parse
 from pilotage.computing.web_service import AnswerLost, Credentials, WebService
-from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
+from pilotage.ports.computing import (
+    Capacity,
+    ElementState,
+    Excess,
+    PilotOrder,
+    PilotSize,
+    PilotStatus,
+    Submitted,
+)
 
 from .job_descriptions import PILOT, TOKEN, adl
 from .resources import resources, slots
@@ -20,11 +28,22 @@ from .rest_calls import MOST_AT_ONCE, ArcJob, ArcJobs
 
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("ACCEPTING", "ACCEPTED", "PREPARING", "PREPARED", "SUBMITTING"), "waiting"),
-    **dict.fromkeys(("QUEUING", "HELD"), "waiting"),
+    "QUEUING": "waiting",
+    # Administrators, or their plugins, hold it and let it go again.
+    "HELD": "stuck",
     **dict.fromkeys(("RUNNING", "EXITINGLRMS", "OTHER", "EXECUTED", "FINISHING", "KILLING"), "running"),
     **dict.fromkeys(("FINISHED", "FAILED", "KILLED", "WIPED"), "ended"),
 }
 """ARC's states. A job in any other state counts as unknown."""
+
+EXCESSES: Sequence[tuple[str, Excess]] = (
+    ("job killed: vmem", "memory"),
+    ("job killed: mem", "memory"),
+    ("job killed: wall", "walltime"),
+    ("job killed: cput", "walltime"),
+    ("job timeout", "walltime"),
+)
+"""Parts, in lower case, of the error of a job that the batch system behind ARC ended for a limit."""
 
 UPLOADING = ("ACCEPTING", "ACCEPTED", "PREPARING")
 """States in which a job accepts its input files."""
@@ -107,12 +126,8 @@ class Arc:
 
     def capacity(self) -> Capacity:
         """Return the slots of the batch system behind ARC, and this identity's current jobs."""
-        states = [STATES.get(state, "unknown") for state in self._jobs.live().values()]
-        return Capacity(
-            slots=slots(self._jobs.computing_service()),
-            running=states.count("running"),
-            waiting=states.count("waiting"),
-        )
+        states: list[ElementState] = [STATES.get(state, "unknown") for state in self._jobs.live().values()]
+        return Capacity.of(states, slots=slots(self._jobs.computing_service()))
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the batch system behind ARC would run at once (P8)."""
@@ -182,13 +197,18 @@ def _status(state: str, record: Mapping[str, Any]) -> PilotStatus:
         said = f"ARC calls it {state}" if state else "ARC does not know it, or no longer"
         return PilotStatus(state="unknown", reason=said, missing=not state)
     if meaning != "ended":
-        return PilotStatus(state=meaning, reason=f"ARC: {state}")
+        release = (
+            ": it starts when the administrators of the service release it" if meaning == "stuck" else ""
+        )
+        return PilotStatus(state=meaning, reason=f"ARC: {state}{release}")
     code = str(record.get("ExitCode", ""))
     reason = "; ".join(_texts(record.get("Error"))) or f"ARC: {state}"
+    words = reason.lower()
     return PilotStatus(
         state="ended",
         reason="".join(char if char.isprintable() else " " for char in reason[:1000]),
         exit_code=int(code) if code.isdecimal() and len(code) < 12 else None,
+        excess=next((excess for part, excess in EXCESSES if part in words), ""),
     )
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from cachetools import FIFOCache
 
@@ -139,15 +140,21 @@ class BatchElement:
     def capacity(self) -> Capacity:
         """Return the slots of the queue, and the account's pilots there, from whichever server."""
         system = self._system()
-        states = [job.state for job in system.all_jobs().values() if self._is_pilot_here(job)]
-        # A job in an unknown state still takes a place.
-        waiting = len(states) - states.count("running") - states.count("ended")
-        return Capacity(slots=system.slots(), running=states.count("running"), waiting=waiting)
+        pilots = [job for job in system.all_jobs().values() if PILOT_JOB.search(job.name)]
+        states = [job.state for job in self._in_queues(pilots, system)]
+        return Capacity.of(states, slots=system.slots())
 
-    def _is_pilot_here(self, job: BatchJob) -> bool:
-        """Return whether a job is a pilot of this queue, if the listing names the queue."""
-        wanted, told = self._profile.queues, job.queue.split(",")
-        return bool(PILOT_JOB.search(job.name)) and not (job.queue and wanted and wanted.isdisjoint(told))
+    def _in_queues(self, jobs: Sequence[BatchJob], system: BatchSystem) -> Sequence[BatchJob]:
+        """Return the jobs that may have been submitted to these queues.
+
+        The listing may lack the queue, and a routing queue passes its jobs on to others.
+        """
+        patterns = self._profile.queues
+        if not patterns or all(_is_in(job, patterns) for job in jobs):
+            return jobs
+        if command := self._profile.destinations():
+            patterns |= self._profile.execution_queues(system.ask(command)) or {"*"}
+        return [job for job in jobs if _is_in(job, patterns)]
 
     def _host(self) -> Host:
         with self._lock:
@@ -253,6 +260,12 @@ class BatchElement:
             reason = "; its log ends: ".join(part for part in (status.reason, words) if part)
             statuses[text] = replace(status, reason=reason)
         return statuses
+
+
+def _is_in(job: BatchJob, patterns: Collection[str]) -> bool:
+    """Return whether a job is in one of these queues, or its listing names none."""
+    names = job.queue.split(",") if job.queue else []
+    return not names or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 def _refused(orders: Sequence[PilotOrder], error: str) -> dict[str, Submitted]:

@@ -82,7 +82,7 @@ def _refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
             # A short option may have its value attached: -ofile.
             short = not other.startswith("--") and name.startswith(other) and not name.startswith("--")
             if name == other or short or (name.startswith("--") and other.startswith(name)):
-                raise ValueError(f"extra: {option!r} is said by the adapter itself")
+                raise ValueError(f"extra: {option!r} is an option that the adapter sets itself")
 
 
 def ssh_address(name: str) -> tuple[str, str, int]:

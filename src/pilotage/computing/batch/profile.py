@@ -79,7 +79,9 @@ class Profile(ABC):
     counts."""
 
     queues: frozenset[str] = frozenset()
-    """The queues that pilots go to; empty: the batch system chooses."""
+    """The queues that pilots go to, without hosts and servers; empty: the batch system chooses.
+
+    They may have wildcards."""
 
     doubtful: Sequence[str] = DOUBTFUL
     """Parts of messages, in lower case, that leave open whether a job was accepted."""
@@ -161,6 +163,17 @@ class Profile(ABC):
         """Return the slots in the answer, None if it has none."""
         return None
 
+    def destinations(self) -> tuple[str, ...]:
+        """Return the command that prints where queues pass their jobs on to; empty if none does so."""
+        return ()
+
+    def execution_queues(self, stdout: str) -> frozenset[str]:  # noqa: ARG002
+        """Return the queues where jobs of :attr:`queues` may run, from the answer to :meth:`destinations`.
+
+        Empty if it does not say so: then jobs may run in any.
+        """
+        return frozenset()
+
     def remedy(self, complaint: str) -> str:
         """Return who can mend an error, and how; empty if that is unknown."""
         return next((remedy for words, remedy in self.remedies if words in complaint.lower()), "")
@@ -185,8 +198,8 @@ def own(*command: str) -> tuple[str, ...]:
 
 
 def queue_names(option: str) -> frozenset[str]:
-    """Return the queues in an option that may list several with commas."""
-    return frozenset(name for name in option.split(",") if name)
+    """Return the queues in an option that may list several with commas, without their hosts or servers."""
+    return frozenset(name for part in option.split(",") if (name := part.partition("@")[0]))
 
 
 def plain_name(name: str) -> str:

@@ -84,15 +84,21 @@ class BatchSystem:
         """Return the jobs of an unclear submission, found by name. Raises like :meth:`submit`."""
         fault = self._fault(command, outcome)
         if outcome.code == 0:
-            fault = f"{self.host.name}: {_program(command)} answered {outcome.stdout[:200]!r}"
+            answer = " ".join(f"{outcome.stdout} {outcome.stderr}".split())
+            remedy = self._profile.remedy(answer)
+            fault = f"{self.host.name}: {_program(command)} answered {answer[:300]!r}"
+            fault = f"{fault} ({remedy})" if remedy else fault
         if outcome.code == NOT_FOUND:
             raise CommandFault(fault)
         complaint = f"{outcome.stdout} {outcome.stderr}".lower()
+        names_a_job = self._names_a_job(outcome.stdout)
         in_doubt = (
             outcome.code in (0, None)
             or any(words in complaint for words in self._profile.doubtful)
-            or self._names_a_job(outcome.stdout)
+            or names_a_job
         )
+        # Some wrappers of the command exit with 0 although the batch system refused the job.
+        refused = outcome.code == 0 and not names_a_job and bool(self._profile.remedy(complaint))
         for look in range(LOOKS if in_doubt else 1):
             if look:
                 time.sleep(LOOK_AGAIN)
@@ -105,6 +111,8 @@ class BatchSystem:
             else:
                 if number:
                     return self._profile.elements(number, request.count)
+                if refused:
+                    raise CommandFault(fault)
         if in_doubt:
             raise TimeoutError(f"{fault}: nobody knows whether {request.name} was submitted")
         raise CommandFault(fault)

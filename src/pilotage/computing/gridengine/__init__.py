@@ -12,9 +12,9 @@ from pydantic import ConfigDict
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.profile import CommandFault, only_number, own, plain_name, queue_names
 from pilotage.computing.options import Word, parse
-from pilotage.ports.computing import ElementState
+from pilotage.ports.computing import ElementState, Excess
 
-_RESERVED = "-N -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
+_RESERVED = "-N -q -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
 RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter sets itself, or that would change its output."""
 
@@ -189,12 +189,14 @@ class GridEngineProfile(Profile):
             failed, code = (" ".join(words.get(name, "0").split()) for name in ("failed", "exit_status"))
             why = re.match(r"\d*", failed)[0]  # type: ignore[index]
             reason = "" if why == "0" else f"failed {failed}"
+            excess = _excess(words, why, self._options.memory_resource)
             found[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
                 name=words.get("jobname", ""),
                 state="ended",
-                reason=reason or f"exit status {code}",
+                reason=(reason or f"exit status {code}") + (f" ({excess})" if excess else ""),
                 exit_code=_exit_code(code) if why in RAN else None,
                 queue=words.get("qname", ""),
+                excess=excess,
             )
         return found
 
@@ -241,9 +243,33 @@ def _state(letters: str, holds: bool) -> ElementState:
     """Held or in error is stuck. A running job may be suspended or about to end. All others wait."""
     if _letters(letters) == "E" or (_letters(letters) == "h" and not holds):
         return "stuck"
-    if "r" in letters or "t" in letters or letters.strip("d") in ("s", "S", "T"):
+    if "q" not in letters and set(letters) & set("rtRsSTPN"):
         return "running"
     return "waiting" if "q" in letters or "h" in letters else "unknown"
+
+
+def _excess(words: Mapping[str, str], failed: str, memory_resource: str) -> Excess:
+    """Return the limit for which a job was killed, from its request and its use in the accounting.
+
+    Grid Engine records no reason: a killed job that used what it had asked for was killed for that.
+    """
+    code = words.get("exit_status", "").partition(" ")[0]
+    if failed not in ("37", "100") and not (code.isdecimal() and int(code) > 128):
+        return ""
+    request = dict(re.findall(r"(\w+)=([\d.]+[KMGTkmgt]?)", words.get("category", "")))
+    walltime, memory = _size(request.get("h_rt", "")), _size(request.get(memory_resource, ""))
+    if walltime and _size(words.get("ru_wallclock", "")) >= walltime:
+        return "walltime"
+    slots = max(1.0, _size(words.get("slots", "")))
+    if memory and _size(words.get("maxvmem", "")) >= memory * slots:
+        return "memory"
+    return "walltime" if failed == "37" else ""
+
+
+def _size(text: str) -> float:
+    """Return the number at the beginning of a text, times its unit; 0 without one."""
+    match = re.match(r"(\d+(?:\.\d+)?)([KMGT]?)", text.upper())
+    return float(match[1]) * 1024 ** " KMGT".index(match[2] or " ") if match else 0.0
 
 
 def _exit_code(text: str) -> int | None:

@@ -44,14 +44,14 @@ STATES: Mapping[int, ElementState] = {
 }
 """HTCondor's JobStatus: idle, running, removed, completed, held, transferring output, suspended."""
 
-HELD, SPOOLING = 5, 16
-"""The status of a held job, and the reason code of a job whose files are still coming, or never came."""
+HELD, SPOOLING, POLICY = 5, 16, 26
+"""The status of a held job, and two codes of reasons: it waits for its files; a policy of the site."""
 
 EXCESSES: Mapping[int, Excess] = {34: "memory", 46: "walltime", 47: "walltime"}
 """Limits for which HTCondor holds a job, by the code of the reason: memory, and the allowed durations."""
 
 PROJECTION = (
-    *("ClusterId", "ProcId", NAME, "JobStatus", "HoldReason", "HoldReasonCode"),
+    *("ClusterId", "ProcId", NAME, "JobStatus", "HoldReason", "HoldReasonCode", "HoldReasonSubCode"),
     *("ExitCode", "ExitSignal", "ExitBySignal", "RemoveReason"),
 )
 MOST_REMOVED = 100_000
@@ -100,7 +100,7 @@ class HTCondor:
         with self._lock:
             removed = {reference for reference in references if reference in self._removed}
         return {
-            reference: _status(ads[reference])
+            reference: _status(ads[reference], self._options.policies)
             if reference in ads
             else PilotStatus(state="ended", reason="removed")
             if reference in removed
@@ -129,8 +129,8 @@ class HTCondor:
     def capacity(self) -> Capacity:
         """Return the pilots that run and wait in this queue. It does not say how many more it accepts."""
         ads = self._call("query", constraint=f"{NAME} =!= undefined", projection=PROJECTION, clusters=False)
-        states = [_status(ad).state for ad in ads["ads"]]
-        return Capacity(running=states.count("running"), waiting=states.count("waiting"))
+        states = [_status(ad, {}).state for ad in ads["ads"]]
+        return Capacity.of(states)
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the pool's slots would run at once (P8).
@@ -181,7 +181,7 @@ class HTCondor:
             return {}
         found, vain = {}, []
         for ad in self._query(names):
-            status = _status(ad)
+            status = _status(ad, {})
             if ad.get("JobStatus") == HELD and ad.get("HoldReasonCode") == SPOOLING:
                 vain.append(_reference(ad))
             elif status.state != "ended":
@@ -234,7 +234,7 @@ def _reference(ad: Mapping[str, Any]) -> str:
     return f"{ad['ClusterId']}.{ad['ProcId']}#{ad[NAME]}"
 
 
-def _status(ad: Mapping[str, Any]) -> PilotStatus:
+def _status(ad: Mapping[str, Any], policies: Mapping[str, Excess]) -> PilotStatus:
     state = STATES.get(ad.get("JobStatus", 0), "unknown")
     if state == "ended":
         signal = ad.get("ExitSignal") if ad.get("ExitBySignal") is True else None
@@ -243,16 +243,31 @@ def _status(ad: Mapping[str, Any]) -> PilotStatus:
             state="ended",
             reason=_line(ad.get("RemoveReason")),
             exit_code=code if isinstance(code, int) else None,
+            excess=_policy(str(ad.get("RemoveReason") or ""), None, policies),
         )
     if state == "stuck":
         # HTCondor holds a job while its files arrive.
-        waits = ad.get("HoldReasonCode") == SPOOLING
+        code, reason = ad.get("HoldReasonCode"), _line(ad.get("HoldReason"))
+        waits, subcode = code == SPOOLING, ad.get("HoldReasonSubCode")
         return PilotStatus(
             state="waiting" if waits else "stuck",
-            reason=f"held: {_line(ad.get('HoldReason'))}",
-            excess=next((EXCESSES[code] for code in EXCESSES if code == ad.get("HoldReasonCode")), ""),
+            reason=f"held: {reason}",
+            excess=_policy(reason, subcode, policies) if code == POLICY else EXCESSES.get(code or 0, ""),
         )
     return PilotStatus(state=state)
+
+
+def _policy(reason: str, subcode: object, policies: Mapping[str, Excess]) -> Excess:
+    """Return the limit behind a site's own policy, by its subcode or a part of its reason; empty if unknown.
+
+    The words of such a policy are free, so only those that the operator names count.
+    """
+    matches = (
+        excess
+        for words, excess in policies.items()
+        if words == str(subcode) or words.lower() in reason.lower()
+    )
+    return next(matches, "")
 
 
 def _line(value: object) -> str:

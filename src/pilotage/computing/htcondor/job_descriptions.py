@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -69,6 +69,8 @@ class HTCondorOptions:
     materialisation). This works only if the schedd reads this machine's files, without ``collector``."""
     python: Word = "python3"
     """The Python of worker nodes, 3.9 or newer."""
+    policies: Mapping[str, Literal["memory", "walltime"]] = field(default_factory=dict)
+    """The limit behind each of the site's own policies, by its subcode or a part of its reason."""
 
     def __post_init__(self) -> None:
         for name, value in self.submit.items():

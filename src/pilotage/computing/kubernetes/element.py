@@ -99,7 +99,7 @@ class Kubernetes:
         states = [
             status.state for status in self.poll([self._reference(one) for one in self._jobs()]).values()
         ]
-        return Capacity(running=states.count("running"), waiting=states.count("waiting"))
+        return Capacity.of(states)
 
     def _submitted(self, order: PilotOrder, agent: str) -> Submitted:
         namespace, name = self._options.namespace, object_name(order.name)

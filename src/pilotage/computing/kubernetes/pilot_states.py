@@ -29,6 +29,11 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
         return PilotStatus(state="running")
     if job.metadata.deletion_timestamp:
         return PilotStatus(state="running", reason="its Job is being deleted")
+    if suspended := [condition for condition in conditions if condition.type == "Suspended"]:
+        words = _line(suspended[0].reason, suspended[0].message)
+        return PilotStatus(
+            state="waiting", reason=f"its Job is suspended by a queue of the cluster ({words})"
+        )
     waiting = _container(pod, "waiting")
     stuck = waiting is not None and waiting.reason in STUCK
     return PilotStatus(state="stuck" if stuck else "waiting", reason=_why_it_waits(pod))

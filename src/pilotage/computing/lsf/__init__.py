@@ -12,9 +12,9 @@ from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, S
 from pilotage.computing.batch.commands import Outcome
 from pilotage.computing.batch.profile import CommandFault, queue_names
 from pilotage.computing.options import Word, parse
-from pilotage.ports.computing import ElementState
+from pilotage.ports.computing import ElementState, Excess
 
-_RESERVED = "-J -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
+_RESERVED = "-J -q -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
 RESERVED = tuple(_RESERVED.split())
 """Options of bsub that the adapter sets itself, or that would change its output."""
 
@@ -25,7 +25,15 @@ STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("RUN", "USUSP", "SSUSP"), "running"),
     **dict.fromkeys(("DONE", "EXIT"), "ended"),
 }
-COLUMNS = "jobid jobindex stat exit_code queue job_name pend_reason delimiter='|'"
+EXCESSES: Mapping[str, Excess] = {
+    "TERM_MEMLIMIT": "memory",
+    "TERM_SWAP": "memory",
+    "TERM_RUNLIMIT": "walltime",
+    "TERM_CPULIMIT": "walltime",
+}
+"""First words of the exit reason of jobs that LSF killed for a limit."""
+
+COLUMNS = "jobid jobindex stat exit_code queue job_name pend_reason exit_reason delimiter='|'"
 NOTHING = ("No job found", "No unfinished job found", "No matching job found")
 
 REMEDIES = (
@@ -117,17 +125,21 @@ class LsfProfile(Profile):
         """Parse one line per job. A job of an array has its index in the name."""
         found = {}
         for line in stdout.split("\n"):
-            values = [value.strip() for value in line.split("|", 6)]
-            if len(values) < 7 or not values[0].isdecimal():
+            # A pending reason may have any signs, and a job that waits has no exit reason.
+            values = [value.strip() for value in line.split("|")]
+            if len(values) < 8 or not values[0].isdecimal():
                 continue
-            number, index, state, code, queue, name, reason = values
+            number, index, state, code, queue, name, *pending, exit_reason = values
+            reasons = (" ".join(pending), exit_reason)
+            reason = " ".join(words for words in reasons if words not in ("", "-"))
             is_one = index.isdecimal() and int(index) > 0
             found[f"{number}[{index}]" if is_one else number] = BatchJob(
                 name=re.sub(r"\[.*\]$", "", name),
                 state=STATES.get(state, "unknown"),
-                reason=state if reason in ("", "-") else f"{state}: {reason}",
+                reason=f"{state}: {reason}" if reason else state,
                 exit_code=_exit_code(state, code),
                 queue=queue,
+                excess=EXCESSES.get(exit_reason.partition(":")[0], ""),
             )
         return found
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import signal
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,9 +14,9 @@ from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, S
 from pilotage.computing.batch.commands import Outcome
 from pilotage.computing.batch.profile import CommandFault, only_number, plain_name, queue_names
 from pilotage.computing.options import Word, parse
-from pilotage.ports.computing import ElementState
+from pilotage.ports.computing import ElementState, Excess
 
-_RESERVED = "-N -J -o -e -j -S -r -I -W -V -z -h -X -f"
+_RESERVED = "-N -J -o -e -j -q -S -r -I -W -V -z -h -X -f"
 RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter sets itself, or that would change its output."""
 
@@ -26,11 +27,24 @@ STATES: Mapping[str, ElementState] = {
     **dict.fromkeys("FX", "ended"),
 }
 
-OWN = (
-    'if jobs=$(qselect -x -u "$(id -un)" 2>/dev/null); then [ -z "$jobs" ] || exec "$0" "$@" $jobs; '
-    'else exec "$0" "$@"; fi'
-)
-"""A shell script that runs qstat for the account's own jobs only: for others it may print invalid JSON."""
+OWN_JOBS = """
+select_own() { qselect -u "$(id -un)" ${destination:+-q "$destination"} "$@" 2>/dev/null; }
+destination=$1; shift
+jobs=$(select_own) || exec "$@"
+ended=$(select_own -x -te.gt."$(date -d '1 hour ago' +%Y%m%d%H%M)") || ended=
+printf '%s\n' "$jobs" "$ended" | grep . | sort -u | xargs -r -n 2000 "$@"
+"""
+"""A shell script that runs qstat for this account's live jobs, and for those that ended within an hour.
+
+PBS may keep ended jobs for weeks, so the script neither asks for all of them nor names them in one command.
+For other people's jobs qstat may print invalid JSON.
+"""
+
+EXCESSES: Mapping[int, Excess] = {-26: "memory", -27: "memory", -28: "walltime", -29: "walltime"}
+"""Exit statuses of jobs that PBS killed for a limit: virtual memory, memory, processor time, walltime."""
+
+NOT_STARTED = -23
+"""The lowest exit status of jobs that PBS never started. Below it are those that PBS killed for a limit."""
 
 PARTLY = ("Unknown Job Id", "illegally formed job identifier")
 """Messages about some of the jobs in the command."""
@@ -113,7 +127,9 @@ class PbsProfile(Profile):
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
         """List these jobs, including ended ones; without jobs, list all jobs of the account."""
         command = ("qstat", "-x", "-t", "-f", "-F", "json")
-        return (*command, *jobs) if jobs else ("sh", "-c", OWN, *command)
+        server = self._options.queue.partition("@")[2]
+        script = ("sh", "-c", OWN_JOBS, "qstat", f"@{server}" if server else "")
+        return (*command, *jobs) if jobs else (*script, *command)
 
     def is_listed(self, outcome: Outcome) -> bool:
         """Return whether the command answered. If it does not know some jobs, it still lists the others."""
@@ -122,24 +138,47 @@ class PbsProfile(Profile):
         )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Parse one JSON document.
+        """Parse JSON documents, one after the other.
 
         PBS does not escape job values, so parse an invalid document record by record.
         """
-        if not stdout.strip():
-            return {}
+        jobs: dict[str, Any] = {}
         try:
-            jobs = json.loads(stdout, strict=False).get("Jobs", {})
-            known: dict[str, Mapping[str, Any]] = {
-                str(job): words for job, words in jobs.items() if isinstance(words, dict)
-            }
-            understood = len(known) > 0 or not jobs
+            for document in _documents(stdout):
+                jobs |= document.get("Jobs", {})
+            records = {str(job): words for job, words in jobs.items() if isinstance(words, dict)}
         except (ValueError, AttributeError, TypeError, RecursionError):
-            known = dict(_records(stdout))
-            understood = bool(known)
-        if not understood:
-            raise CommandFault(f"qstat answered {stdout[:200]!r}, which is no JSON that is understood")
-        return {job: _job(words) for job, words in known.items()}
+            records = jobs = dict(_records(stdout))
+            if not records:
+                raise _not_understood(stdout) from None
+        if jobs and not records:
+            raise _not_understood(stdout)
+        return {job: _job(words) for job, words in records.items()}
+
+    def destinations(self) -> tuple[str, ...]:
+        """Print PBS's queues: a routing queue passes its jobs on to others."""
+        server = self._options.queue.partition("@")[2]
+        return ("qstat", "-Q", "-f", "-F", "json", *([f"@{server}"] if server else ()))
+
+    def execution_queues(self, stdout: str) -> frozenset[str]:
+        """Follow routing queues to the queues where their jobs run; empty if PBS does not list them."""
+        try:
+            queues = json.loads(stdout, strict=False)["Queue"]
+            routes = {
+                name: [queue.partition("@")[0] for queue in str(words["route_destinations"]).split(",")]
+                if str(words.get("queue_type", "")).lower().startswith("r")
+                else []
+                for name, words in queues.items()
+            }
+        except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+            return frozenset()
+        reached: set[str] = set()
+        to_visit = [name for name in self.queues if name in routes]
+        while to_visit:
+            if (name := to_visit.pop()) not in reached:
+                reached.add(name)
+                to_visit += routes.get(name, [])
+        return frozenset(reached)
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Delete these jobs. Jobs that have ended are left alone."""
@@ -152,6 +191,19 @@ class Pbs(BatchElement):
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("pbs", PbsOptions, options)
         super().__init__(PbsProfile(parsed), parsed)
+
+
+def _not_understood(stdout: str) -> CommandFault:
+    return CommandFault(f"qstat answered {stdout[:200]!r}, which is no JSON that is understood")
+
+
+def _documents(text: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON documents of a text. Raises ValueError."""
+    decoder, text = json.JSONDecoder(strict=False), text.strip()
+    while text:
+        document, end = decoder.raw_decode(text)
+        yield document
+        text = text[end:].lstrip()
 
 
 def _records(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -171,20 +223,24 @@ def _records(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _job(words: Mapping[str, Any]) -> BatchJob:
-    state, code = str(words.get("job_state", "")), words.get("Exit_status")
-    found = STATES.get(state, "unknown")
-    held = "held: it starts when its holder releases it (`qrls`)" if found == "stuck" else ""
+    state, status = str(words.get("job_state", "")), words.get("Exit_status")
+    meaning = STATES.get(state, "unknown")
+    held = "held: it starts when its holder releases it (`qrls`)" if meaning == "stuck" else ""
+    code = status if meaning == "ended" and isinstance(status, int) else None
     return BatchJob(
         name=str(words.get("Job_Name", "")),
-        state=found,
+        state=meaning,
         reason=" ".join(part for part in (state, held, str(words.get("comment", ""))) if part),
-        exit_code=_exit_code(code) if found == "ended" and isinstance(code, int) else None,
+        exit_code=_exit_code(code) if code is not None else None,
         queue=str(words.get("queue", "")),
+        excess=EXCESSES.get(code or 0, ""),
     )
 
 
 def _exit_code(status: int) -> int | None:
-    """Above 256 is a signal. Below 0, PBS never started the job."""
+    """Above 256 is a signal. Below 0, PBS never started the job, or killed it for a limit."""
+    if status < NOT_STARTED:
+        return -signal.SIGKILL
     if status < 0:
         return None
     return status if status < 256 else 256 - status

@@ -17,7 +17,7 @@ from pilotage.ports.computing import ElementState, Excess, PilotSize
 _RESERVED = """
 --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
 --no-requeue --test-only --usage --version -V --wait -W --wrap --cpus-per-task -c --mem --ntasks -n --nodes -N
---time -t --quiet -Q --verbose -v
+--time -t --quiet -Q --verbose -v --clusters -M --partition -p
 """
 RESERVED = tuple(_RESERVED.split())
 """Options of sbatch that the adapter sets itself, or that would change its output."""
@@ -41,9 +41,22 @@ EXCESSES: Mapping[str, Excess] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "walltim
 
 _HELD = re.compile(
     r"jobheld(user|admin)|.*requeued.*held.*|badconstraints|dependencyneversatisfied|invalid(account|qos)|"
-    r"launchfailed.*|qosnotallowed|accountnotallowed"
+    r"launchfailed.*|qosnotallowed|accountnotallowed|"
+    r"partition(timelimit|nodelimit)|maxmemperlimit|(qos|assoc)max\w*perjob(limit)?|qosmin\w+"
 )
 """Reasons, in lower case without blanks and ``_``, of a pending job that will not start by itself."""
+
+_TOO_LARGE = (
+    ("time", "lower pilot_walltime of the queue's computing element"),
+    ("walldur", "lower pilot_walltime of the queue's computing element"),
+    ("minutes", "lower pilot_walltime, or cores, of the queue's pilots"),
+    ("cpu", "lower cores of the queue's pilots"),
+    ("node", "lower cores or memory of the queue's pilots, or name another partition"),
+    ("mem", "lower memory of the queue's pilots"),
+    ("gres", "lower option gres"),
+    ("badconstraints", "lower cores or memory of the queue's pilots, or correct option constraint"),
+)
+"""Remedies for limits of one job, by a part of the reason in the form of :data:`_HELD`."""
 
 NODES = ("sinfo", "--noheader", "--exact", "--format=%P|%a|%l|%t|%D|%c|%m")
 """Groups of equal nodes: partition, availability, time limit, state, count, processors, memory in MB."""
@@ -305,9 +318,11 @@ def job_of(state: str, reason: str, code: int | None, partition: str, name: str)
         # The state may be cut to the width of its column.
         word = next((name for name in STATES if name.startswith(word[:-1])), word)
     found = STATES.get(word, "unknown")
-    if found == "waiting" and _HELD.fullmatch(re.sub(r"[\s_]", "", reason.lower())):
+    text, letters = f"{state} ({reason})" if reason else state, re.sub(r"[\s_]", "", reason.lower())
+    if found == "waiting" and _HELD.fullmatch(letters):
         found = "stuck"
-    text = f"{state} ({reason})" if reason else state
+        remedy = next((remedy for part, remedy in _TOO_LARGE if part in letters), "")
+        text = f"{text}: {remedy}" if remedy else text
     return BatchJob(
         name=name,
         state=found,

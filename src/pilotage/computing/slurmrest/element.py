@@ -114,11 +114,7 @@ class SlurmRest:
             for job in self._service.jobs().values()
             if PILOT_JOB.search(job.name) and not names.isdisjoint(job.queue.split(","))
         ]
-        return Capacity(
-            slots=sum(int(entry.get("total_cpus") or 0) for entry in partitions),
-            running=states.count("running"),
-            waiting=states.count("waiting"),
-        )
+        return Capacity.of(states, slots=sum(int(entry.get("total_cpus") or 0) for entry in partitions))
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the partitions' nodes would run at once (P8)."""

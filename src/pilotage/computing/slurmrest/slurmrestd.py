@@ -1,8 +1,10 @@
 """Calls of slurmrestd, and how to read their answers. They use version 0.0.38 of its interface."""
 
+import re
 import threading
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,9 @@ from pilotage.computing.slurm import REMEDIES, exit_code, job_of
 from pilotage.computing.web_service import AnswerLost, Credentials, WebAnswer, WebService
 
 API = "slurm/v0.0.38"
+OPENAPI = ("openapi/v3", "openapi")
+"""Paths at which slurmrestd describes its interface."""
+
 FRESH = 1.0
 """Seconds for which other questions may reuse a listing of jobs."""
 
@@ -106,6 +111,8 @@ class SlurmService:
             method, f"{API}/{path}", body=body, content_type=content, repeatable=method == "GET"
         )
         document = _document(answer)
+        if answer.status == 404 and not document.get("errors"):
+            raise OSError(f"{self._url}: {self._other_versions()}")
         if answer.status != 200 or document.get("errors"):
             complaint = _complaint(answer, document)
             # A gateway or the service itself may fail while Slurm acts. Slurm's own refusal says so in its
@@ -115,6 +122,20 @@ class SlurmService:
                 raise AnswerLost(f"{self._url}: {complaint}")
             raise OSError(f"{self._url}: {complaint}")
         return document
+
+    def _other_versions(self) -> str:
+        """Return which versions of its interface the service has, where it lacks ours."""
+        versions: set[bytes] = set()
+        for path in OPENAPI:
+            with suppress(OSError):
+                versions |= set(
+                    re.findall(rb"/slurm/(v\d+\.\d+\.\d+)/", self._service.call("GET", path).body)
+                )
+        shown = b", ".join(sorted(versions)).decode() or "no version that it lists"
+        return (
+            f"slurmrestd serves {shown}; Pilotage needs {API.partition('/')[2]}: start slurmrestd with "
+            "`-s openapi/v0.0.38`, or use kind slurm, which runs Slurm's commands"
+        )
 
 
 def _document(answer: WebAnswer) -> Mapping[str, Any]:
