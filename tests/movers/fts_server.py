@@ -37,6 +37,8 @@ class FtsServer:
     """Set: files are copied; else they stay SUBMITTED."""
     lose_answers: int = 0
     """Jobs that are taken without an answer."""
+    lacks_proxy: int = 0
+    """Jobs are refused until so many proxies were delegated, whatever is answered about the last one."""
     refuse_sizes: frozenset[int] = frozenset()
     """Sizes of files for which a whole job is refused."""
     silent: bool = False
@@ -150,9 +152,7 @@ class FtsServer:
             return made()
         match method, *path.split("/"):
             case "POST", "jobs":
-                job = self.submit(json.loads(body))
-                self.lose_answers -= bool(lost := self.lose_answers)
-                return (0, "") if lost else (200, job)
+                return self.submitted(json.loads(body))
             case "GET", "jobs", ids:
                 return self.shown(ids.split(","), query["files"][0].split(","))
             case "DELETE", "jobs", job_id, "files", ids:
@@ -162,6 +162,13 @@ class FtsServer:
                 self.proxy_end = "2100-01-01T00:00:00"
                 return 201, ""
         return 404, {"message": f"no {address}"}
+
+    def submitted(self, document: Any) -> tuple[int, Any]:
+        if self.lacks_proxy > len(self.proxies):
+            return 419, {"message": "No delegation found for /CN=me"}
+        job = self.submit(document)
+        self.lose_answers -= bool(lost := self.lose_answers)
+        return (0, "") if lost else (200, job)
 
     def certificate_request(self) -> str:
         from cryptography import x509

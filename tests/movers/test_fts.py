@@ -397,6 +397,11 @@ def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(
         house.put("x3")
         house.deliver(house.delivery("x3", transfer=3, service=service))
         assert len(fts.proxies) == 2
+        # It claims to have one, and refuses a job for lack of it.
+        fts.lacks_proxy = 3
+        house.put("x4")
+        house.deliver(house.delivery("x4", transfer=4, service=service))
+        assert len(fts.proxies) == 3
     leaf = authority / "proxy.pem"
     leaf.write_text(fts.proxies[0])
     command = [

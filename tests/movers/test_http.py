@@ -1,5 +1,6 @@
 """Web servers that cut, redirect, lie and wait: what a mover makes of them."""
 
+import gzip
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pilotage.movers import downloads, http_bodies
 from pilotage.movers.backend import PathEntry, StorageOptionError
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.movers.listings import from_index, from_multistatus
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import StorageError, WrongFileError
 
 CONTENT = bytes(range(256)) * 1000
 
@@ -233,3 +234,81 @@ def test_an_option_that_it_does_not_take_is_refused() -> None:
         HttpBackend("https://host", {"tokenfile": "x"})
     with pytest.raises(ValueError, match="has no host"):
         HttpBackend("https:///path", {})
+
+
+TABLE = b"name,value\n" + b"a,1\n" * 5000
+
+
+def compressing(request: BaseHTTPRequestHandler) -> None:
+    """Answer with a compressed body, whatever was asked for."""
+    body = gzip.compress(TABLE)
+    if request.command in ("GET", "HEAD"):
+        answer(request, 200, body, Content_Encoding="gzip")
+    else:
+        answer(request, 405)
+
+
+def test_a_file_that_is_compressed_on_the_way_is_read_as_the_file() -> None:
+    with server(compressing) as url:
+        storage = HttpBackend(url, {})
+        assert storage.entry("x.csv") == PathEntry("file", None)
+        for start in (0, 7000):
+            with storage.read_from("x.csv", start) as stream:
+                assert b"".join(iter(lambda: stream.read(4096), b"")) == TABLE[start:]
+        assert storage.describe("x.csv", "md5") is None
+
+
+def test_a_file_that_is_stored_compressed_stays_as_it_is() -> None:
+    with server(compressing) as url:
+        storage = HttpBackend(url, {})
+        body = gzip.compress(TABLE)
+        assert storage.entry("x.csv.gz") == PathEntry("file", len(body))
+        with storage.read("x.csv.gz") as stream:
+            assert gzip.decompress(b"".join(iter(lambda: stream.read(4096), b""))) == TABLE
+
+
+def test_a_part_that_is_compressed_on_the_way_is_refused() -> None:
+    def respond(request: BaseHTTPRequestHandler) -> None:
+        ranges = f"bytes 0-9/{len(TABLE)}"
+        answer(request, 206, b"x" * 10, Content_Encoding="br", Content_Range=ranges)
+
+    with server(respond) as url:
+        reading = HttpBackend(url, {}).read_from("x.csv", 5)
+        with pytest.raises(WrongFileError, match=r"compresses \(br\)"), reading:
+            pass
+
+
+def multistatus(*responses: tuple[str, str]) -> bytes:
+    parts = (f"<D:response><D:href>{link}</D:href>{rest}</D:response>" for link, rest in responses)
+    return f'<D:multistatus xmlns:D="DAV:">{"".join(parts)}</D:multistatus>'.encode()
+
+
+def properties(words: str, status: str = "200 OK") -> str:
+    return f"<D:propstat><D:prop>{words}</D:prop><D:status>HTTP/1.1 {status}</D:status></D:propstat>"
+
+
+MISSING = "<D:status>HTTP/1.1 404 Not Found</D:status>"
+SIZE = "<D:getcontentlength>{}</D:getcontentlength>"
+
+
+def test_a_listing_that_names_a_path_as_missing_is_believed() -> None:
+    with pytest.raises(FileNotFoundError):
+        list(from_multistatus(multistatus(("/d/gone.dat", MISSING)), "/d/gone.dat"))
+    folder = properties("<D:resourcetype><D:collection/></D:resourcetype>")
+    listing = multistatus(("/d/", folder), ("/d/gone.dat", MISSING), ("/d/a.dat", properties(SIZE.format(3))))
+    assert dict(from_multistatus(listing, "/d/")) == {"": PathEntry("folder"), "a.dat": PathEntry("file", 3)}
+
+
+def test_properties_that_a_server_lacks_are_none() -> None:
+    lacking = properties(SIZE.format(99) + "<D:collection/>", "404 Not Found")
+    listing = multistatus(("/d/a.dat", properties(SIZE.format(3)) + lacking), ("/d/b.dat", lacking))
+    entries = {"a.dat": PathEntry("file", 3), "b.dat": PathEntry("file", None)}
+    assert dict(from_multistatus(listing, "/d/")) == entries
+
+
+def test_a_listing_behind_a_proxy_that_rewrites_paths_is_read() -> None:
+    listing = multistatus(("/inner/x/", properties("<D:collection/>")), ("/inner/x/a.dat", properties("")))
+    entries = {"": PathEntry("folder"), "a.dat": PathEntry("file", None)}
+    assert dict(from_multistatus(listing, "/outer/d/")) == entries
+    strangers = multistatus(("/inner/x/", ""), ("/other/a.dat", ""))
+    assert not dict(from_multistatus(strangers, "/outer/d/"))

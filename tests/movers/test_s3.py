@@ -175,3 +175,22 @@ def test_parts_of_a_large_upload_go_together(
         backend.store("other", "unused", chunks(LARGE, ValueError("wrong checksum")), len(LARGE))
     assert not (root / "other").exists()
     assert ranged.spare._left == ranged.SPARE
+
+
+def test_a_server_that_knows_no_checksums_takes_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "of-a-test")
+    refused: list[str] = []
+
+    def respond(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        headers = [f"{name}: {value}".lower() for name, value in request.headers.items()]
+        refused.extend(
+            line for line in headers if "checksum" in line or "trailer" in line or "chunked" in line
+        )
+        answer(request, 501 if refused else 200, ETag='"x"')
+
+    with server(respond) as url:
+        backend = s3.S3Backend("s3://bucket/x", {"endpoint_url": url, "region": "us-east-1"})
+        backend.store("a.dat", ".part", iter([b"hello"]), 5)
+    assert not refused

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from pilotage.ports.moving import WrongFileError
 
+from .http_bodies import is_encoded
+
 if TYPE_CHECKING:
     import requests
 
@@ -47,6 +49,13 @@ class Download:
         headers = self._wanted() if self._offset or self._end is not None else {}
         self._answer = self._open.enter_context(self._ask(headers))
         goes_on = self._goes_on(self._answer)
+        if self.partial and is_encoded(self._answer):
+            self._open.close()
+            encoding = self._answer.headers["Content-Encoding"]
+            raise WrongFileError(
+                f"{self._answer.url} comes in parts that the server compresses ({encoding}), "
+                "though asked not to: its operator can switch that off for these files"
+            )
         if self._version and not goes_on:
             self._open.close()
             raise WrongFileError(
@@ -89,7 +98,7 @@ class Download:
 
         while True:
             try:
-                data: bytes = self._answer.raw.read(size)
+                data = self._read(size)
             except HTTPError as error:
                 self._resume(error)
             else:
@@ -97,10 +106,14 @@ class Download:
                 self._breaks = 0 if data else self._breaks
                 return data
 
+    def _read(self, size: int) -> bytes:
+        data: bytes = self._answer.raw.read(size, decode_content=is_encoded(self._answer))
+        return data
+
     def _skip(self, left: int) -> None:
         """Read and drop unwanted bytes from a server without ranges."""
         try:
-            while left and (data := self._answer.raw.read(min(left, SKIPPED))):
+            while left and (data := self._read(min(left, SKIPPED))):
                 left -= len(data)
         except BaseException:
             self._open.close()
@@ -134,6 +147,8 @@ def _version(answer: "requests.Response") -> str:
     ranges."""
     tag = str(answer.headers.get("ETag", ""))
     if answer.status_code != HTTPStatus.PARTIAL_CONTENT and answer.headers.get("Accept-Ranges") != "bytes":
+        return ""
+    if is_encoded(answer):
         return ""
     # A weak tag says that two versions mean the same, not that their bytes are equal.
     return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag

@@ -19,7 +19,7 @@ from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
 from .downloads import Download, plain_file
 from .folder_calls import beside, empty
-from .http_bodies import Body, as_body, check_answer, whole_text, without_body
+from .http_bodies import Body, as_body, body_size, check_answer, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
 from .http_moves import HttpMoves
 from .http_quota import quota
@@ -107,8 +107,7 @@ class HttpBackend:
         with self.request("HEAD", path) as answer:
             if urlsplit(answer.url).path.endswith("/"):
                 return PathEntry("folder")
-            size = answer.headers.get("Content-Length", "")
-            return PathEntry("file", int(size) if size.isdecimal() else None)
+            return PathEntry("file", body_size(answer))
 
     def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
         """See :class:`~pilotage.movers.backend.Backend`. Without WebDAV, read the server's index page."""
@@ -176,11 +175,8 @@ class HttpBackend:
     def describe(self, path: str, kind: str) -> Delivered | None:
         """See :class:`~pilotage.movers.third_party.FetchingBackend`; not every server computes checksums."""
         with self.request("HEAD", path, headers={"Want-Digest": DIGESTS[kind]}) as answer:
-            checksum, size = (
-                digest(answer.headers.get("Digest", ""), kind),
-                answer.headers.get("Content-Length", ""),
-            )
-            return Delivered(size=int(size), checksum=checksum) if checksum and size.isdecimal() else None
+            checksum, size = digest(answer.headers.get("Digest", ""), kind), body_size(answer)
+            return Delivered(size=size, checksum=checksum) if checksum and size is not None else None
 
     def grant(self, path: str, size: int | None) -> Grant | None:
         """See :class:`~pilotage.movers.backend.GrantingBackend`. The current token goes with it.

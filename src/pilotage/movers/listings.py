@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from pilotage.ports.moving import StorageError
 
 from .backend import PathEntry
+from .http_bodies import GONE
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -41,20 +42,44 @@ def from_multistatus(
     has an empty name.
 
     Some servers write no escapes: with ``may_be_raw`` an address that is none says so of all. Raises
-    StorageError for an invalid document.
+    StorageError for an invalid document, and FileNotFoundError if it says that the path is missing.
     """
     responses = list(parsed(document).iter("{DAV:}response"))
     links = [response.findtext("{DAV:}href", "") for response in responses]
-    raw = may_be_raw and any(map(_NO_ADDRESS.search, links))
+    if may_be_raw and any(map(_NO_ADDRESS.search, links)):
+        links = [quote(link) for link in links]
+    folder = _listed_folder(links, folder)
     for response, link in zip(responses, links, strict=True):
-        name = _below(quote(link) if raw else link, folder)
+        name = _below(link, folder)
         if name is None:
             continue
-        size = response.findtext(".//{DAV:}getcontentlength", "").strip()
-        if response.find(".//{DAV:}collection") is not None:
+        if _status(response) in GONE:
+            if not name:
+                raise FileNotFoundError(f"{folder}: the server lists it as missing")
+            continue
+        properties = [
+            part for part in response.iter("{DAV:}propstat") if _status(part) in (None, HTTPStatus.OK)
+        ]
+        sizes = (part.findtext(".//{DAV:}getcontentlength", "").strip() for part in properties)
+        size = next(filter(None, sizes), "")
+        if any(part.find(".//{DAV:}collection") is not None for part in properties):
             yield name, PathEntry("folder")
         else:
             yield name, PathEntry("file", int(size) if size.isdecimal() else None)
+
+
+def _listed_folder(links: list[str], folder: str) -> str:
+    """Return the folder's path as the server writes it, which a proxy before it may have rewritten."""
+    if not links or any(_below(link, folder) is not None for link in links):
+        return folder
+    shortest = urlsplit(min(links, key=len)).path
+    return shortest if all(_below(link, shortest) is not None for link in links) else folder
+
+
+def _status(part: "Element") -> int | None:
+    """Return the status of a part of an answer; None if it has none."""
+    words = part.findtext("{DAV:}status", "").split()
+    return int(words[1]) if len(words) > 1 and words[1].isdecimal() else None
 
 
 def parsed(document: bytes) -> "Element":

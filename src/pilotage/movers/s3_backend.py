@@ -261,6 +261,9 @@ class S3Backend:
                     read_timeout=read,
                     max_pool_connections=CONNECTIONS,
                     signature_version="s3v4",  # which signed addresses would not have by themselves
+                    # Many servers do not know the client's checksums, and Pilotage compares its own.
+                    request_checksum_calculation="when_required",
+                    response_checksum_validation="when_required",
                 )
                 session = boto3.session.Session(profile_name=self._options.get("profile"))
                 self._client = session.client(

@@ -1,5 +1,6 @@
 """The REST interface of an FTS server."""
 
+import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
@@ -22,6 +23,12 @@ FILE_FIELDS = "file_id,file_state,reason,file_metadata,source_surl,dest_surl,fil
 UNDER_WAY = "STAGING,TOKEN_PREP,SUBMITTED,READY,ACTIVE"
 """States of unfinished jobs. A server ignores states that it does not know."""
 
+AUTHENTICATION_TIMEOUT = 419
+"""The status with which FTS refuses a job whose owner has no valid delegated proxy."""
+
+NO_PROXY = re.compile(r"delegated (proxy|credential)|delegation (not )?found|no delegation", re.IGNORECASE)
+"""Words of the same refusal under another status."""
+
 Answer = Mapping[str, Any]
 
 
@@ -31,6 +38,10 @@ class NoAnswerError(StorageError):
 
 class JobRefusedError(StorageError):
     """The server refuses a job in this form."""
+
+
+class NotDelegatedError(StorageError):
+    """The server has no usable proxy of ours, whatever it answers to questions about it."""
 
 
 class FtsClient:
@@ -144,9 +155,7 @@ class FtsClient:
             raise NoAnswerError(f"{method} {self.url}{path}: {error}") from error
         if answer.ok or answer.status_code in allowed:
             return answer
-        refused = answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
-        failure = JobRefusedError if refused else StorageError
-        raise failure(f"{method} {self.url}{path}: {answer.status_code} {_words(answer)}")
+        raise _failure(answer)(f"{method} {self.url}{path}: {answer.status_code} {_words(answer)}")
 
     def _open(self) -> "requests.Session":
         """Return the session with its connections. It uses the environment's proxies, but no ``.netrc``."""
@@ -162,6 +171,13 @@ class FtsClient:
 
 def _mapping(found: Any) -> Answer:
     return found if isinstance(found, Mapping) else {}
+
+
+def _failure(answer: "requests.Response") -> type[StorageError]:
+    if answer.status_code == AUTHENTICATION_TIMEOUT or NO_PROXY.search(_words(answer)):
+        return NotDelegatedError
+    refused = answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
+    return JobRefusedError if refused else StorageError
 
 
 def _words(answer: "requests.Response") -> str:

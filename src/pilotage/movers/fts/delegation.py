@@ -45,8 +45,15 @@ class Delegation:
             return
         self._asked = monotonic()
         name = self._client.whoami()
-        if _end(self._client.text("GET", f"/delegation/{name}")) - now > RENEW_BEFORE:
-            return
+        if _end(self._client.text("GET", f"/delegation/{name}")) - now <= RENEW_BEFORE:
+            self._delegate(name, certificate, now)
+
+    def replace(self) -> None:
+        """Delegate anew, whatever proxy the server claims to have. Raises StorageError."""
+        if self._client.certificate is not None:
+            self._delegate(self._client.whoami(), self._client.certificate, datetime.now(UTC))
+
+    def _delegate(self, name: str, certificate: Path, now: datetime) -> None:
         try:
             proxy, _ = signed(self._client.text("GET", f"/delegation/{name}/request"), certificate, now)
         except ImportError:

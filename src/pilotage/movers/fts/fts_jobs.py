@@ -12,7 +12,7 @@ from pilotage.model.records.observations import Fault
 from pilotage.movers.transfer_services import Sign, TransferServiceError
 from pilotage.ports.moving import Progress, StorageError
 
-from .client import FtsClient, JobRefusedError, NoAnswerError
+from .client import FtsClient, JobRefusedError, NoAnswerError, NotDelegatedError
 from .delegation import Delegation
 from .fault_attribution import fault_of
 
@@ -159,13 +159,21 @@ class FtsJobs:
             self._submit(part)
         self._carried += [one for one in new if one.job]
 
+    def _submitted(self, files: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> str:
+        """Submit a job. If the server lacks our proxy although it claims to have one, delegate anew, once."""
+        try:
+            return self._client.submit(files, metadata)
+        except NotDelegatedError:
+            self._delegation.replace()
+            return self._client.submit(files, metadata)
+
     def _submit(self, files: Sequence[_Waiting]) -> None:
         """Submit one job. If it is refused, split it until the faulty file is alone."""
         name = uuid.uuid4().hex
         metadata = {"pilotage": files[0].request.instance, "submission": name}
         error = f"{self._client.url} gave a job no ID"
         try:
-            job = self._client.submit([one.request.document() for one in files], metadata)
+            job = self._submitted([one.request.document() for one in files], metadata)
         except JobRefusedError as refused:
             if len(files) > 1:
                 for part in _parts(files, (len(files) + 1) // 2):
