@@ -24,6 +24,7 @@ from pilotage.model.values.patterns import matcher
 from pilotage.model.values.types import CLOSED, plain_checksum
 from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, OutputFile
 
+from .addresses import path_below
 from .rucio_outputs import Rses, RucioOutputs
 
 AT_ONCE = 1000
@@ -188,11 +189,7 @@ class Rucio:
         """Return the file of a record. Raises LookupError if no storage of the federation holds it."""
         name, paths = replica["name"], self._paths(replica["rses"])
         if not paths:
-            held = ", ".join(sorted(replica["rses"])[:10]) or "none that is available"
-            raise LookupError(
-                f"{replica['scope']}:{name} is at {held}; the catalogue {self._name} maps "
-                f"{', '.join(sorted(self._rses))} to storages of this federation"
-            )
+            raise LookupError(f"{replica['scope']}:{name} {self._mismatch(replica['rses'])}")
         document = {
             "name": name,
             "scope": replica["scope"],
@@ -212,10 +209,20 @@ class Rucio:
         found: dict[str, str] = {}
         for rse in sorted(addresses.keys() & self._rses.keys()):
             storage, prefix = self._rses[rse]
-            below = [one.removeprefix(prefix).lstrip("/") for one in addresses[rse] if one.startswith(prefix)]
-            if below:
-                found[storage] = below[0]
+            if below := next(filter(None, (path_below(one, prefix) for one in addresses[rse])), ""):
+                found[storage] = below
         return found
+
+    def _mismatch(self, addresses: Mapping[str, Sequence[str]]) -> str:
+        """Return why none of a file's addresses is at a storage of the federation."""
+        for rse in sorted(addresses.keys() & self._rses.keys()):
+            shown = ", ".join(addresses[rse][:3]) or "no address"
+            return f"is at {rse} as {shown[:300]}, where the federation expects {self._rses[rse][1]}..."
+        names = ", ".join(sorted(addresses)[:10]) or "none that is available"
+        return (
+            f"is at {names}; the catalogue {self._name} maps {', '.join(sorted(self._rses))} "
+            "to storages of this federation"
+        )
 
 
 def _client_class(folder: str) -> type[Client]:

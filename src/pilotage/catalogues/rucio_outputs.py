@@ -19,7 +19,10 @@ from rucio.common.exception import (
 )
 
 from pilotage.model.records.catalogues import ReplicationRule
+from pilotage.model.values.urls import path_in_url
 from pilotage.ports.catalogue import CatalogueError, OutputFile
+
+from .addresses import path_below
 
 Rses = Mapping[str, tuple[str, str]]
 """Storages that both sides know by RSE: the federation's name, and the beginning of file addresses there."""
@@ -138,7 +141,9 @@ class RucioOutputs:
             raise LookupError(f"its checksum {file.checksum!r} is none that Rucio knows: adler32 or md5")
         record = {"scope": scope, "name": file.name, "bytes": file.size, kind: digits}
         places = [(self._rse_of(storage), path) for storage, path in sorted(file.paths.items())]
-        return [(rse, {**record, "pfn": f"{prefix}{path}"}) for (rse, prefix), path in places]
+        return [
+            (rse, {**record, "pfn": f"{prefix}{path_in_url(prefix, path)}"}) for (rse, prefix), path in places
+        ]
 
     def _known_otherwise(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
         """Return the faults of files whose names Rucio has for other bytes."""
@@ -160,8 +165,8 @@ class RucioOutputs:
             known = listed.get(file.name, {"rses": {}})
             fault = self._difference(scope, file, known) if file.name in listed else ""
             for storage, path in file.paths.items():
-                rse, _ = self._rse_of(storage)
-                if not any(one.endswith(f"/{path}") for one in known["rses"].get(rse, ())):
+                rse, prefix = self._rse_of(storage)
+                if not any(path_below(address, prefix) == path for address in known["rses"].get(rse, ())):
                     fault = fault or f"{scope}:{file.name} is not at {path} of {rse} in {self._name}"
             if fault:
                 refused[file.name] = fault

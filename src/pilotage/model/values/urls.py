@@ -8,7 +8,9 @@ from urllib.parse import quote
 FOLDERS = frozenset({"file", "local", "memory"})
 """Schemes whose URLs are paths: special characters in them may be part of a folder's name."""
 
-_WEB = frozenset({"http", "https", "dav", "davs", "webdav", "webdavs"})
+WEB = frozenset({"http", "https", "dav", "davs", "webdav", "webdavs"})
+"""Schemes whose addresses are percent-encoded."""
+
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _BLANK = re.compile(r"\s")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
@@ -16,12 +18,16 @@ _USER = re.compile(r"(?<=//)[^/?#\s'\"]*@")
 
 
 def file_url(url: str, path: str) -> str:
-    """Return the address of a path below a storage's URL.
+    """Return the address of a path below a storage's URL."""
+    return f"{url.rstrip('/')}/{path_in_url(url, path)}"
+
+
+def path_in_url(url: str, path: str) -> str:
+    """Return a path as addresses of this URL's scheme have it.
 
     Web addresses have escapes. All others hold names as they are.
     """
-    escaped = quote(path, safe="/:@=~") if url.partition("://")[0] in _WEB else path
-    return f"{url.rstrip('/')}/{escaped}"
+    return quote(path, safe="/:@=~") if url.partition("://")[0] in WEB else path
 
 
 def url_fault(url: str, schemes: Collection[str] = (), *, base: bool = False) -> str:
@@ -51,11 +57,11 @@ def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
     if "\\" in rest:
         yield "holds a backslash; folders are set apart by /"
     user, at, host = _authority(rest).rpartition("@")
-    if at and (":" in user or scheme in _WEB):
+    if at and (":" in user or scheme in WEB):
         yield "holds a user or password, which everybody could read: credentials belong into options"
     if host:
         yield from _host_faults(host)
-    elif scheme in _WEB or at:
+    elif scheme in WEB or at:
         yield "names no host"
 
 
@@ -117,6 +123,6 @@ def without_password(url: str) -> str:
     """Return the URL without user and password if it has a password, or a user that may be one."""
     scheme, mark, rest = url.partition("://")
     user, at, _ = _authority(rest).rpartition("@")
-    if scheme in FOLDERS or not at or not (":" in user or scheme in _WEB):
+    if scheme in FOLDERS or not at or not (":" in user or scheme in WEB):
         return url
     return scheme + mark + rest[len(user) + 1 :]
