@@ -23,9 +23,11 @@ from pilotage.client import (
     StillUnderWay,
     Table,
     TaskFailed,
+    TooMany,
     Unreachable,
 )
 from pilotage.client._sync import connection
+from pilotage.client.errors import foreign_error
 from pilotage.client.records import ExplainedRecord, Record
 from tests.cli.conftest import FakeServer, server
 
@@ -58,7 +60,9 @@ def client(server: FakeServer) -> Any:
         ),
         ((500, b"<html>"), ServerFault, "the server failed with 500 Internal Server Error"),
         ((200, b"<html>"), NotPilotage, "is not Pilotage"),
-        ((404, b"<html>"), NotPilotage, "is not Pilotage"),
+        ((404, b"<html>"), NotPilotage, "is not Pilotage (404 Not Found)"),
+        ((413, b"<html>"), Refused, "a proxy in front of http://127.0.0.1"),
+        ((429, b"<html>"), TooMany, "takes no more requests now (429 Too Many Requests): try again later"),
         ((200, ["task"]), BadAnswer, "the server's answer has a list, and not an object"),
     ],
 )
@@ -69,6 +73,13 @@ def test_errors_have_the_text_of_the_server(
     with pytest.raises(ClientError) as caught:
         client.task(5)
     assert (type(caught.value), text in str(caught.value)) == (kind, True)
+
+
+def test_an_answer_that_sends_on_names_the_address() -> None:
+    location = "https://broker.example.org/api/v1/tasks\x1b[31m"
+    error = foreign_error(301, "Moved Permanently", location, "http://broker.example.org")
+    assert isinstance(error, NotPilotage)
+    assert "sends on to https://broker.example.org; set PILOTAGE_URL" in str(error)
 
 
 def test_a_refusal_names_each_field(client: Client, server: FakeServer) -> None:

@@ -129,6 +129,14 @@ def test_the_entrances_of_the_first_kind_are_the_computing_element() -> None:
     assert first(queues(queues=[])).computing_element is None
 
 
+@pytest.mark.parametrize("endpoint", [None, "", " "])
+def test_an_entrance_without_an_address_is_none(endpoint: str | None) -> None:
+    result = imported(queues(queues=[{"ce_endpoint": endpoint, "ce_flavour": "HTCONDOR-CE"}]))
+    assert result.federation is not None
+    assert result.federation.queues[0].computing_element is None
+    assert notes(result, "dropped", "queues")
+
+
 def test_what_is_not_said_is_guessed_and_told() -> None:
     result = imported({"BARE": {"corecount": None, "maxrss": None, "status": None}})
     assert result.federation is not None

@@ -93,6 +93,12 @@ def test_a_csv_file_with_a_fault_is_refused_in_words(tmp_path: Path, text: str, 
     assert len(found.splitlines()) == 1
 
 
+@pytest.mark.parametrize("empty", [",\n,\n", " , \n", "   \n", '"",""\n'])
+def test_rows_that_a_spreadsheet_left_empty_are_none(tmp_path: Path, empty: str) -> None:
+    (tmp_path / "rows.csv").write_text(f"k,s\na,1\n{empty}b,2\n{empty}")
+    assert rows(read(tmp_path, "rows.csv")) == [{"k": "a", "s": "1"}, {"k": "b", "s": "2"}]
+
+
 @pytest.mark.parametrize("name", ["none.csv", ".", "/dev/zero"])
 def test_what_is_no_csv_file(tmp_path: Path, name: str) -> None:
     assert "parameters" in refused(tmp_path, name)

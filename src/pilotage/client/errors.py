@@ -124,6 +124,12 @@ _KINDS: Mapping[int, type[ClientError]] = {
 }
 _REFUSALS = (400, 413, 415, 422)
 
+PREFIX = "/api/v1"
+"""The beginning of each path of the API."""
+
+LONGEST_ADDRESS = 300
+"""Most characters that are shown of an address to which a proxy sends on."""
+
 
 def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
     """Return the error that an answer reports; None if the answer is not in a Pilotage's form."""
@@ -141,6 +147,31 @@ def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
     else:
         found = _KINDS.get(status, ClientError)(message)
     return _marked(found, status)
+
+
+def foreign_error(status: int, reason: str, location: str, url: str) -> ClientError:
+    """Return the error for an answer that is not Pilotage's: a proxy may have answered in its place.
+
+    ``location`` is the address to which it sends on, ``url`` is the server's.
+    """
+    if status == 413:
+        return Refused(
+            f"a proxy in front of {url} refuses a request of this size (413 {reason}): send less at once, "
+            "or ask its operator for a higher limit"
+        )
+    if status == 429:
+        return TooMany(
+            f"a proxy in front of {url} takes no more requests now (429 {reason}): try again later"
+        )
+    if 300 <= status < 400 and location:
+        address = "".join(sign for sign in location if sign.isprintable())[:LONGEST_ADDRESS]
+        return NotPilotage(
+            f"{url} sends on to {address.partition(PREFIX)[0]}; "
+            "set PILOTAGE_URL to that address if it is the server's"
+        )
+    return NotPilotage(
+        f"what answers at {url} is not Pilotage ({status} {reason}); set PILOTAGE_URL to the server's address"
+    )
 
 
 def broken(status: int, reason: str) -> str:

@@ -29,7 +29,7 @@ def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
     try:
         for cells in lines:
-            if not cells:
+            if not any(cell.strip() for cell in cells):  # as spreadsheets leave emptied rows
                 continue
             if not names:
                 names = [cell.strip() for cell in cells]

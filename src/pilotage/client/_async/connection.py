@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from pilotage.client.answers import LARGEST_ANSWER, check_answer, most_bytes, read_answer
 from pilotage.client.errors import (
+    PREFIX,
     BadAnswer,
     ClientError,
     NotPilotage,
@@ -17,6 +18,7 @@ from pilotage.client.errors import (
     Refused,
     Unreachable,
     error_of,
+    foreign_error,
 )
 from pilotage.client.listeners import Address, stranger_at
 from pilotage.client.waiting import async_sleep
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 Value = str | int | float | Sequence[str]
 """A parameter of a request; a sequence repeats it."""
 
-PREFIX = "/api/v1"
 PATIENCE = 60.0
 """Time limit of an answer in s."""
 
@@ -49,8 +50,8 @@ CHUNK = 1 << 20
 TRIES = 3
 """How often a request that may be repeated is sent if its answer is lost."""
 
-PROXY_FAULTS = (502, 503, 504)
-"""What a proxy answers while it reaches no server: such an answer counts as lost."""
+PROXY_FAULTS = (429, 502, 503, 504)
+"""What a proxy answers while it takes no more requests, or reaches no server. It counts as no answer."""
 
 PAUSE = 0.5
 """Seconds before a request is repeated after a proxy's fault; twice as many before the next time."""
@@ -155,7 +156,8 @@ class AsyncServerConnection:
                 is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
                 if not is_fault or not tries or time.monotonic() - begun >= PATIENCE:
                     return response
-                await async_sleep(pause)
+                named = response.headers.get("Retry-After", "")
+                await async_sleep(max(pause, min(float(named), PATIENCE)) if named.isdecimal() else pause)
                 pause *= 2
 
     async def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
@@ -217,7 +219,7 @@ class AsyncServerConnection:
         try:
             answer = read_answer(response.content)
         except (ValueError, RecursionError) as error:
-            raise self._stranger() from error
+            raise self._foreign(response) from error
         try:
             check_answer(method, template, answer)
         except BadAnswer as error:
@@ -231,7 +233,7 @@ class AsyncServerConnection:
             answer = read_answer(response.content)
         error = error_of(response.status_code, response.reason_phrase, answer)
         if error is None:
-            return self._stranger()
+            return self._foreign(response)
         if isinstance(error, NotSignedIn):
             source = f"PILOTAGE_TOKEN or {self.settings.home / 'token'}"
             return NotSignedIn(f"the server at {self.settings.url} does not know you: {error}; set {source}")
@@ -268,10 +270,9 @@ class AsyncServerConnection:
             self._http.build_request("GET", path, timeout=HEALTH_PATIENCE), LARGEST_HEALTH
         )
 
-    def _stranger(self) -> NotPilotage:
-        return NotPilotage(
-            f"what answers at {self.settings.url} is not Pilotage; set PILOTAGE_URL to the server's address"
-        )
+    def _foreign(self, response: "httpx.Response") -> ClientError:
+        location = response.headers.get("Location", "")
+        return foreign_error(response.status_code, response.reason_phrase, location, self.settings.url)
 
 
 def _ends(stream: Any) -> tuple[Address, Address]:
@@ -297,9 +298,11 @@ async def _whole(response: "httpx.Response", most: int) -> "httpx.Response":
         content += chunk
         if len(content) > most:
             raise BadAnswer(f"the server's answer has more than {most >> 10} KiB")
-    # What came encoded is decoded by now: the headers would have that done once more.
+    # What came encoded is decoded by now: a header would have that done once more.
+    kept = ("location", "retry-after")
     return httpx.Response(
         response.status_code,
+        headers={name: value for name, value in response.headers.items() if name in kept},
         content=bytes(content),
         request=response.request,
         extensions=response.extensions,

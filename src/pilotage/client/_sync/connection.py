@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from pilotage.client.answers import LARGEST_ANSWER, check_answer, most_bytes, read_answer
 from pilotage.client.errors import (
+    PREFIX,
     BadAnswer,
     ClientError,
     NotPilotage,
@@ -18,6 +19,7 @@ from pilotage.client.errors import (
     Refused,
     Unreachable,
     error_of,
+    foreign_error,
 )
 from pilotage.client.listeners import Address, stranger_at
 from pilotage.client.waiting import sleep
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 Value = str | int | float | Sequence[str]
 """A parameter of a request; a sequence repeats it."""
 
-PREFIX = "/api/v1"
 PATIENCE = 60.0
 """Time limit of an answer in s."""
 
@@ -50,8 +51,8 @@ CHUNK = 1 << 20
 TRIES = 3
 """How often a request that may be repeated is sent if its answer is lost."""
 
-PROXY_FAULTS = (502, 503, 504)
-"""What a proxy answers while it reaches no server: such an answer counts as lost."""
+PROXY_FAULTS = (429, 502, 503, 504)
+"""What a proxy answers while it takes no more requests, or reaches no server. It counts as no answer."""
 
 PAUSE = 0.5
 """Seconds before a request is repeated after a proxy's fault; twice as many before the next time."""
@@ -156,7 +157,8 @@ class ServerConnection:
                 is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
                 if not is_fault or not tries or time.monotonic() - begun >= PATIENCE:
                     return response
-                sleep(pause)
+                named = response.headers.get("Retry-After", "")
+                sleep(max(pause, min(float(named), PATIENCE)) if named.isdecimal() else pause)
                 pause *= 2
 
     def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
@@ -218,7 +220,7 @@ class ServerConnection:
         try:
             answer = read_answer(response.content)
         except (ValueError, RecursionError) as error:
-            raise self._stranger() from error
+            raise self._foreign(response) from error
         try:
             check_answer(method, template, answer)
         except BadAnswer as error:
@@ -232,7 +234,7 @@ class ServerConnection:
             answer = read_answer(response.content)
         error = error_of(response.status_code, response.reason_phrase, answer)
         if error is None:
-            return self._stranger()
+            return self._foreign(response)
         if isinstance(error, NotSignedIn):
             source = f"PILOTAGE_TOKEN or {self.settings.home / 'token'}"
             return NotSignedIn(f"the server at {self.settings.url} does not know you: {error}; set {source}")
@@ -267,10 +269,9 @@ class ServerConnection:
     def _health(self, path: str) -> "httpx.Response":
         return self._read(self._http.build_request("GET", path, timeout=HEALTH_PATIENCE), LARGEST_HEALTH)
 
-    def _stranger(self) -> NotPilotage:
-        return NotPilotage(
-            f"what answers at {self.settings.url} is not Pilotage; set PILOTAGE_URL to the server's address"
-        )
+    def _foreign(self, response: "httpx.Response") -> ClientError:
+        location = response.headers.get("Location", "")
+        return foreign_error(response.status_code, response.reason_phrase, location, self.settings.url)
 
 
 def _ends(stream: Any) -> tuple[Address, Address]:
@@ -296,9 +297,11 @@ def _whole(response: "httpx.Response", most: int) -> "httpx.Response":
         content += chunk
         if len(content) > most:
             raise BadAnswer(f"the server's answer has more than {most >> 10} KiB")
-    # What came encoded is decoded by now: the headers would have that done once more.
+    # What came encoded is decoded by now: a header would have that done once more.
+    kept = ("location", "retry-after")
     return httpx.Response(
         response.status_code,
+        headers={name: value for name, value in response.headers.items() if name in kept},
         content=bytes(content),
         request=response.request,
         extensions=response.extensions,

@@ -34,8 +34,8 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
         text = f"{len(usable) - len(same)} entrances of other kinds than {shown(flavour)}: {shown(others)}"
         queue.note("dropped", "queues", text)
     walltime = _slot_walltime(queue, same, walltime)
-    endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same if item["ce_endpoint"].strip()))
-    options = element_options.options_of(kind, endpoints[0], queue.note) if endpoints else None
+    endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same))
+    options = element_options.options_of(kind, endpoints[0], queue.note)
     element: dict[str, Any] = {
         "kind": kind,
         "options": {"endpoints": endpoints} if options is None else options,
@@ -95,7 +95,7 @@ def _usable(queue: Record, said: object) -> list[dict[str, Any]]:
     usable = [
         item
         for item in entrances
-        if all(isinstance(item.get(key), str) for key in ("ce_endpoint", "ce_flavour"))
+        if all(isinstance(item.get(key), str) and item[key].strip() for key in ("ce_endpoint", "ce_flavour"))
     ]
     unnamed = len(said if isinstance(said, list) else ()) - len(usable)
     if unnamed:
