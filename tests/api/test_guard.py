@@ -36,7 +36,7 @@ def test_an_unexpected_fault_is_logged_under_the_number_that_the_client_gets(
     detail = answer.json()["detail"]
     assert "secret" not in answer.text
     number = detail.split()[2].rstrip(";")
-    (record,) = [record for record in caplog.records if record.name == "pilotage.api.guard"]
+    (record,) = [record for record in caplog.records if record.name == "pilotage.api.faults"]
     assert number in record.getMessage()
     assert "the secret of the house" in (record.exc_text or caplog.text)
 

@@ -33,10 +33,12 @@ class FakeServer:
                     fake.requests.append((call, body))
                     fake.tokens.append(self.headers.get("Authorization", ""))
                     fake.keys.append(self.headers.get("Idempotency-Key", ""))
-                status, document = fake.take(call)
+                status, document, *headers = fake.take(call)
                 data = document if isinstance(document, bytes) else json.dumps(document).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
+                for name, value in headers:
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
 
@@ -50,8 +52,8 @@ class FakeServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
-    def take(self, call: str) -> tuple[int, Any]:
-        """The next answer to a call: a document, or a status and a document."""
+    def take(self, call: str) -> tuple[Any, ...]:
+        """The next answer to a call: a document, or a status, a document and headers."""
         answer = self.answers.get(call, self.answers.get(call.partition("?")[0], self.fallback))
         if callable(answer):
             answer = answer()

@@ -251,6 +251,26 @@ def test_a_proxys_fault_is_asked_again_only_where_nothing_happens_twice(
     assert keys[0] == keys[1] != keys[2] == keys[3]
 
 
+def test_a_call_that_may_be_repeated_is_sent_until_the_database_is_back(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    monkeypatch.setattr(connection, "LONGEST_PAUSE", 0.01)
+    away = (503, {"detail": "the store cannot be used now: no answer"}, ("Retry-After", "5"))
+    accepted = (201, {"tasks": [{"id": 5, "name": "t"}], "refused": [], "warnings": []})
+    server.answers["POST /tasks"] = [*[away] * 9, accepted]
+    server.answers["GET /queues"] = [*[away] * 9, {"queues": []}]
+    server.answers["POST /tasks/5/hold"] = away
+    assert client.submit_all([{"name": "t"}])["tasks"][0]["id"] == 5
+    assert not client.queues()
+    with pytest.raises(ServerFault, match="the store cannot be used now: no answer"):
+        client.hold(5)
+    assert [call for call, _ in server.requests].count("POST /tasks/5/hold") == 1
+    monkeypatch.setattr(connection, "PATIENCE", 0.0)
+    server.answers["GET /queues"] = away
+    with pytest.raises(ServerFault, match="the store cannot be used now"):
+        client.queues()
+
+
 def test_a_wait_ends_in_time(client: Client, server: FakeServer) -> None:
     server.answers["GET /tasks/5"] = TASK
     with pytest.raises(StillUnderWay, match=r"task 5 is running after 0\.1 s"):

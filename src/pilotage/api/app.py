@@ -55,6 +55,7 @@ from .answers import answer, describe_answers, misread
 from .dependencies import PREFIX
 from .descriptions import describe
 from .documents import NO_JSON
+from .faults import Faults
 from .guard import Guard
 from .openapi import OpenApi
 from .pages import BY_SESSION, Pages
@@ -109,8 +110,19 @@ def create_app(
     app.state.readiness = health.Readiness(runtime)
     app.state.events = event_hub.EventHub(runtime)
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
+
+    def away() -> str:
+        return cast(Runtime, app.state.runtime).store.away()
+
     app.add_middleware(RouteNote)
-    app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens, pages=pages)
+    app.add_middleware(
+        Guard,
+        prefix=PREFIX,
+        tokens=lambda: app.state.tokens,
+        pages=pages,
+        away=away,
+    )
+    app.add_middleware(Faults, pages=pages)
     app.add_middleware(RequestLog, measurements=runtime.store.measurements)
     return app
 

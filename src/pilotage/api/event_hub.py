@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -367,7 +368,7 @@ class TooManyStreams(Exception):
 
 
 async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(thread, work)
+    return await asyncio.get_running_loop().run_in_executor(thread, copy_context().run, work)
 
 
 def _framed(event: LoggedEvent) -> bytes:

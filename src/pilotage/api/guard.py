@@ -1,4 +1,4 @@
-"""Surround every request: refuse early and cheaply, keep room for pilots, and always answer.
+"""Surround every request: refuse early and cheaply, and keep room for pilots.
 
 The framework reads and parses a body before it checks the token, and does both in the shared event loop. So
 the guard identifies the caller before it reads, and limits the body before anybody parses it.
@@ -6,22 +6,17 @@ the guard identifies the caller before it reads, and limits the body before anyb
 
 import asyncio
 import contextlib
-import logging
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from fastapi import Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pilotage.store import outage
-
 from .access import UNKNOWN, KnownTokens, bearer_of
+from .faults import AWAY, refusal_of
 from .pages import Pages
-
-log = logging.getLogger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
 """Most bytes of a request with many records: some ten thousand tasks, or reports."""
@@ -80,28 +75,36 @@ STREAMED = "/pilot/content/"
 
 
 class _Refusal(Exception):
-    """A request is refused: status and sentence."""
+    """A request is refused: status, sentence, and headers of the answer."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.headers = headers
 
 
 class Guard:
     """Admits requests to the application below ``prefix``.
 
     It refuses a body without a known token unread (401), a large one by its announced or its real size (413),
-    and a slow one after some time (408). Unexpected errors are logged, and answered with 500 and a number.
+    and a slow one after some time (408). While the database is ``away``, for the reason that this
+    returns, it admits nobody (503).
     """
 
     def __init__(
-        self, app: ASGIApp, prefix: str, tokens: Callable[[], KnownTokens], pages: Pages | None = None
+        self,
+        app: ASGIApp,
+        prefix: str,
+        tokens: Callable[[], KnownTokens],
+        pages: Pages | None = None,
+        away: Callable[[], str] = str,
     ) -> None:
         self._app = app
         self._prefix = prefix
         self._pages = pages
         self._tokens = tokens
+        self._away = away
         # Pilots' calls are short and many. A person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
         self._each: dict[str, _Room] = {}
@@ -127,22 +130,31 @@ class Guard:
 
     async def _take(self, scope: Scope, receive: Receive, send: Send, held: "_HeldBytes") -> None:
         """Admit one request, and serve it when there is room."""
-        receive = incoming = _Incoming(receive)
+        incoming = _Incoming(receive)
         try:
-            body = await self._admitted(Request(scope), receive, held)
+            self._ask_database()
+            body = await self._admitted(Request(scope), incoming, held)
             # Only after the body has arrived: a slow sender takes no place from others.
-            release = await self._room(Request(scope), receive)
+            release = await self._room(Request(scope), incoming)
+            try:
+                # It may have gone away while the request waited.
+                self._ask_database()
+            except _Refusal:
+                release()
+                raise
         except _Refusal as refusal:
             # A client that is still sending would never read the answer: discard part of the rest.
             await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
-            headers = {"Connection": "close"} | (
-                {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
-            )
-            await self._refusal(scope, refusal.status, refusal.detail, headers)(scope, receive, send)
+            headers = {"Connection": "close", **refusal.headers}
+            answer = refusal_of(scope, self._pages, refusal.status, refusal.detail, headers)
+            await answer(scope, incoming, send)
             return
-        if body is not None:
-            receive = _replayed(body, receive)
-        await self._serve(scope, receive, send, release)
+        await self._serve(scope, incoming if body is None else _replayed(body, incoming), send, release)
+
+    def _ask_database(self) -> None:
+        """Raise :class:`_Refusal` while the database is away."""
+        if told := self._away():
+            raise _Refusal(503, told, AWAY)
 
     async def _room(self, request: Request, receive: Receive) -> Callable[[], None]:
         """Wait for room for a person's request, whose body is read, while its client is there.
@@ -200,13 +212,6 @@ class Guard:
         begins = f"page:{self._pages.at_once}" if self._pages else "/health"
         return path.startswith(("/health", begins))
 
-    def _refusal(self, scope: Scope, status: int, detail: str, headers: Mapping[str, str]) -> Response:
-        if self._pages and not str(scope["path"]).startswith(self._prefix):
-            page = self._pages.refuse(Request(scope), status, detail)
-            page.headers.update(headers)
-            return page
-        return JSONResponse({"detail": detail}, status, headers)
-
     async def _admitted(self, request: Request, receive: Receive, held: "_HeldBytes") -> bytes | None:
         """Return the whole body, None if its route reads it. Raises :class:`_Refusal`."""
         announced = request.headers.get("content-length", "0")
@@ -220,7 +225,7 @@ class Guard:
             # Pilots of one owner are many, and one of them takes nothing from the others.
             held.sender = f"pilot {caller.pilot}" if caller.pilot else caller.identity.key
         elif not opened:
-            raise _Refusal(401, UNKNOWN)
+            raise _Refusal(401, UNKNOWN, {"WWW-Authenticate": "Bearer"})
         streamed = path.startswith(STREAMED)
         is_large = path in LARGE or (self._pages and request.url.path in self._pages.large_bodies)
         limit = LARGEST_FILE if streamed else LARGEST_BODY if is_large else opened or SMALL_BODY
@@ -237,29 +242,12 @@ class Guard:
         return body
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, release: Callable[[], None]) -> None:
-        started = False
-
         async def sent(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
             release()  # the work is done: a client that reads slowly holds nobody up
             await send(message)
 
         try:
             await self._app(scope, receive, sent)
-        except Exception as error:
-            # Half an answer is sent: only a broken connection can tell the client now.
-            if started:
-                raise
-            if told := outage(error):
-                log.error("%s %s: %s", scope["method"], scope["path"], told)
-                await self._refusal(scope, 503, told, {"Retry-After": "5"})(scope, receive, send)
-                return
-            # The answer shows only a number: the error may hold secrets.
-            fault = secrets.token_hex(6)
-            log.exception("fault %s: %s %s", fault, scope["method"], scope["path"])
-            detail = f"unexpected fault {fault}; the server's log says more"
-            await self._refusal(scope, 500, detail, {})(scope, receive, send)
         finally:
             release()
 

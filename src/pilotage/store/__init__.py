@@ -23,6 +23,7 @@ from .database.errors import (
     UnreleasedStore,
 )
 from .database.measurements import MeasuredKey
+from .database.reach import SERVES_A_CALLER
 from .past import step_of
 from .store import Store
 from .tables.daily_failures import DailyFailures, FailureHistory
@@ -57,6 +58,7 @@ __all__ = [
     "ARCHIVE",
     "HINDRANCES",
     "OUTAGE",
+    "SERVES_A_CALLER",
     "ArchivedElsewhere",
     "BadCursor",
     "DailyFailures",

@@ -21,6 +21,7 @@ from .commit.event_retention import EventRetention
 from .commit.heartbeats import Heartbeats
 from .commit.meanings import meanings
 from .commit.measuring import CommitMeasurements
+from .database.driver_errors import OUTAGE
 from .database.engine import Database
 from .database.errors import NoFederation, SessionsShared
 from .database.inspection import share_a_session
@@ -193,6 +194,10 @@ class Store:
     def note_done(self, work: str) -> None:
         """Record that some work of the servers is done now."""
         self.database.write(lambda connection: iterations.note(connection, work, self.clock()))
+
+    def away(self) -> str:
+        """Return in one line why the database is away; empty if it answers, or nobody had to wait for it."""
+        return self.database.reach.fault and f"{OUTAGE}: {self.database.reach.fault}"
 
     def held_by(self) -> str:
         """Return the other process that may write SQLite's file now; empty if unknown."""

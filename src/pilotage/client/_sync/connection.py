@@ -57,6 +57,9 @@ PROXY_FAULTS = (429, 502, 503, 504)
 PAUSE = 0.5
 """Seconds before a request is repeated after a proxy's fault; twice as many before the next time."""
 
+LONGEST_PAUSE = 10.0
+"""Most seconds before a request is repeated, whatever the server asks for."""
+
 _UNKNOWN_ROUTE = ("Not Found", "Method Not Allowed")
 """What the server says of an address that it does not have."""
 
@@ -117,7 +120,8 @@ class ServerConnection:
 
         ``values`` fill the template of the address. Parameters that are None or False are left out. Requests
         that only read, and those with an idempotency ``key``, are sent again a few times if their answer is
-        lost, or a proxy reached no server. All others might do their work twice.
+        lost, or a proxy reached no server; and for :data:`PATIENCE` s if the server asks for that, as it does
+        while its database is away. All others might do their work twice.
         """
         import httpx
 
@@ -145,9 +149,9 @@ class ServerConnection:
         import httpx
 
         lost = (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
-        begun, pause = time.monotonic(), PAUSE
+        begun, pause, is_repeatable = time.monotonic(), PAUSE, tries > 1
         while True:
-            tries -= 1
+            tries = max(0, tries - 1)
             try:
                 response = self._read(request, most)
             except lost:
@@ -155,10 +159,10 @@ class ServerConnection:
                     raise
             else:
                 is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
-                if not is_fault or not tries or time.monotonic() - begun >= PATIENCE:
+                asked = _pause_asked(response) if is_repeatable else 0.0
+                if not is_fault or not (tries or asked) or time.monotonic() - begun >= PATIENCE:
                     return response
-                named = response.headers.get("Retry-After", "")
-                sleep(max(pause, min(float(named), PATIENCE)) if named.isdecimal() else pause)
+                sleep(asked or pause)
                 pause *= 2
 
     def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
@@ -286,6 +290,12 @@ def _filled(template: str, values: Mapping[str, int | str]) -> str:
 def _parameters(query: Mapping[str, Value | bool | None]) -> dict[str, Any]:
     given = {name: value for name, value in query.items() if value is not None and value is not False}
     return {name: "true" if value is True else value for name, value in given.items()}
+
+
+def _pause_asked(response: "httpx.Response") -> float:
+    """Return after how many s a server asks to repeat a request; 0 if it does not say, or not sensibly."""
+    asked = response.headers.get("Retry-After", "")
+    return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdecimal() else 0.0
 
 
 def _whole(response: "httpx.Response", most: int) -> "httpx.Response":

@@ -45,6 +45,8 @@ _HINDRANCES = {
 }
 HINDRANCES = tuple(_HINDRANCES.values())
 """All words of :func:`hindrance`."""
+UNREACHED = ("connection", "shutdown")
+"""Those of a database that may be away."""
 
 
 def hindrance(error: BaseException | None) -> str:

@@ -11,6 +11,7 @@ schema, the schema's name is part of the lock's.
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -23,9 +24,10 @@ from pilotage.model.records.measurements import STORE_RETRIES
 
 from .commit_marks import CommitMarks
 from .direct_statements import driver
-from .driver_errors import hindrance, passes
+from .driver_errors import UNREACHED, hindrance, passes
 from .kept_connections import BEGIN, KeptConnections
 from .measurements import Measurements
+from .reach import CONNECTED_WITHIN, SERVES_A_CALLER, Reach, too_long, watched_connection
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_FOR = 45.0
-"""How long a transaction is tried again before its error is raised, in s: sooner than clients give up."""
+"""How long a transaction is tried again before its error is raised, in s: sooner than clients give up. One
+that serves a caller is not tried again once the database is known to be away."""
 
 BUSY_TIMEOUT = 30.0
 """Seconds for which SQLite waits for another process's lock before the retry begins."""
@@ -66,8 +69,9 @@ class Database:
         if make is None:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         session = self.session_of(server)
-        self.engine, self._readers, self._writers = make(address, session)
-        self._direct = _without_waiting(address, session) if self.is_postgresql else None
+        self.reach = Reach(partial(_question, address))
+        self.engine, self._readers, self._writers = make(address, session, self.reach)
+        self._direct = _without_waiting(address, session, self.reach) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
         self._marks = CommitMarks()
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
@@ -77,6 +81,7 @@ class Database:
 
     def close(self) -> None:
         """Return all connections."""
+        self.reach.close()
         while self._idle:
             self._idle.pop()[0].close()
         if self._kept is not None:
@@ -111,7 +116,7 @@ class Database:
             self._idle.append((connection, cursor))
             return rows
 
-        return _retried(once, self.measurements)
+        return self._retried(once)
 
     def look(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Run one reading statement, with names as ``%(name)s``; on PostgreSQL without a transaction."""
@@ -127,7 +132,7 @@ class Database:
             with self._reader_turn, self._reading() as connection:
                 return work(connection)
 
-        return _retried(once, self.measurements)
+        return self._retried(once)
 
     def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
@@ -156,7 +161,7 @@ class Database:
 
         alone = alone or not self.is_postgresql
         with self._marks.writer() as writer:
-            return _retried(lambda: once(writer), self.measurements, tries)
+            return self._retried(lambda: once(writer), tries)
 
     def mark_commits(self) -> None:
         """Mark each commit from now on, so that a lost answer of PostgreSQL leaves no doubt about it."""
@@ -173,7 +178,7 @@ class Database:
             with self._writer_lock, self._writing() as connection:
                 return work(driver(connection))
 
-        return _retried(once, self.measurements)
+        return self._retried(once)
 
     def _reading(self) -> contextlib.AbstractContextManager[Connection]:
         return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
@@ -181,6 +186,38 @@ class Database:
     def _writing(self) -> contextlib.AbstractContextManager[Connection]:
         # Not BEGIN: becoming a writer later would fail at once if another has written since.
         return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
+
+    def _retried(self, once: Callable[[], T], tries: int = 0) -> T:
+        """Do it, again for as long as its faults pass by themselves; so many ``tries`` at most, unless 0."""
+        try:
+            return once()
+        except Exception as error:
+            if not passes(error):
+                raise
+            # The first fault counts as the first try, so that it is logged and followed by a pause.
+            failed = [error]
+
+        def again() -> T:
+            if failed:
+                raise failed.pop()
+            return once()
+
+        def told(attempt: tenacity.RetryCallState) -> None:
+            error = attempt.outcome.exception() if attempt.outcome else None
+            hindered = hindrance(error)
+            self.measurements.count(STORE_RETRIES, (hindered,))
+            if hindered in UNREACHED and self.is_postgresql:
+                self.reach.doubt()
+            _tell(attempt, error)
+
+        stop = tenacity.stop_after_attempt(tries) if tries else tenacity.stop_after_delay(RETRY_FOR)
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception(passes),
+            wait=tenacity.wait_random_exponential(multiplier=0.02, max=1),
+            stop=lambda attempt: stop(attempt) or (bool(self.reach.fault) and SERVES_A_CALLER.get()),
+            before_sleep=told,
+            reraise=True,
+        )(again)
 
     def held_by(self) -> str:
         """Return the other process that may write SQLite's file now; empty if unknown."""
@@ -214,35 +251,6 @@ def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
     return connection, driver.cursor()
 
 
-def _retried(once: Callable[[], T], measurements: Measurements, tries: int = 0) -> T:
-    """Do it, again for as long as its faults pass by themselves; so many ``tries`` at most, unless 0."""
-    try:
-        return once()
-    except Exception as error:
-        if not passes(error):
-            raise
-        # The first fault counts as the first try, so that it is logged and followed by a pause.
-        failed = [error]
-
-    def again() -> T:
-        if failed:
-            raise failed.pop()
-        return once()
-
-    def told(attempt: tenacity.RetryCallState) -> None:
-        error = attempt.outcome.exception() if attempt.outcome else None
-        measurements.count(STORE_RETRIES, (hindrance(error),))
-        _tell(attempt, error)
-
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception(passes),
-        wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
-        stop=tenacity.stop_after_attempt(tries) if tries else tenacity.stop_after_delay(RETRY_FOR),
-        before_sleep=told,
-        reraise=True,
-    )(again)
-
-
 def _tell(attempt: tenacity.RetryCallState, error: BaseException | None) -> None:
     """Log one line in the driver's words. Whoever gets the error in the end logs all of it."""
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
@@ -250,15 +258,24 @@ def _tell(attempt: tenacity.RetryCallState, error: BaseException | None) -> None
     log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], attempt.attempt_number + 1, pause)
 
 
-def _postgresql(url: URL, session: str) -> tuple[Engine, Engine, Engine]:
+def _question(url: URL) -> "psycopg.Connection[Any]":
+    """Connect to PostgreSQL for one question, whose answer is not awaited for long."""
+    url = url.set(drivername="postgresql+psycopg").update_query_dict(
+        {"connect_timeout": f"{CONNECTED_WITHIN - 1}"}
+    )
+    arguments, options = url.get_dialect()().create_connect_args(url)
+    return watched_connection(too_long).connect(*arguments, autocommit=True, **options)
+
+
+def _postgresql(url: URL, session: str, reach: Reach) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     # Compiling takes longer than any of these statements.
-    engine = _engine(url, session, "READ COMMITTED", {"jit": "off"})
+    engine = _engine(url, session, reach, "READ COMMITTED", {"jit": "off"})
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine, readers, engine
 
 
-def _without_waiting(url: URL, session: str) -> Engine:
+def _without_waiting(url: URL, session: str, reach: Reach) -> Engine:
     """Return the engine for single statements: planning one each time takes longer than running it."""
     # These look up few rows by key. A plan from when a table was small would read the whole table for ever.
     settings = {
@@ -267,7 +284,7 @@ def _without_waiting(url: URL, session: str) -> Engine:
         "synchronous_commit": "off",
         "plan_cache_mode": "force_generic_plan",
     }
-    return _engine(url, session, "AUTOCOMMIT", settings)
+    return _engine(url, session, reach, "AUTOCOMMIT", settings)
 
 
 _BOUNDS = {
@@ -284,6 +301,7 @@ _BOUNDS = {
 def _engine(
     url: URL,
     session: str,
+    reach: Reach,
     isolation_level: Literal["READ COMMITTED", "AUTOCOMMIT"],
     settings: Mapping[str, str],
 ) -> Engine:
@@ -296,7 +314,7 @@ def _engine(
         max_overflow=32,
         connect_args={
             "application_name": session,
-            "connect_timeout": 10,
+            "connect_timeout": CONNECTED_WITHIN,
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -310,11 +328,21 @@ def _engine(
         connection.execute(f"SELECT {', '.join(set_)}")
         connection.commit()
 
+    watched = watched_connection(reach.look)
+
+    def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+        reach.check()
+        if SERVES_A_CALLER.get():
+            # A frozen server accepts connections, and says nothing.
+            reach.doubt()
+        return watched.connect(*arguments, **options)
+
+    event.listen(engine, "do_connect", connect)
     event.listen(engine, "connect", prepare)
     return engine
 
 
-def _sqlite(url: URL, _: str) -> tuple[Engine, Engine, Engine]:
+def _sqlite(url: URL, _session: str, _reach: Reach) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     if _in_memory(url):
         engine = create_engine(

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from .errors import StoreHeld
 
-STOPPED_FOR = 10.0
-"""Seconds to wait for a stopped process before the error says so."""
+STOPPED_FOR = 3.0
+"""Seconds to wait for a stopped process before the error says so, for all who wait together."""
 
 LONGEST_TURN = 120.0
 """Seconds to wait for a running one, which may be migrating a large store."""
 
-_LOOK_AT_HOLDER = 1.0
+_LOOK_AT_HOLDER = 0.1
 
 
 class WriterLock:
@@ -29,6 +29,7 @@ class WriterLock:
         self._path = file
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if file else None
         self._waiter = _Waiter(self._file) if self._file is not None else None
+        self._held_since = 0.0
 
     def __enter__(self) -> None:
         # A file lock belongs to the descriptor, which threads share: it separates processes, but not threads.
@@ -37,6 +38,7 @@ class WriterLock:
         try:
             if self._waiter is not None and not self._waiter.locks_now():
                 self._wait(self._waiter)
+            self._held_since = 0.0
         except BaseException:
             self._lock.release()
             raise
@@ -59,19 +61,22 @@ class WriterLock:
 
     def _wait(self, waiter: "_Waiter") -> None:
         begun = time.monotonic()
+        # Whoever gave up before has waited for the same process.
+        self._held_since = self._held_since or begun
         waiter.begin()
         try:
             while not waiter.has_locked(_LOOK_AT_HOLDER):
-                self._give_up(time.monotonic() - begun)
+                self._give_up(begun, time.monotonic())
         except StoreHeld:
             if not waiter.end():
                 raise
 
-    def _give_up(self, waited: float) -> None:
+    def _give_up(self, begun: float, now: float) -> None:
+        waited = now - self._held_since
         if waited < STOPPED_FOR:
             return
         number = self._holder()
-        if waited >= LONGEST_TURN or (number and _is_stopped(number)):
+        if now - begun >= LONGEST_TURN or (number and _is_stopped(number)):
             raise StoreHeld(_described(number) if number else "another process", waited)
 
     def _holder(self) -> int | None:

@@ -1,0 +1,121 @@
+"""Whether PostgreSQL answers anybody: one thread asks for all, as soon as a call has waited for a second.
+
+A frozen server keeps its connections, and its kernel still confirms what arrives there: no time-out of TCP
+ends a call. A slow statement is no fault as long as others get an answer.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .driver_errors import passes
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+
+SERVES_A_CALLER: ContextVar[bool] = ContextVar("SERVES_A_CALLER", default=False)
+"""Whether somebody waits for the answer to a request. Loops wait longer, for what they did outside."""
+
+SILENCE = 1.0
+"""Seconds without an answer after which a call asks whether anybody gets one."""
+
+AWAY_AFTER = 2.0
+"""Seconds in which nobody got an answer, and after which the database counts as away."""
+
+CONNECTED_WITHIN = 3
+"""Seconds for a new connection. The question has a second less, so its answer is known before."""
+
+_PAUSE = 0.2
+
+
+class Reach:
+    """What is known about a PostgreSQL database, at which ``connect`` opens a connection."""
+
+    def __init__(self, connect: "Callable[[], psycopg.Connection[Any]]") -> None:
+        self.fault = ""
+        """Why the database is away, in one line; empty if it answers."""
+        self._connect = connect
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self._is_asked = False
+
+    def doubt(self) -> None:
+        """Let a thread ask the database, unless one does so already."""
+        with self._lock:
+            if self._is_asked or self._closed.is_set():
+                return
+            self._is_asked = True
+        threading.Thread(target=self._ask, name="database-reach", daemon=True).start()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed.set()
+
+    def check(self) -> None:
+        """Raise psycopg's OperationalError if the database is away."""
+        if self.fault:
+            import psycopg
+
+            raise psycopg.OperationalError(self.fault)
+
+    def look(self, begun: float) -> str:
+        """Return why a call that began then, by time.monotonic, should end; empty if it should not."""
+        if time.monotonic() - begun >= SILENCE:
+            self.doubt()
+        return self.fault
+
+    def _ask(self) -> None:
+        begun = time.monotonic()
+        while not self._closed.is_set():
+            try:
+                with closing(self._connect()) as connection:
+                    connection.execute("SELECT 1")
+            except Exception as error:
+                if passes(error):
+                    if time.monotonic() - begun >= AWAY_AFTER:
+                        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                        self.fault = f"the database does not answer: {reason}"
+                    self._closed.wait(_PAUSE)
+                    continue
+            break  # a database that refuses answers, too
+        with self._lock:
+            self.fault, self._is_asked = "", False
+
+
+def too_long(begun: float) -> str:
+    """Return that a call which began at this time lasts too long for a question; empty if it does not."""
+    is_over = time.monotonic() - begun >= AWAY_AFTER
+    return f"no answer within {AWAY_AFTER:g} s" if is_over else ""
+
+
+def watched_connection(look: Callable[[float], str]) -> "type[psycopg.Connection[Any]]":
+    """Return the driver's connection with calls that may end before their answer.
+
+    ``look`` gets the beginning of a call, ten times a second while it waits, and returns why it should end.
+    The call then raises psycopg's OperationalError, and its connection is closed.
+    """
+    import psycopg
+
+    class Watched(psycopg.Connection[Any]):
+        def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
+            return super().wait(self._watched(gen), *given, **more)
+
+        def _watched(self, call: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+            begun = time.monotonic()
+            try:
+                waited_for = next(call)
+                while True:
+                    ready = yield waited_for
+                    if not ready and (fault := look(begun)):
+                        self.pgconn.finish()
+                        raise psycopg.OperationalError(fault)
+                    waited_for = call.send(ready)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+
+    return Watched
