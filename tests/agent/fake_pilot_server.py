@@ -50,6 +50,8 @@ class FakeServer:
     read_own: bool = False
     logs: dict[tuple[int, int], wire.AttemptLogs] = field(default_factory=dict)
     own_log: wire.Log | None = None
+    contents: dict[str, bytes] = field(default_factory=dict)
+    retry_after: int = 0
 
     @property
     def url(self) -> str:
@@ -81,6 +83,8 @@ class FakeServer:
             self.logs |= {(log.job, log.attempt): log for log in told.logs}
             self.own_log = told.own_log or self.own_log
             return {"stop": self.stop, "read": self.read, "read_own": self.read_own, "time": self.time}
+        if name == "access":
+            return {}
         if name == "end":
             told_last = parse(wire.Reason, json.dumps(body).encode())
             self.ended.append(told_last.reason)
@@ -88,6 +92,21 @@ class FakeServer:
             self.own_log = told_last.own_log
             return None
         return {"files": self.payloads[int(name.removeprefix("payload/"))]}
+
+    def status_for(self, name: str, token: str, body: dict[str, Any]) -> int:
+        """The status of the answer to a call."""
+        if token != f"Bearer {TOKEN if name == 'enrol' else OWN_TOKEN}":
+            return 401
+        if any(f'"{one}"' in json.dumps(body) for one in self.unknown):
+            return 422
+        return self.status_of.get(name, self.status)
+
+    def keep(self, path: str, body: bytes) -> int:
+        """Store an output that goes through the server; the status of the answer."""
+        status = self.status_of.get("content", 200)
+        if status == 200:
+            self.contents[path.removeprefix("/api/v1/pilot/content/")] = body
+        return status
 
     def states(self, job: int = 1) -> list[str]:
         """What was reported of a job, in order."""
@@ -112,6 +131,13 @@ class FakeServer:
             def do_GET(self) -> None:
                 self._answer({})
 
+            def do_PUT(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if gone.is_set():
+                    self.close_connection = True
+                    return
+                self._send(fake.keep(self.path, body), b"{}")
+
             def _answer(self, body: dict[str, Any]) -> None:
                 if gone.is_set():
                     self.close_connection = True
@@ -124,11 +150,7 @@ class FakeServer:
                     )
                     return
                 fake.nonces += [body["nonce"]] if name == "enrol" else []
-                status = fake.status_of.get(name, fake.status)
-                if self.headers["Authorization"] != f"Bearer {TOKEN if name == 'enrol' else OWN_TOKEN}":
-                    status = 401
-                if any(f'"{one}"' in json.dumps(body) for one in fake.unknown):
-                    status = 422
+                status = fake.status_for(name, self.headers["Authorization"], body)
                 fake.heard.append(self.headers[wire.HEARD])
                 fake.unanswered += [body] if status != 200 else []
                 answer = fake.answer(self.path, body) if status == 200 else {"detail": "as told"}
@@ -137,6 +159,7 @@ class FakeServer:
 
             def _send(self, status: int, data: bytes) -> None:
                 self.send_response(status)
+                self.send_header("Retry-After", str(fake.retry_after))
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

@@ -13,6 +13,7 @@ from pilotage.agent import workdir
 from pilotage.agent.attempt import Attempt, AttemptFailedError, NodeFailedError
 from pilotage.agent.file_access import Ways
 from pilotage.agent.node_disk import disk_fault
+from pilotage.agent.transfer import fetch
 from pilotage.agent.wire import JobInput, JobOrder, Work
 from tests.chaos.disks import SmallDisk
 from tests.waiting import wait_for
@@ -74,7 +75,7 @@ def test_a_directory_that_cannot_be_made_or_filled_is_its_node_s_fault(site: Sit
     attempt = Attempt(Work(task=1, command=("true",)), JobOrder(1, 1, "scratch"))
 
     def prepare(directory: Path, files: dict[str, str]) -> None:
-        workdir.prepare(Ways(None), attempt, directory, files, lambda: False)  # type: ignore[arg-type]
+        workdir.prepare(attempt, directory, files)
 
     disk.fill()
     with pytest.raises(NodeFailedError, match=r"job directory: .*No space left"):
@@ -91,11 +92,12 @@ def test_a_directory_that_cannot_be_made_or_filled_is_its_node_s_fault(site: Sit
 
 
 def test_a_name_that_no_file_may_have_is_nobody_else_s_fault(site: Site) -> None:
-    attempt = Attempt(
-        Work(task=1, command=("true",)), JobOrder(1, 1, "scratch", inputs=(JobInput("x" * 300 + "/y", 1),))
+    file, attempt = (
+        JobInput("x" * 300 + "/y", 1),
+        Attempt(Work(task=1, command=()), JobOrder(1, 1, "scratch")),
     )
     with pytest.raises(AttemptFailedError, match="File name too long") as failure:
-        workdir.prepare(Ways(None), attempt, site.root / "1.1", {}, lambda: False)  # type: ignore[arg-type]
+        fetch(Ways(None), attempt, file, site.root / file.name, lambda: False)  # type: ignore[arg-type]
     assert not isinstance(failure.value, NodeFailedError)
 
 

@@ -3,14 +3,15 @@
 import io
 import os
 from dataclasses import dataclass, field
+from http.client import HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
-from pilotage.agent import file_access as ways_module
 from pilotage.agent import wire
 from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
+from pilotage.agent.client import UnreachableError, answered
 from pilotage.agent.file_access import Ways
 from pilotage.agent.transfer import discard, fetch, store
 from pilotage.agent.web import Web
@@ -39,9 +40,9 @@ class House:
             else wire.Access()
         )
 
-    def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
+    def content(self, wanted: wire.FileRequest, method: str, source: IO[bytes] | None = None) -> HTTPResponse:
         self.handed_on += 1
-        return Web({}), f"{self.own}/{wanted.name}"
+        return answered(lambda: Web({}).ask(method, f"{self.own}/{wanted.name}", source))
 
 
 @pytest.fixture
@@ -104,23 +105,19 @@ def test_only_the_server_says_that_a_file_is_lost(place: Any) -> None:
         brought(house, copy)
 
 
-def test_a_server_that_is_busy_is_asked_again(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("status", "is_away"), [(503, True), (429, True), (502, True), (403, False)])
+def test_a_server_that_is_busy_or_away_says_nothing_about_a_file(
+    place: Any, monkeypatch: pytest.MonkeyPatch, status: int, is_away: bool
+) -> None:
     house, handler, copy = place
-    house.granted, answers = "", [503, 503]
-    serve = handler._serve
-
-    def busy(self: Any) -> None:
-        if answers:
-            self._answer(answers.pop(), b"8 files are under way already")
-        else:
-            serve(self)
-
-    monkeypatch.setattr(handler, "do_GET", busy)
-    monkeypatch.setattr(ways_module, "PAUSE", 0.01)
-    assert brought(house, copy) == "hello"
-    answers += [403] * 3
+    house.granted = ""
+    monkeypatch.setattr(handler, "do_GET", lambda self: self._answer(status, b"8 files are under way"))
     monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
-    with pytest.raises(AttemptFailedError, match="8 files are under way already"):
+    with pytest.raises(UnreachableError if is_away else AttemptFailedError, match="8 files are under way"):
+        brought(house, copy)
+    assert house.handed_on == (1 if is_away else 3)
+    house.own = "http://127.0.0.1:1"
+    with pytest.raises(UnreachableError, match="refused"):
         brought(house, copy)
 
 
@@ -161,7 +158,7 @@ def test_what_the_nodes_program_does_not_take_the_server_does(
     (tmp_path / "xrdcp").write_text(SCRIPT.format(calls=tmp_path / "calls", does="exit 51"))
     (tmp_path / "xrdcp").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    way = Ways(house).to(attempt("root://host/"), "out", "", never)
+    way = Ways(house).to(attempt("root://host/"), "out", "")
     way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
     assert handler.files["/data/out"] == b"x" * 1_000_000
     assert (tmp_path / "calls").read_text() == "-s -f -p - root://host//.scratch/h/1.1/out\n"
@@ -179,7 +176,7 @@ def test_a_node_without_xrdcp_uses_gfal(place: Any, tmp_path: Path, monkeypatch:
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
     assert brought(house, copy, "roots://host:1094//atlas") == "hello"
-    way = Ways(house).to(attempt("roots://host:1094//atlas"), "out", "", never)
+    way = Ways(house).to(attempt("roots://host:1094//atlas"), "out", "")
     way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
     assert (tmp_path / "arrived").read_bytes() == b"x" * 1_000_000
     read, written = (tmp_path / "calls").read_text().splitlines()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from socket import gaierror
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from . import VERSION, relay, wire
 from .machine import now
@@ -22,16 +24,26 @@ from .web import Web, opener, said
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 H = TypeVar("H", wire.MatchAnswer, wire.Stops)
-TIMEOUT = 20.0
-"""Seconds without an answer after which the server counts as unreachable."""
+TIMEOUT, SHORT_TIMEOUT = 20.0, 8.0
+"""Seconds without an answer after which the server counts as unreachable; the second where there are others.
+"""
+MOST_ASKED_FOR = 600.0
+"""Longest pause in s that a server may ask for."""
+AWAY = frozenset({408, 425, 429, 503, 504})
+"""Statuses of a server that cannot answer now, and of proxies before it."""
+STORAGE_FAILED = 502
+"""The status of a server that could not hand on a file because its storage failed."""
 
 
 class UnreachableError(Exception):
-    """No usable answer came. ``heard`` is true if the server may have acted on the call all the same."""
+    """No usable answer came. ``heard`` is true if the server may have acted on the call all the same.
 
-    def __init__(self, message: str, *, heard: bool) -> None:
+    The next call should come after ``pause`` s or later, if the server asked for that; 0: it did not.
+    """
+
+    def __init__(self, message: str, *, heard: bool, pause: float = 0.0) -> None:
         super().__init__(message)
-        self.heard = heard
+        self.heard, self.pause = heard, pause
 
 
 class GivenUpError(Exception):
@@ -43,17 +55,18 @@ class RefusedError(Exception):
 
 
 class Pause:
-    """Exponential backoff: each failure doubles the pause, with some jitter, up to ``longest`` s."""
+    """Exponential backoff: each failure doubles the pause, up to ``longest`` s, less some jitter."""
 
     def __init__(self, *, longest: float, first: float = 0.25) -> None:
         self.until = 0.0
         self.longest = longest
         self._first = self._next = first
 
-    def failed(self) -> float:
-        """Start a pause and return its length in s."""
+    def failed(self, least: float = 0.0) -> float:
+        """Start a pause of ``least`` s or more, and return its length in s."""
         # Thousands of pilots lose their server at the same moment. Jitter spreads their return.
-        pause = self._next * random.uniform(0.75, 1.25)
+        jitter = random.uniform(0.5, 1.0)
+        pause = max(min(self._next, self.longest) * jitter, min(least, MOST_ASKED_FOR) * (2 - jitter))
         self.until = now() + pause
         self._next = min(2 * self._next, self.longest)
         return pause
@@ -70,8 +83,8 @@ class PilotClient:
     servers of one store, separated by commas: where one does not answer, the next call goes to the next.
     """
 
-    def __init__(self, url: str, token: str, timeout: float = TIMEOUT, identity: str = "") -> None:
-        self._urls = [url] if url.startswith(relay.FILE) else url.split(",")
+    def __init__(self, url: str, token: str, timeout: float = 0.0, identity: str = "") -> None:
+        self._urls = re.split(",(?=[a-z]+://)", url)
         self._headers = {
             "Authorization": f"Bearer {token}",
             "Content-Type": "application/json",
@@ -82,7 +95,7 @@ class PilotClient:
         }
         self._heard = 0.0
         self._nonce = secrets.token_hex(32)
-        self._timeout = timeout
+        self._timeout = timeout or (SHORT_TIMEOUT if self._urls[1:] else TIMEOUT)
         self._opener = relay.opener(identity) if identity else opener()
         self._thread = ThreadPoolExecutor(1, "client")
 
@@ -119,17 +132,36 @@ class PilotClient:
         return answer
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:
-        """Ask for an address of one file. Blocks. Raises OSError."""
+        """Ask for an address of one file. Blocks. Raises OSError, and UnreachableError."""
         try:
             return parse(wire.Access, self._request("POST", "access", serialise(wanted)))
         except (UnreachableError, GivenUpError, RefusedError, WireError) as error:
+            cause = error.__cause__
+            answered = isinstance(cause, urllib.error.HTTPError) and cause.code not in AWAY
+            if isinstance(error, UnreachableError) and not answered:
+                raise
             raise OSError(f"no address of {wanted.name}: {error}") from error
 
-    def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
-        """Return the client and the address for a file that the server hands on."""
+    def content(self, wanted: wire.FileRequest, method: str, source: IO[bytes] | None = None) -> HTTPResponse:
+        """Read a file that the server hands on, or write all of ``source`` to it. Blocks.
+
+        Raises UnreachableError while the server cannot do it, and HTTPError, with the server's message, if it
+        refuses or if the storage failed.
+        """
+        server = self._urls[0]
         names = urllib.parse.urlencode({"name": wanted.name, "source": wanted.source})
-        url = f"{self._address()}/content/{wanted.job}/{wanted.attempt}?{names}"
-        return Web({"Authorization": self._headers["Authorization"]}, self._opener), url
+        web = Web({"Authorization": self._headers["Authorization"]}, self._opener)
+
+        def ask() -> HTTPResponse:
+            url = f"{self._address(server)}/content/{wanted.job}/{wanted.attempt}?{names}"
+            return web.ask(method, url, source)
+
+        try:
+            return answered(ask)
+        except UnreachableError as error:
+            if not isinstance(error.__cause__, urllib.error.HTTPError):
+                self._go_on(server)
+            raise
 
     async def end(self, reason: wire.Reason) -> None:
         """Tell the server that this pilot ends."""
@@ -153,20 +185,22 @@ class PilotClient:
                 raise
             return await loop.run_in_executor(self._thread, self._request, method, path, former)
 
-    def _address(self) -> str:
-        return f"{relay.address(self._urls[0]).rstrip('/')}/api/v1/pilot"
+    def _address(self, server: str) -> str:
+        return f"{relay.address(server).rstrip('/')}/api/v1/pilot"
 
-    def _go_on(self, url: str) -> None:
+    def _go_on(self, unanswered: str) -> None:
         """Let the next call go to another server, unless another thread has seen to it."""
         first, *others = self._urls
-        if others and url.startswith(first):
+        if others and unanswered == first:
             self._urls = [*others, first]
             log.warning("%s does not answer; the next call goes to %s", first, others[0])
 
     def _request(self, method: str, path: str, content: bytes | None) -> bytes:
+        server = self._urls[0]
         try:
-            url = f"{self._address()}/{path}"
+            url = f"{self._address(server)}/{path}"
         except OSError as error:
+            self._go_on(server)
             raise UnreachableError(f"{method} {path}: {error!r}", heard=False) from error
         request = urllib.request.Request(url, content, self._headers, method=method)
         try:
@@ -176,11 +210,29 @@ class PilotClient:
         except urllib.error.HTTPError as error:
             raise _error_for(f"{method} {path}: {error.code}", error) from error
         except (OSError, HTTPException) as error:
-            self._go_on(url)
+            self._go_on(server)
             # Without a connection the server heard nothing. After any later error it may have carried out the
             # call.
             refused = isinstance(getattr(error, "reason", error), (ConnectionRefusedError, gaierror))
             raise UnreachableError(f"{method} {path}: {error!r}", heard=not refused) from error
+
+
+def answered(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
+    """Return a server's answer to a request for a file that it hands on.
+
+    Raises as :meth:`PilotClient.content`.
+    """
+    try:
+        return ask()
+    except urllib.error.HTTPError as error:
+        # A proxy before the server answers 502 in words of its own if the server is away.
+        by_server = error.headers.get_content_type() == "application/json"
+        error.msg = f"{error.msg} {said(error)}".strip()
+        if error.code in AWAY or (error.code == STORAGE_FAILED and not by_server):
+            raise _unreachable(str(error), error) from error
+        raise
+    except (OSError, HTTPException) as error:
+        raise UnreachableError(repr(error), heard=True) from error
 
 
 def _error_for(what: str, error: urllib.error.HTTPError) -> Exception:
@@ -189,6 +241,13 @@ def _error_for(what: str, error: urllib.error.HTTPError) -> Exception:
     # The server answers 410 to a pilot that it has ended, and 401 or 403 once it has revoked the token.
     if error.code in (401, 403, 410):
         return GivenUpError(f"{what} {detail}")
-    if error.code >= 500 or error.code in (408, 425, 429):
-        return UnreachableError(f"{what} {detail}", heard=True)
+    if error.code >= 500 or error.code in AWAY:
+        return _unreachable(f"{what} {detail}", error)
     return RefusedError(f"{what} {detail}")
+
+
+def _unreachable(what: str, error: urllib.error.HTTPError) -> UnreachableError:
+    after = error.headers.get("Retry-After", "")
+    return UnreachableError(
+        what, heard=True, pause=float(after) if re.fullmatch("[0-9]{1,6}", after) else 0.0
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import random
 import time
 import urllib.error
 from collections.abc import Callable, Sequence
@@ -19,8 +18,9 @@ from typing import IO, Protocol, TypeVar
 
 from . import node_credentials, wire, xrootd
 from .attempt import Attempt, AttemptFailedError
+from .client import STORAGE_FAILED
 from .storage import HttpServer, OpenStorage, open_storage
-from .web import Web, body, not_found, said
+from .web import Web, body, not_found
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,22 +28,20 @@ Halt = Callable[[], bool]
 """Returns whether nobody wants the file any more."""
 AVOIDED_FOR = 600.0
 """Seconds before a failed way is tried again, for all files of the storage."""
-BUSY, PATIENCE, PAUSE = 503, 3600.0, 10.0
-"""The status of a server that already hands on enough files; seconds to keep asking; seconds between
-requests."""
-
-STORAGE_FAILED = 502
-"""The status of a server that could not hand on a file because its storage failed."""
 
 
 class FileServer(Protocol):
-    """The pilot's server, as file access needs it. Every call raises OSError or HTTPException."""
+    """The pilot's server, as file access needs it.
+
+    Every call raises OSError or HTTPException. It raises UnreachableError while the server is away or busy:
+    that says nothing about the file, so the caller asks again later.
+    """
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file."""
 
-    def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
-        """Return the client and the address for a file that the server itself hands on."""
+    def content(self, wanted: wire.FileRequest, method: str, source: IO[bytes] | None = None) -> HTTPResponse:
+        """Read a file that the server itself hands on, or write all of ``source`` to it."""
 
 
 class FileWay(Protocol):
@@ -84,7 +82,7 @@ class Ways:
         self._server = server
         self._avoided: dict[tuple[str, str], float] = {}
 
-    def to(self, attempt: Attempt, name: str, source: str, halted: Halt) -> OpenStorage:
+    def to(self, attempt: Attempt, name: str, source: str) -> OpenStorage:
         """Return the way to an input at a ``source`` (empty: the queue's storage), or to an output.
 
         Raises AttemptFailedError if the storage cannot be opened.
@@ -97,7 +95,7 @@ class Ways:
             place = work.sources[source]
         if place.asks:
             wanted = wire.FileRequest(*attempt.pair, name, source)
-            return _AskedFile(self, self._server, place, wanted, halted)
+            return _AskedFile(self, self._server, place, wanted)
         try:
             return open_storage(place.url, place.options)
         except (ValueError, TypeError, AttributeError) as error:
@@ -117,9 +115,7 @@ class Ways:
 class _AskedFile:
     """One file of a storage that asks, over the first way that works."""
 
-    def __init__(
-        self, ways: Ways, server: FileServer, place: wire.Source, wanted: wire.FileRequest, halted: Halt
-    ) -> None:
+    def __init__(self, ways: Ways, server: FileServer, place: wire.Source, wanted: wire.FileRequest) -> None:
         self._ways, self._url, self._wanted = ways, place.url, wanted
         url, hosts = place.url, place.options.get("redirects_to")
         self._open: dict[str, FileWay] = {
@@ -129,7 +125,7 @@ class _AskedFile:
         # Last, because the server's own address is known to be for this storage.
         if url.startswith("https://") and node_credentials.are_there():
             self._open["the node's credentials"] = _WithCredentials(url, hosts)
-        self._last = _Relayed(server, wanted, halted)
+        self._last = _Relayed(server, wanted)
         self._used = ""
 
     def read(self, path: str) -> IO[bytes]:
@@ -217,33 +213,17 @@ class _WithCredentials:
 class _Relayed:
     """One file through the server, which hands on only a few at a time."""
 
-    def __init__(self, server: FileServer, wanted: wire.FileRequest, halted: Halt) -> None:
-        self._server, self._wanted, self._halted = server, wanted, halted
+    def __init__(self, server: FileServer, wanted: wire.FileRequest) -> None:
+        self._server, self._wanted = server, wanted
 
     def read(self, path: str) -> IO[bytes]:
         """Open the file to read it."""
         try:
-            return body(self._ask("GET", None))
+            return body(self._server.content(self._wanted, "GET"))
         except urllib.error.HTTPError as error:
             raise not_found(error, path) from error
 
     def write(self, path: str, source: IO[bytes]) -> int | None:  # noqa: ARG002
         """Store all of ``source``."""
-        self._ask("PUT", source).close()
+        self._server.content(self._wanted, "PUT", source).close()
         return None
-
-    def _ask(self, method: str, source: IO[bytes] | None) -> HTTPResponse:
-        """Make a request.
-
-        Repeat it while the server is busy with others. Raises HTTPError with the server's message.
-        """
-        web, url = self._server.content(self._wanted)
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return web.ask(method, url, source)
-            except urllib.error.HTTPError as error:
-                if error.code != BUSY or time.monotonic() > until or self._halted():
-                    error.msg = f"{error.msg} {said(error)}".strip()
-                    raise
-            time.sleep(PAUSE * random.uniform(0.5, 1.5))

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from . import disk_rate, outputs, payload_secrets, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .blame import with_blame
-from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
-from .containers import ContainerRuntime, choose, write_variables
+from .client import PilotClient
+from .containers import choose, write_variables
 from .delegated_groups import DelegatedGroups
 from .file_access import Ways
 from .held import Held, lease_of
 from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
-from .machine import now
+from .patient_calls import PatientCalls
 from .payload import OVERDUE, Ended, Order, Payload, sweep
-from .proof import Containment
+from .pilot_host import PilotHost
 from .view import UNCONTAINED, SitePaths, View, view
 from .wire import AttemptLogs, Log, MatchAnswer, Node, Output, Pair, Report
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-KEPT_PAYLOADS = 16
 CLEANING = 20.0
 """Seconds that an ending pilot spends on removing files."""
 
@@ -57,37 +56,17 @@ class Resources:
     delegation: DelegatedGroups = field(default_factory=DelegatedGroups)
 
 
-class PilotHost(Protocol):
-    """The pilot, as seen by its jobs."""
-
-    ending: str
-    """Why the pilot ends; empty while it goes on."""
-    containment: Containment
-    """How payloads are contained."""
-    runtimes: tuple[ContainerRuntime, ...]
-    """The programs that run payloads in containers."""
-
-    contact: float
-    """When the last answered call began that listed all held attempts."""
-
-    def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
-        """Queue a report, with the logs of an attempt that has ended."""
-
-    def wake(self) -> None:
-        """Let the pilot check its jobs again."""
-
-
 class JobRunner:
     """All attempts of a pilot: ``held`` by pair, and ``working`` until their end is reported."""
 
     def __init__(self, pilot: PilotHost, resources: Resources, client: PilotClient) -> None:
         self.held: dict[Pair, Held] = {}
         self.working: set[Held] = set()
-        self._pilot, self._resources, self._client = pilot, resources, client
+        self._pilot, self._resources = pilot, resources
         self._ways = Ways(client)
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleaning: set[asyncio.Future[None]] = set()
-        self._payload_files: dict[int, asyncio.Task[dict[str, str]]] = {}
+        self._calls = PatientCalls(pilot, client, self.lease_end)
         self._pool = ThreadPoolExecutor(max_workers=max(2, min(8, resources.slots)))
 
     def accept(self, attempt: Attempt, given: float, answer: MatchAnswer) -> None:
@@ -118,6 +97,12 @@ class JobRunner:
     def lease_end(self, held: Held) -> float:
         """Return the time until which an attempt may run without an answer from the server."""
         return max(self._pilot.contact, held.given) + held.lease_now
+
+    @property
+    def has_results(self) -> bool:
+        """Return whether payloads ended well whose results the server does not have yet."""
+        storing = any(held.stored and not held.stopping for held in self.working)
+        return storing or any(held.done for held in self.held.values())
 
     def leases(self) -> list[float]:
         """Return the leases of all held attempts, in s."""
@@ -227,9 +212,12 @@ class JobRunner:
             raise AttemptFailedError(f"{attempt.work.gpus} GPUs are asked for, {free}")
         self._pilot.say(Report(*attempt.pair, "starting"))
         payload_files = await self._files_of(held) if attempt.work.payload_files else {}
-        await self._in_thread(
-            workdir.prepare, self._ways, attempt, place, payload_files, lambda: bool(held.stopping)
-        )
+        await self._in_thread(workdir.prepare, attempt, place, payload_files)
+        for file in attempt.order.inputs:
+            path = place / workdir.input_path(file)
+            arguments = self._ways, attempt, file, path, lambda: bool(held.stopping)
+            fetch = partial(self._in_thread, transfer.fetch, *arguments)
+            await self._calls.answered(f"input {file.name}", held, fetch)
         if held.stopping:
             raise AttemptFailedError(held.stopping)
 
@@ -330,40 +318,14 @@ class JobRunner:
         for name in found:
             # Count the bytes sent, not those on disk: a sparse file is sent in full.
             left = outputs.most_bytes(attempt) - sum(one.size for one in stored)
-            stored.append(
-                await self._in_thread(
-                    transfer.store, self._ways, attempt, name, place, lambda: bool(held.stopping), left
-                )
-            )
+            arguments = self._ways, attempt, name, place, lambda: bool(held.stopping), left
+            store = partial(self._in_thread, transfer.store, *arguments)
+            stored.append(await self._calls.answered(f"output {name}", held, store))
         return stored
 
     async def _files_of(self, held: Held) -> dict[str, str]:
-        """Return the payload files of the attempt's task. They are fetched once for all its jobs."""
-        task = held.attempt.work.task
-        if task not in self._payload_files:
-            if len(self._payload_files) >= KEPT_PAYLOADS:
-                self._payload_files.pop(next(iter(self._payload_files)))
-            self._payload_files[task] = asyncio.create_task(self._fetch_files(held))
-        try:
-            return await self._payload_files[task]
-        except (GivenUpError, RefusedError, UnreachableError) as error:
-            self._payload_files.pop(task, None)
-            raise AttemptFailedError(f"payload files: {error}") from error
-
-    async def _fetch_files(self, held: Held) -> dict[str, str]:
-        task = held.attempt.work.task
-        return dict((await self._answered(held, lambda: self._client.payload(task))).files)
-
-    async def _answered(self, held: Held, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call. Repeat it while the server is unreachable and the lease lasts."""
-        pause = Pause(longest=5)
-        while True:
-            try:
-                return await call()
-            except UnreachableError:
-                if self._pilot.ending or now() > self.lease_end(held):
-                    raise
-                await asyncio.sleep(pause.failed())
+        """Return the payload files of the attempt's task."""
+        return await self._calls.files_of(held)
 
     # Its end
 

@@ -17,10 +17,11 @@ from .attempt import Attempt
 from .blame import OUT_OF_TIME
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, find_runtimes
-from .jobs import JobRunner, PilotHost, Resources
+from .jobs import JobRunner, Resources
 from .logs import OwnLog, weight
 from .machine import now
 from .node_disk import free_disk
+from .pilot_host import PilotHost
 from .proof import Containment, prove
 from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
@@ -36,8 +37,9 @@ ASK_EVERY, ASK_SELDOM = 4.0, 60.0
 hour."""
 REPORT_DELAY = 0.5
 """Seconds that reports may wait to be sent together. The end of an attempt does not wait."""
-LONGEST_PAUSE = 60.0
-"""Longest pause in s between two calls while the server is unreachable."""
+LONGEST_PAUSE, PAUSE_WITH_NEWS = 60.0, 15.0
+"""Longest pauses in s between two calls while the server is unreachable: of a pilot without news, and of one
+that has something to report."""
 END_GRACE = 20.0
 """Seconds for delivering the last reports."""
 MOST_AT_ONCE = 10_000
@@ -161,9 +163,16 @@ class PilotAgent:
             self._end(self._draining)
         elif now() >= self._busy_at + self._idle:
             self._end("idle")
-        elif self._lease and now() >= self.contact + 2 * max([self._lease, *self._jobs.leases()]):
-            # By now the server has given its jobs to others.
+        elif self._is_forgotten():
             self._end("no contact with the server for twice the lease", grace=0)
+
+    def _is_forgotten(self) -> bool:
+        """Return whether a server that was there has given its jobs to others by now.
+
+        The server may have been away itself: so results stay for as long as the pilot may live.
+        """
+        lease = max([self._lease, *self._jobs.leases()])
+        return bool(lease) and now() >= self.contact + 2 * lease and not self._jobs.has_results
 
     def _drain(self, reason: str) -> None:
         """Take no more jobs. End once all running attempts have ended and are delivered."""
@@ -212,7 +221,8 @@ class PilotAgent:
                 self.containment = await proof
                 await self._match_if_there_is_disk()
         except UnreachableError as error:
-            log.warning("%s; trying again in %.1f s", error, self._talk.failed())
+            self._talk.longest = self._longest_pause()
+            log.warning("%s; trying again in %.1f s", error, self._talk.failed(error.pause))
         else:
             self._talk.succeeded()
 
@@ -253,12 +263,18 @@ class PilotAgent:
 
     def _keep_pace(self) -> None:
         """Report three times within the shortest lease, so that two reports may be lost without harm."""
-        shortest = min([self._lease or inf, *self._jobs.leases()]) / 3
-        period = max(0.1, min(self._heartbeat, shortest))
+        period = max(0.1, min(self._heartbeat, self._shortest_lease() / 3))
         if self._read or self._read_own:
             period = min(READ_EVERY, period)
         self._report_at = min(self._report_at, now() + period)
-        self._talk.longest = min(LONGEST_PAUSE, shortest)
+
+    def _shortest_lease(self) -> float:
+        return min([self._lease or inf, *self._jobs.leases()])
+
+    def _longest_pause(self) -> float:
+        """Return the longest pause in s between calls to a server that is away."""
+        has_news = self._reports or self._jobs.has_results
+        return min(PAUSE_WITH_NEWS if has_news else LONGEST_PAUSE, self._shortest_lease() / 3)
 
     def _next_reports(self) -> list[Report]:
         """Return the queued reports that go together: no more logs than a server would read."""

@@ -17,6 +17,8 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
+from . import web
+
 MOST_CONNECTIONS = 2000
 SILENCE = 600.0
 """Seconds without a byte after which a connection is closed."""
@@ -29,8 +31,7 @@ def opener(identity: str) -> urllib.request.OpenerDirector:
 
     It uses no proxy.
     """
-    handler = urllib.request.HTTPSHandler(context=_context(identity, ssl.PROTOCOL_TLS_CLIENT))
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), handler)
+    return web.opener(_context(identity, ssl.PROTOCOL_TLS_CLIENT), urllib.request.ProxyHandler({}))
 
 
 def address(url: str) -> str:

@@ -71,13 +71,14 @@ class _MeasuredFile:
 
 def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
     """Fetch one input. Raises AttemptFailedError that names the input if it is missing, altered or
-    unreadable.
+    unreadable, and UnreachableError if the server that hands it on is away.
 
     An input read from afar never counts as lost: it may only be invisible from here.
     """
-    storage = ways.to(attempt, file.name, file.source, halted)
+    storage = ways.to(attempt, file.name, file.source)
     source = legal("input", file.path or file.name, deep=True)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with on_this_node(OWN_DISK):
+        target.parent.mkdir(parents=True, exist_ok=True)
 
     def once() -> None:
         try:
@@ -159,8 +160,9 @@ def store(
     """Store one output of the directory under its name in the attempt's scratch folder.
 
     Raises AttemptFailedError if the payload made no regular file there, or made one above ``most`` bytes.
+    Raises UnreachableError if the server that hands it on is away.
     """
-    storage, scratch = ways.to(attempt, name, "", halted), legal_scratch(attempt)
+    storage, scratch = ways.to(attempt, name, ""), legal_scratch(attempt)
     stored: list[Output] = []
 
     def once() -> None:
@@ -206,6 +208,6 @@ def _opened(directory: Path, name: str) -> IO[bytes]:
 def discard(ways: Ways, attempt: Attempt) -> None:
     """Delete the attempt's scratch folder. Only log a failure, because the server deletes the folder too."""
     try:
-        ways.to(attempt, "", "", lambda: False).remove(legal_scratch(attempt))
+        ways.to(attempt, "", "").remove(legal_scratch(attempt))
     except (OSError, HTTPException, ValueError, AttemptFailedError) as error:
         log.warning("scratch of job %s is left at its storage: %s", attempt.name, error)

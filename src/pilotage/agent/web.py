@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from functools import partial
-from http.client import HTTPException, HTTPResponse, IncompleteRead
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import IO, Any, cast
 
 from . import redirections
@@ -19,6 +19,8 @@ from . import redirections
 BLOCK = 4 << 20
 TIMEOUT = 300.0
 """Seconds without a byte after which a server counts as dead."""
+CONNECT_TIMEOUT = 5.0
+"""Seconds that a connection may take."""
 MOST_REDIRECTS = 5
 GONE = (404, 410)
 
@@ -30,9 +32,42 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def opener() -> urllib.request.OpenerDirector:
-    """Return an HTTP client that uses the environment's proxies and does not follow redirections."""
-    return urllib.request.build_opener(_NoRedirect)
+class _QuickConnection(HTTPConnection):
+    """A connection that is made within :data:`CONNECT_TIMEOUT` s, or fails."""
+
+    def connect(self) -> None:
+        patience, self.timeout = self.timeout, min(cast("float", self.timeout), CONNECT_TIMEOUT)
+        super().connect()
+        self.timeout = patience
+        self.sock.settimeout(patience)
+
+
+class _QuickEncryptedConnection(_QuickConnection, HTTPSConnection):
+    """The same with encryption."""
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_QuickConnection, request)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        super().__init__(context=context)
+        self._ours = context
+
+    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_QuickEncryptedConnection, request, context=self._ours)
+
+
+def opener(
+    context: ssl.SSLContext | None = None, *more: urllib.request.BaseHandler
+) -> urllib.request.OpenerDirector:
+    """Return an HTTP client that uses the environment's proxies and does not follow redirections.
+
+    A ``context`` carries authorities and a certificate. ``more`` handlers replace the usual ones.
+    """
+    return urllib.request.build_opener(_NoRedirect, _Http, _Https(context), *more)
 
 
 class _Body(io.RawIOBase):
@@ -93,8 +128,7 @@ class Web:
         if authorities:
             context = ssl.create_default_context(cadata=authorities)
         if context:
-            handler = urllib.request.HTTPSHandler(context=context)
-            director = urllib.request.build_opener(_NoRedirect, handler)
+            director = opener(context)
         self._director = director or opener()
 
     def ask(self, method: str, url: str, source: IO[bytes] | None = None) -> HTTPResponse:

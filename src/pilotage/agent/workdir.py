@@ -9,23 +9,20 @@ from pathlib import Path
 
 from . import payload_secrets
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
-from .file_access import Halt, Ways
 from .node import DEVICES_OF_PAYLOADS
 from .node_disk import on_this_node
-from .transfer import fetch
 from .trees import remove_tree
+from .wire import JobInput
 
 _DIRECTORY = "job directory"
 _STDIN = "tmp/.stdin"
 """Where a text for standard input lies in the directory."""
 
 
-def prepare(
-    ways: Ways, attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt
-) -> None:
-    """Make the directory with everything that the payload needs. Raises AttemptFailedError.
+def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str]) -> None:
+    """Make the directory with everything that the payload needs, but its inputs. Raises AttemptFailedError.
 
-    Inputs lie under ``inputs/`` by their logical names and are listed in ``inputs.txt``, one path a line.
+    Those will lie at :func:`input_path`, and are listed in ``inputs.txt``, one path a line.
     """
     with on_this_node(_DIRECTORY, always=True):
         remove(directory)
@@ -35,10 +32,13 @@ def prepare(
             _write(directory, name, text)
         if attempt.work.stdin:
             (directory / _STDIN).write_text(attempt.work.stdin, encoding="utf-8")
-        paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.order.inputs]
+        paths = map(input_path, attempt.order.inputs)
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
-        for file, path in zip(attempt.order.inputs, paths):
-            fetch(ways, attempt, file, directory / path, halted)
+
+
+def input_path(file: JobInput) -> str:
+    """Return the path of an input in the directory, by its logical name. Raises AttemptFailedError."""
+    return f"inputs/{legal('input', file.name, deep=True)}"
 
 
 def _write(directory: Path, name: str, text: str) -> None:

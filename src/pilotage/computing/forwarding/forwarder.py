@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from pilotage.agent import command
 from pilotage.agent.attempt import AttemptFailedError, legal
-from pilotage.agent.client import GivenUpError, PilotClient, RefusedError, UnreachableError
+from pilotage.agent.client import PilotClient
 from pilotage.agent.held import Held
-from pilotage.agent.jobs import JobRunner, PilotHost, Resources
+from pilotage.agent.jobs import JobRunner, Resources
 from pilotage.agent.logs import OwnLog, stderr_tail
 from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
 from pilotage.agent.pilot import PilotAgent
+from pilotage.agent.pilot_host import PilotHost
 from pilotage.agent.proof import Containment
 from pilotage.agent.storage import open_storage
 from pilotage.agent.wire import Node, Offer, Report
@@ -37,6 +38,7 @@ class ForwardingRunner(JobRunner):
         self, pilot: PilotHost, resources: Resources, client: PilotClient, peer: Peer, storage: str
     ) -> None:
         super().__init__(pilot, resources, client)
+        self._client = client
         self._peer = peer
         self._handover_storage = storage
         self._attempts: list[ForwardedAttempt] = []
@@ -88,10 +90,8 @@ class ForwardingRunner(JobRunner):
             if now() > self.lease_end(held):
                 raise AttemptFailedError("our server was not heard of until the job's lease was over")
             await asyncio.sleep(0.1)
-        try:
-            asked = await self._answered(held, lambda: self._client.specification(held.attempt.order.job))
-        except (GivenUpError, RefusedError, UnreachableError) as error:
-            raise AttemptFailedError(f"its specification: {error}") from error
+        job = held.attempt.order.job
+        asked = await self._calls.answered("its specification", held, lambda: self._client.specification(job))
         handover = Handover(held.attempt, asked, self._handover_storage)
         await self._in_thread(self._lay_inputs, held, handover)
         return handover
