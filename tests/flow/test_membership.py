@@ -11,6 +11,7 @@ from pilotage.flow.outside.membership import Membership, this_process
 from pilotage.flow.outside.workers import Inline
 from pilotage.ports.presence import Unnamed
 from pilotage.store import Store
+from pilotage.store.tables import absences
 
 from .test_servers_gone import Named
 
@@ -23,10 +24,10 @@ class Crew:
     now: float = 1000.0
     told: list[str] = field(default_factory=list)
 
-    def member(self, name: str, host: Named | None = None) -> Membership:
+    def member(self, name: str, host: Named | None = None, url: str = "") -> Membership:
         made = Membership(
             self.store,
-            this_process(self.store, name, ("stage",)),
+            this_process(self.store, name, ("stage",), url),
             on_gone=[lambda: self.told.append(name)],
             host=host or Named(""),
             steady=lambda: self.now,
@@ -83,6 +84,41 @@ def test_nobody_is_silent_because_the_database_was_away(crew: Crew) -> None:
     assert second.gone(["first"]) == set()
     first.beat()
     assert crew.told == []
+
+
+def test_absences_of_all_servers_are_noted_and_those_of_one_are_not(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that slept, and one that starts, are the first to come back; pilots could call nobody meanwhile."""
+    begun = crew.store.clock()
+    monkeypatch.setattr(crew.store, "clock", lambda: begun + crew.now)
+
+    def noted() -> list[tuple[float, float]]:
+        read = crew.store.database.read(absences.everything)
+        return [(one.began - begun, one.ended - begun) for one in read]
+
+    def start() -> Membership:
+        made = Membership(
+            crew.store, this_process(crew.store, f"at-{crew.now}", (), "http://x"), host=Named("")
+        )
+        made.start()
+        made.stop()
+        return made
+
+    start()
+    assert noted() == [], "there was none before"
+    crew.now += 3600
+    start()
+    assert noted() == [(1000, 4600)]
+    first, second = crew.member("first", url="http://a"), crew.member("second", url="http://b")
+    crew.pass_time(10 * first.times.beats, second)
+    first.beat()
+    assert len(noted()) == 1, "the second was there"
+    slept = crew.now
+    crew.now += 3600
+    second.beat()
+    first.beat()
+    assert noted()[1:] == [(slept, slept + 3600)]
 
 
 def test_servers_that_left_ended_or_were_forgotten_are_gone_at_once(crew: Crew) -> None:

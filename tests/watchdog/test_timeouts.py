@@ -19,6 +19,7 @@ from pilotage.model.records.federation import (
     Storage,
     TimeoutConstants,
 )
+from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
 from pilotage.model.records.work import Job, Pilot, Task, TaskSpec
 from pilotage.model.rules.timeouts import OUTCOMES, RULES
@@ -260,6 +261,28 @@ def test_what_a_failed_pilot_held_waits_for_its_silence(state: PilotState) -> No
         1: (S.DEFINED, 2),
         2: (S.DEFINED, 2),
     }
+
+
+@pytest.mark.parametrize("nights", [1, 2])
+def test_the_time_in_which_no_server_was_there_counts_for_nothing(nights: int) -> None:
+    """A laptop slept, and woke for a moment: its pilots have as long to call as if it had not slept."""
+    ends = [NOW, NOW - 10 * HOUR - 60][:nights]
+    away = tuple(Absence(began=ended - 10 * HOUR, ended=ended) for ended in reversed(ends))
+    for awake, states in ((60, (S.SENT, S.RUNNING)), (2 * HOUR, (S.DEFINED, S.DEFINED))):
+        ago = 10 * HOUR * nights + awake
+        where = world(job(1, S.SENT, ago), job(2, S.RUNNING, ago), pilots=(pilot(silent=ago),))
+        found = after(replace(where, absences=away))
+        assert (found[1][0], found[2][0]) == states
+        assert {one[0] for one in after(where).values()} == {S.DEFINED}, "it was there all the time"
+
+
+def test_the_next_attempt_waits_longer_for_a_pilot_that_could_not_call() -> None:
+    """Its own lease may have begun again just before the server went."""
+    away = (Absence(began=NOW - 30 * DAY, ended=NOW - 30 * DAY + HOUR), Absence(began=NOW - HOUR, ended=NOW))
+    held = job(1, S.RUNNING, 22 * DAY)
+    where = replace(world(held, pilots=(pilot(silent=HOUR + 300),)), absences=away)
+    moved = [move for move in timeouts.watch(where).moves if move.kind == "job"][-1]
+    assert moved.changes["wake_at"] == NOW + 2 * HOUR - 300
 
 
 def test_a_pilot_that_never_called_is_heard_from_when_its_state_changed() -> None:

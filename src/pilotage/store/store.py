@@ -29,6 +29,7 @@ from .database.notices import Notices
 from .matching.matches import Matches, committed
 from .past import Past
 from .tables import daily_failures, iterations, log_volumes, measurements, noted_breakers
+from .tables.absences import Absences
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
 from .tables.datasets import Datasets
@@ -118,7 +119,7 @@ class Store:
         self.past, self.simulations = Past(database), Simulations(database)
         self.notification_queries, self.stuck_queries = NotificationQueries(database), StuckQueries(database)
         self.batch_waits, self.set_aside = PilotWaits(database), SetAsideRecords(database)
-        self.servers, self.leases = Servers(database), Leases(database)
+        self.servers, self.absences, self.leases = Servers(database), Absences(database), Leases(database)
         self.removals, self.secrets = Removals(database), Secrets(database, clock)
         self.tokens = Tokens(database, clock, new_token)
         self.notification_settings = NotificationSettings(database, clock, new_token)

@@ -17,6 +17,7 @@ from pilotage.model.rules.timeouts import (
     RULES,
     Outcome,
     Rule,
+    absent,
     draining_queues,
     heartbeat_of,
     longest_heartbeat,
@@ -113,8 +114,13 @@ class _Watchdog:
         pilot = self._pilots.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None or self._world.time - pilot.last_heard <= 2 * self._federation.loops.heartbeat:
             return None
-        until = pilot.last_heard + self._silence(job)
+        away = absent(self._world.absences, pilot.last_heard, self._world.time)
+        until = pilot.last_heard + self._silence(job) + away
         return Wait(until, "its pilot may still run the old one") if until > self._world.time else None
+
+    def _elapsed(self, since: float) -> float:
+        """Return the s since then in which some server was there."""
+        return self._world.time - since - absent(self._world.absences, since, self._world.time)
 
     def _silence(self, job: Job) -> float:
         """Return the seconds of silence after which a pilot loses a job, by its workflow."""
@@ -125,7 +131,7 @@ class _Watchdog:
         pilot = self._holders.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None or self._excess(job):
             return ()
-        is_lost = pilot.id not in self._pilots or self._world.time - pilot.last_heard >= self._silence(job)
+        is_lost = pilot.id not in self._pilots or self._elapsed(pilot.last_heard) >= self._silence(job)
         return self._failed_attempts.lost(job, pilot, error) if is_lost else ()
 
     def _most(self, job: Job, failed: tuple[Failure, ...] = ()) -> int:
@@ -169,10 +175,10 @@ class _Watchdog:
             return held.outcome, "its pilot has ended"
         if job.queue not in self._resting:
             silence = self._silence(job)
-            if held and pilot and self._world.time - pilot.last_heard >= silence:
+            if held and pilot and self._elapsed(pilot.last_heard) >= silence:
                 return held.outcome, f"{held.text} for longer than {silence:g} s"
             rule = _RULES.get(("job", job.state, "state"))
-            if rule and self._world.time - job.since >= self._limit(job, rule):
+            if rule and self._elapsed(job.since) >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
         return "none", ""
 
@@ -200,7 +206,7 @@ class _Watchdog:
         if rule.kind != "pilot" or rule.state != pilot.state:
             return False
         if rule.clock == "silence":
-            silent = self._world.time - pilot.last_heard >= longest_heartbeat(self._constants)
+            silent = self._elapsed(pilot.last_heard) >= longest_heartbeat(self._constants)
             return silent and pilot.queue not in self._resting
         # The pilot was submitted after all. Only the commit that says so was lost, and the pilot may still
         # call.

@@ -157,6 +157,7 @@ class Membership(BackgroundService):
 
     def start(self) -> None:
         """Join the store's servers, and begin to beat."""
+        self._note_absence()
         self._store.servers.join(self.server)
         self.beat()
         super().start()
@@ -175,6 +176,8 @@ class Membership(BackgroundService):
         with self._lock:
             lost = begun >= self._held_until
             report = self._told
+        if lost:
+            self._note_absence()
         found = self._store.servers.beat(self.server, report, self._store.clock())
         with self._lock:
             if lost:
@@ -187,6 +190,10 @@ class Membership(BackgroundService):
         if silent:
             for tell in self.on_gone:
                 tell()
+
+    def _note_absence(self) -> None:
+        """Note since when no server was there, if none was: pilots could call nobody."""
+        self._store.absences.note(self._store.clock(), self.times.others)
 
     def _silent(self, found: Sequence[ServerBeat], now: float) -> list[tuple[ServerBeat, float]]:
         """Return the servers that are newly known to be gone, with the seconds of their silence."""

@@ -57,7 +57,7 @@ STEP = Step(
     name=WATCH,
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
-    reads=("queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots, lapsed),
+    reads=("absences", "queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots, lapsed),
     prepare=end_lapsed,
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
     subjects=(TASK, PILOT, QUEUE),

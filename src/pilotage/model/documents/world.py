@@ -33,6 +33,7 @@ from pilotage.model.records.observations import (
     SpaceSighting,
 )
 from pilotage.model.records.publications import Publication
+from pilotage.model.records.servers import Absence
 from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import JobState
 from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace, free_spaces
@@ -319,6 +320,8 @@ class World:
     """Pilots that ask for jobs."""
     live_jobs: tuple[OwnerJobs, ...] = ()
     """Live jobs by owner; empty if none of their quotas is nearly full (T)."""
+    absences: tuple[Absence, ...] = ()
+    """Times in which no server was there, which count for no time-out of jobs and silent pilots (T)."""
     heartbeats: tuple[Heartbeat, ...] = ()
     """Pilots' reports on their jobs."""
     submissions: tuple[PilotSubmission, ...] = ()

@@ -30,6 +30,14 @@ class ServerActivity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A time in which no server was there that pilots can call, in s since 1970 UTC."""
+
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProcess:
     """One start of a server. ``name`` is random, and no other start ever has it.
 

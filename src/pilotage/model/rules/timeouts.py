@@ -1,11 +1,12 @@
 """The table of time-outs (rules T). The watchdog, its snapshot and the documentation are made from it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pilotage.model.records.constants import TimeoutConstants
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import JobState, Kind, PilotState
 
 Clock = Literal["state", "silence"]
@@ -106,7 +107,8 @@ RULES: tuple[Rule, ...] = (
 ``disable_reassign``. A pilot's goodbye is no time-out: its jobs go back at once. A pilot that only failed
 or was cancelled may still have payloads, so its jobs wait for its silence. Jobs that have not started at a
 queue that left the federation, or is draining, return to the brokerage at once, too. If the brokerage set a
-pending job's ``wake_at``, that replaces ``pending``."""
+pending job's ``wake_at``, that replaces ``pending``. Times in which no server was there count for no job and
+for no silence."""
 
 JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock == "state")
 """Time-outs of jobs by the time in their state."""
@@ -142,6 +144,14 @@ def first_lease_of(constants: TimeoutConstants, workflow: str) -> float:
     """Return the same for a job without any answered report: other pilots get jobs that were in ``sent``
     for too long."""
     return min(lease_of(constants, workflow), constants.sent * LEASED)
+
+
+def absent(absences: Iterable[Absence], since: float, until: float) -> float:
+    """Return for how many s of a time no server was there.
+
+    Nobody was silent or late in them: a laptop that sleeps for a night costs no job its attempt.
+    """
+    return sum(max(0.0, min(one.ended, until) - max(one.began, since)) for one in absences)
 
 
 def shortest_heartbeat(constants: TimeoutConstants) -> float:

@@ -14,12 +14,20 @@ from pilotage.model.documents.world import JobCount, JobUsage, LinkCount, QueueR
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
 from pilotage.model.records.federation import Site
+from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among, raw_rows
-from pilotage.store.tables import advertisements, circuit_breakers, history, iterations, storage_spaces
+from pilotage.store.tables import (
+    absences,
+    advertisements,
+    circuit_breakers,
+    history,
+    iterations,
+    storage_spaces,
+)
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import tasks as task_rows
@@ -166,6 +174,10 @@ class RecordReader:
     def lifted_breakers(self) -> tuple[LiftedBreaker, ...]:
         """Circuit breakers that an operator has lifted lately."""
         return circuit_breakers.lifted(self._connection)
+
+    def absences(self) -> tuple[Absence, ...]:
+        """Times in which no server was there (T)."""
+        return absences.everything(self._connection)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
         """Return storages' reports of their free space (B18)."""

@@ -127,6 +127,6 @@ WHOLE: Reads = (
     *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),
     *(notifications.to_send, notifications.unsent),
-    *("failed_deliveries", "lifted_breakers", "storage_spaces", "advertisements"),
+    *("absences", "failed_deliveries", "lifted_breakers", "storage_spaces", "advertisements"),
 )
 """Everything that the store knows of a world."""

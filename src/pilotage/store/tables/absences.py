@@ -1,0 +1,57 @@
+"""Times in which no server was there that pilots can call: time-outs do not count them."""
+
+from sqlalchemy import Column, Connection, Double, Table, bindparam, delete, func, select
+
+from pilotage.model.records.servers import Absence
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.upserts import replaced, upsert
+
+from .servers import servers
+
+KEPT_FOR = 30 * 86400.0
+"""Seconds after which an absence is forgotten: longer than any job is at a pilot."""
+
+MOST = 1000
+"""Most absences that are read, the newest."""
+
+absences = Table(
+    "absences",
+    metadata,
+    Column("began", Double, primary_key=True),
+    Column("ended", Double, nullable=False),
+)
+
+_a, _s = absences.c, servers.c
+_NEWEST_BEAT = select(func.max(_s.seen)).where(_s.url != "")
+# Two servers that come back together see the same last beat.
+_NOTE = upsert(absences, ["began"], ["began", "ended"], replaced(["ended"]))
+_OLD = delete(absences).where(_a.ended < bindparam("before"))
+_ALL = select(_a.began, _a.ended).order_by(_a.began.desc()).limit(MOST)
+
+
+class Absences:
+    """Notes when all servers were away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note(self, now: float, least: float) -> None:
+        """Note an absence of ``least`` s or more up to ``now``, by the last beat of any server with an API.
+
+        A server calls this before it beats again.
+        """
+
+        def write(connection: Connection) -> None:
+            newest = connection.execute(_NEWEST_BEAT).scalar()
+            if newest is not None and now - newest >= least:
+                connection.execute(_OLD, {"before": now - KEPT_FOR})
+                connection.execute(_NOTE, {"began": newest, "ended": now})
+
+        self._database.write(write, alone=False)
+
+
+def everything(connection: Connection) -> tuple[Absence, ...]:
+    """Return the absences, the oldest first."""
+    return tuple(Absence(began=began, ended=ended) for began, ended in reversed(raw_rows(connection, _ALL)))
