@@ -95,7 +95,6 @@ def _advertisement(site: str, pilots: int, matched: int) -> Advertisement:
         time=NOW - 1,
         pilots=pilots,
         submitting=0,
-        live_pilots=pilots,
         matched=matched,
     )
 

@@ -34,6 +34,7 @@ from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import JobDetails, Store
 from tests import sqlite
+from tests.waiting import wait_for
 from tests.watched_reads import _watched_steps
 
 __all__ = ["_watched_steps"]
@@ -124,6 +125,12 @@ class House:
     def as_(self, role: Role, identity: Identity, pilot: int | None = None) -> TestClient:
         credential = Credential(role=role, identity=identity, pilot=pilot, expires=None)
         return self.client(self.store.tokens.create(credential))
+
+    def ask_sites(self) -> None:
+        """Ask the batch systems of sites, and store their answers as advertisements."""
+        take(step("advertise"), self.runtime, self.runtime.begin(1000))
+        wait_for(self.runtime.elements.inquiries.server_reports, "a batch system answers")
+        take(step("advertise"), self.runtime, self.runtime.begin(1000))
 
     def job(self, job: int) -> JobDetails:
         found = self.store.queries.job(job)

@@ -155,6 +155,8 @@ def test_m8_a_job_that_waits_where_a_site_is_throttled_is_told_that_none_can_be_
         return lines(alice, f"/jobs/{job}/explain")
 
     house.pilot(owner=replace(ALICE, name="bob"), kind="private", site="north")
+    assert "the batch system of north has not answered yet" in throttled(max_jobs=2)
+    house.ask_sites()
     assert "can be asked for" not in throttled(max_jobs=2, max_submitting_jobs=2)
     assert (
         "no pilot can be asked for: site north has 1 pilot of ours there and its max_jobs leaves room for 1"

@@ -40,6 +40,7 @@ def test_m2_a_site_sends_its_own_ad_and_no_others(house: House, north: TestClien
         "jobs": 0,
         "slots": 0,
         "problem": "",
+        "counts_everybody": None,
         "restriction": "",
     }
     refused = north.put("/sites/south/ad", json={"ad": AD})
@@ -87,6 +88,8 @@ def test_m2_what_a_site_sent_stands_until_it_is_forgotten(
         "south": "native",
     }
     assert operator.delete("/sites/north/ad").status_code == 204
+    assert told(alice, "north")["problem"] == "its batch system has not answered yet"
+    house.ask_sites()
     assert (told(alice, "north")["source"], told(alice, "north")["current_jobs"]) == ("native", 0)
 
 

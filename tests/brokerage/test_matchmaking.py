@@ -36,7 +36,7 @@ def house(*queues: Queue, storages: dict[str, dict[str, Any]] | None = None, **s
 
 def told(site: str, *, pilots: int = 0, age: float = 10, **fields: Any) -> Advertisement:
     """An advertisement of a site where so many of our pilots live."""
-    values: dict[str, Any] = {"source": "native", "number": 1, "submitting": 0, "live_pilots": pilots}
+    values: dict[str, Any] = {"source": "native", "number": 1, "submitting": 0}
     return Advertisement(site=site, time=NOW - age, pilots=pilots, **values | fields)
 
 
@@ -426,7 +426,9 @@ def test_m2_an_advertisement_stops_matching_after_three_periods(age: float) -> N
 
 def test_m2_a_site_that_never_advertised_matches_nothing() -> None:
     state = world(house(queue("NEAR")), task(1))
-    assert refusals(state)["M2", "advertisement"] == {"NEAR": ("a fresh one", "never advertised")}
+    assert refusals(state)["M2", "advertisement"] == {
+        "NEAR": ("a fresh one", "its batch system has not answered yet")
+    }
 
 
 def test_m2_one_bad_ad_stops_no_cycle() -> None:

@@ -109,7 +109,6 @@ def advertisements(draw: st.DrawFn, site: str) -> Advertisement:
         time=NOW - draw(st.sampled_from([0, 100, 899, 901])),
         pilots=pilots,
         submitting=draw(st.integers(0, pilots)),
-        live_pilots=draw(st.integers(0, 5)),
         matched=draw(st.integers(0, 4)),
         attributes=draw(st.sampled_from([{}, {"CurrentJobs": 2}, {"MaxJobs": 5, "CurrentJobs": 0}])),
         requirements=draw(st.sampled_from(["", "CurMatches < 7", "broken("])),

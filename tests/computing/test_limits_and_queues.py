@@ -164,28 +164,39 @@ def test_a_job_that_the_cluster_queue_suspends_says_so() -> None:
     assert "suspended by a queue" in status.reason
 
 
+def pbs_queue(running: int, waiting: int, route: str = "") -> Mapping[str, str]:
+    counts = f"Transit:0 Queued:{waiting} Held:1 Waiting:0 Running:{running} Exiting:1 Begun:0 "
+    return {
+        "queue_type": "Route" if route else "Execution",
+        "state_count": counts,
+        "route_destinations": route,
+    }
+
+
 QUEUES = {
-    "route": {"queue_type": "Route", "route_destinations": "small,inner@srv"},
-    "inner": {"queue_type": "Route", "route_destinations": "large"},
-    **{name: {"queue_type": "Execution"} for name in ("small", "large", "other")},
+    "route": pbs_queue(0, 1, "small,inner@srv"),
+    "inner": pbs_queue(0, 0, "large,route"),
+    "small": pbs_queue(2, 0),
+    "large": pbs_queue(30, 9),
 }
 
 
 @pytest.mark.parametrize(
-    ("option", "queues", "running"),
+    ("option", "queues", "jobs", "everybody"),
     [
-        ("route", QUEUES, 2),
-        ("small", QUEUES, 1),
-        ("other", QUEUES, 0),
-        ("small@srv", QUEUES, 1),
-        ("unlisted", {}, 2),
-        ("", QUEUES, 2),
+        ("route", QUEUES, (36, 14), True),
+        ("small", QUEUES, (3, 1), True),
+        ("small@srv", QUEUES, (3, 1), True),
+        ("large,small", QUEUES, (34, 11), True),
+        ("unlisted", QUEUES, (2, 0), False),
+        ("small", {}, (2, 0), False),
+        ("", QUEUES, (2, 0), False),
     ],
 )
-def test_pilots_count_in_the_queue_that_passed_them_on(
-    option: str, queues: Mapping[str, Any], running: int, tmp_path: Path
+def test_m5_jobs_count_in_the_queues_to_which_pbs_passes_them_on(
+    option: str, queues: Mapping[str, Any], jobs: tuple[int, int], everybody: bool, tmp_path: Path
 ) -> None:
-    jobs = {
+    pilots = {
         f"{number}.srv": {"Job_Name": f"demo-pilot-{number}", "job_state": "R", "queue": queue}
         for number, queue in enumerate(("small", "large"), 1)
     }
@@ -193,14 +204,69 @@ def test_pilots_count_in_the_queue_that_passed_them_on(
         "qselect": "seq -f '%.0f.srv' 1 5000",
         "qstat": f"""
 case "$*" in
-  *-Q*) echo '{json.dumps({"Queue": queues} if queues else {})}' ;;
-  *) echo '{json.dumps({"Jobs": jobs})}'; echo part >>$S/parts ;;
+  *-Q*) echo '{json.dumps({"Queue": queues})}' ;;
+  *) echo '{json.dumps({"Jobs": pilots})}'; echo part >>$S/parts ;;
 esac""",
     }
     element = Pbs({"commands": commands(tmp_path, scripts), "spool": str(tmp_path / "s"), "queue": option})
     capacity = element.capacity()
-    assert (capacity.running, capacity.waiting) == (running, 0)
-    assert len(lines(tmp_path, "parts")) == 3, "a long history is asked in parts"
+    assert ((capacity.running, capacity.waiting), capacity.everybody) == (jobs, everybody)
+    assert len(lines(tmp_path, "parts")) == (0 if everybody else 3), "a long history is asked in parts"
+
+
+SQUEUE = "printf 'RUNNING\nPENDING\nRUNNING\nCOMPLETING\nSUSPENDED\n'"
+QSTAT = (
+    "echo '<job_info>"
+    + "".join(f"<state>{state}</state>" for state in ("r", "qw", "Rr", "hqw"))
+    + "</job_info>'"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "scripts", "jobs"),
+    [
+        (Slurm, {"partition": "main"}, {"squeue": SQUEUE, "sinfo": "true", "scontrol": "true"}, (4, 1)),
+        (Slurm, {}, {"squeue": SQUEUE, "sinfo": "echo 'main*'", "scontrol": "true"}, (4, 1)),
+        (Slurm, {}, {"squeue": "true", "sinfo": "echo 'main*'", "scontrol": "true"}, (0, 0)),
+        (Lsf, {"queue": "a"}, {"bjobs": "printf 'RUN\nPEND\nPSUSP\nUSUSP\n'"}, (2, 2)),
+        (Lsf, {"queue": "a,b"}, {"bjobs": "printf 'RUN\nPEND\n'"}, (2, 2)),
+        (Lsf, {"queue": "a"}, {"bjobs": "echo 'No unfinished job found in queue <a>' >&2; exit 255"}, (0, 0)),
+        (GridEngine, {"queue": "all.q"}, {"qstat": QSTAT}, (2, 2)),
+    ],
+)
+def test_m5_jobs_of_other_people_count(
+    kind: Any, options: Mapping[str, str], scripts: Mapping[str, str], jobs: tuple[int, int], tmp_path: Path
+) -> None:
+    made = kind({"commands": commands(tmp_path, scripts), "spool": str(tmp_path / "s"), **options})
+    capacity = made.capacity()
+    assert ((capacity.running, capacity.waiting), capacity.everybody) == (jobs, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scripts"),
+    [
+        (Slurm, {"squeue": "echo 'RUNNING'; exit 1", "sinfo": "true", "scontrol": "true"}),
+        (Lsf, {"bjobs": "echo 'LSF is down' >&2; exit 255"}),
+        (GridEngine, {"qstat": "exit 1"}),
+    ],
+)
+def test_m5_a_count_that_fails_is_no_count(kind: Any, scripts: Mapping[str, str], tmp_path: Path) -> None:
+    options = {"queue": "a"} if kind is not Slurm else {}
+    made = kind({"commands": commands(tmp_path, scripts), "spool": str(tmp_path / "s"), **options})
+    with pytest.raises(OSError, match=r"stand|sh -c|down|exit status"):
+        made.capacity()
+
+
+def test_m5_slurm_that_hides_other_peoples_jobs_says_so(tmp_path: Path) -> None:
+    row = f"printf '%-60s%-20s%-12s%-60s%-60s%-300s\\n' 7 RUNNING 0:0 main None {NAME}"
+    scripts = {
+        "squeue": f'case "$*" in *--me*) {row} ;; *) echo RUNNING ;; esac',
+        "scontrol": "echo 'PrivateData             = accounts,jobs'",
+        "sinfo": "echo 'main*'",
+    }
+    made = Slurm({"commands": commands(tmp_path, scripts), "spool": str(tmp_path / "s")})
+    capacity = made.capacity()
+    assert (capacity.running, capacity.everybody) == (1, False)
 
 
 @pytest.mark.parametrize("option", ["all.q", "all.q@@gpu", "all.q@node7", "*@@gpu", "a*"])

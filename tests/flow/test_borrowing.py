@@ -537,6 +537,7 @@ def test_m5_a_borrowed_job_counts_at_the_site_that_runs_it(house: House) -> None
     known = house.store.federation()
     sites = tuple(replace(site, max_jobs=4 if site.name == "south" else None) for site in known.sites)
     house.store.save_federation(replace(known, sites=sites), "test")
+    house.take("advertise")
     task = waiting(house, 12, minutes=1000)
     pilots = [house.pilot(queue="south-queue", site="south", slots=4) for _ in range(3)]
     held = [attempts(house.match(pilot, most=3)) for pilot in pilots]

@@ -24,7 +24,7 @@ class Counted(FakeElement):
     """A batch system that tells how much it runs."""
 
     def capacity(self) -> Capacity:
-        return Capacity(slots=100, running=4, waiting=2)
+        return Capacity(slots=100, running=4, waiting=2, everybody=True)
 
 
 def federate(house: House, **site: Any) -> Federation:
@@ -50,7 +50,7 @@ def test_m2_native_sites_advertise_every_period(house: House) -> None:
     house.element = Counted()
     house.take("advertise")
     first = told(house)
-    assert (first.source, first.number, first.other_jobs) == ("native", 1, 0)
+    assert (first.source, first.number, first.other_jobs) == ("native", 1, 6)
     house.now += 299
     assert house.take("advertise") == 0
     house.now += 1
@@ -58,6 +58,7 @@ def test_m2_native_sites_advertise_every_period(house: House) -> None:
     second = told(house)
     assert (second.number, second.time) == (2, house.now)
     assert second.attributes == {
+        "CountsEverybody": True,
         "CurrentJobs": 6,
         "CurrentSubmittingJobs": 2,
         "PendingJobs": 2,
@@ -76,11 +77,12 @@ def test_m2_two_servers_do_not_start_the_matches_anew_twice(house: House) -> Non
 
 
 LIMITS = (
-    {"max_jobs": 4},
-    {"max_submitting_jobs": 4},
-    {"max_pending_jobs": 4},
-    {"max_jobs": 4, "throttle": "current"},
+    {"max_jobs": 10},
+    {"max_submitting_jobs": 6},
+    {"max_pending_jobs": 6},
+    {"max_jobs": 10, "throttle": "current"},
 )
+"""Limits that leave room for four jobs beside those of others."""
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -93,7 +95,6 @@ def test_m5_m8_no_advertisement_forgets_a_job_that_no_pilot_runs(
     federate(house, **limit)
     house.take("advertise")
     task = house.task(jobs=20, brokerage=brokerage)
-    # Of the four, the batch system's own jobs take none: nobody asked it before the first advertisement.
     for _ in range(12):
         house.take("broker")
         assert states(house, task).count(JobState.ACTIVATED) <= 4

@@ -400,6 +400,7 @@ def test_m8_two_decisions_from_the_same_world_pass_the_throttle_of_a_site_togeth
     known = house.store.federation()
     sites = (Site(name="north", nucleus=True, max_jobs=2), Site(name="south"))
     house.store.save_federation(replace(known, sites=sites), "test")
+    house.take("advertise")
     world = world_of(house.store, "provision", house.now, 1)
     decision = director.provision(world)
     again = replace(decision, changes=decision.changes[1:])

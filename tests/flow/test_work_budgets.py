@@ -67,9 +67,7 @@ def _brokered(**spec: Any) -> World:
     ]
     one = job(100, JobState.DEFINED, of=2, queue="", requirements="")
     ads = [
-        Advertisement(
-            site=site, time=NOW - 10, source="native", number=1, submitting=0, live_pilots=0, pilots=0
-        )
+        Advertisement(site=site, time=NOW - 10, source="native", number=1, submitting=0, pilots=0)
         for site in ("HOME", "AWAY")
     ]
     return world(
@@ -270,9 +268,7 @@ def test_a_rank_that_reads_matches_is_looked_up_where_they_changed() -> None:
     of = federation([queue(f"Q{name}", name) for name in sites])
     one = task(1, site_rank="0 - TARGET.CurMatches")
     ads = [
-        Advertisement(
-            site=site, time=NOW - 10, source="native", number=1, submitting=0, live_pilots=0, pilots=0
-        )
+        Advertisement(site=site, time=NOW - 10, source="native", number=1, submitting=0, pilots=0)
         for site in sites
     ]
     state = world(of, one, jobs=jobs(one, 200), advertisements=ads)

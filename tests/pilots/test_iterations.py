@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pilotage.model.circuit_breakers.breaker import Tripped
 from pilotage.model.documents.decision import Begin, Create, Decision
 from pilotage.model.documents.world import TaskQueue
+from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.director_parts import GenericIdentity, SubmitPool
 from pilotage.model.records.federation import (
     ComputingElement,
@@ -229,9 +230,11 @@ def test_m8_a_site_is_given_no_more_pilots_than_its_throttle_lets_in(
     fed = federation([queue("Q"), queue("q2")])
     fed = replace(fed, sites=(Site(name="HOME", nucleus=True, **throttle),))
     here = tuple(pilot(n, queue="q2", site="HOME") for n in (1, 2))
-    decision = director.provision(
-        world(federation=fed, task_queues=(line(5000), line(5000, at="q2")), pilots=here)
-    )
+    lines = (line(5000), line(5000, at="q2"))
+    unanswered = world(federation=fed, task_queues=lines, pilots=here)
+    assert not made(director.provision(unanswered)), "nobody knows yet how many jobs of others are there"
+    ad = Advertisement(site="HOME", source="native", number=1, time=NOW - 9, pilots=0, submitting=0)
+    decision = director.provision(replace(unanswered, advertisements=(ad,)))
     assert len(made(decision)) + len(here) == most
     creates = [change for change in decision.changes if isinstance(change, Create)]
     claims = {(claim.counter, claim.key, claim.limit) for create in creates for claim in create.claims}

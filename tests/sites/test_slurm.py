@@ -71,6 +71,19 @@ def test_it_keeps_the_contract_with_arrays_and_without(make: Make, server: FakeS
     assert violations(SlurmElement, {**options, "array": 1}, orders(server, 2)) == []
 
 
+def test_m5_other_peoples_jobs_count_in_their_partition(make: Make, slurm: Slurm) -> None:
+    job = ("--uid=nobody", "--output=/dev/null", "--wrap=sleep 300", "--chdir=/")
+    begun = slurm.call("sbatch", "--parsable", "--partition=main", "--array=1-2", *job).strip()
+    held = slurm.call("sbatch", "--parsable", "--partition=main", "--array=1-3", "--hold", *job).strip()
+    try:
+        wait_for(lambda: make(partition="main").capacity().running == 2, "the jobs of nobody run")
+        capacity = make().capacity()
+        assert (capacity.running, capacity.waiting, capacity.everybody) == (2, 3, True), "by default, too"
+        assert make(partition="urgent").capacity().running == 0, "they are in another partition"
+    finally:
+        slurm.call("scancel", begun, held)
+
+
 def test_pilots_of_an_array_call_home_each_with_its_own_token(
     make: Make, server: FakeServer, slurm: Slurm, tmp_path: Path
 ) -> None:

@@ -333,6 +333,7 @@ FIELDS: Mapping[str, str] = {
     "SiteState.max_pending_jobs": "the most that may be pending; null: no limit",
     "SiteState.max_submitting_jobs": "the most that may be submitting; null: no limit",
     "SiteState.slots": "slots of our live pilots at the site",
+    "SiteState.counts_everybody": "whether its batch system shows other people's jobs; null: none counts",
     "SiteState.problem": "why it matches nothing; empty: it may",
 }
 

@@ -50,8 +50,13 @@ def _row(site: Mapping[str, Any]) -> tuple[object, ...]:
         _of(site["current_jobs"], site["max_jobs"]),
         _of(site["current_submitting_jobs"], site["max_submitting_jobs"]),
         "" if site["matched"] is None else site["matched"],
-        site.get("restriction") or site["problem"] or "matches",
+        site.get("restriction") or site["problem"] or _matching(site),
     )
+
+
+def _matching(site: Mapping[str, Any]) -> str:
+    hidden = site["counts_everybody"] is False
+    return "matches; its batch system does not show other people's jobs" if hidden else "matches"
 
 
 def _of(count: int | None, most: int | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import WAITING_PILOTS, PilotState, State
 from pilotage.model.records.work import Pilot, Requirements
-from pilotage.model.rules.site_limits import Bounds
+from pilotage.model.rules.site_limits import UNANSWERED, Bounds
 from pilotage.model.values.phrases import moment, plural
 
 from .history import Event
@@ -88,6 +88,12 @@ def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
 def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[str]:
     """Yield the limits of a site that our pilots have reached after subtracting others' jobs there (M5,
     M8)."""
+    if own is UNANSWERED:
+        yield (
+            f"  no pilot can be asked for: the batch system of {site} has not answered yet, "
+            "so nobody knows how many jobs of others are there"
+        )
+        return
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
     slots = sum(pilot.slots for pilot in pilots)
     there = plural(len(pilots), "pilot") + " of ours there"

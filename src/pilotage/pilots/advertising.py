@@ -4,8 +4,14 @@ from collections import defaultdict
 
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.documents.world import World
-from pilotage.model.records.advertisements import Advertisement, Constant, NewAdvertisement
+from pilotage.model.records.advertisements import (
+    COUNTS_EVERYBODY,
+    Advertisement,
+    Constant,
+    NewAdvertisement,
+)
 from pilotage.model.records.observations import ServerReport
+from pilotage.model.rules.site_limits import asked_sites
 from pilotage.model.values.step_names import ADVERTISE
 
 
@@ -27,12 +33,12 @@ def due(world: World) -> list[tuple[str, Advertisement | None]]:
 def advertise(world: World) -> Decision:
     """Return an advertisement for each native site that is due, from its batch systems' last reports.
 
-    It is as old as their last answer (M2). If a site's batch systems have not answered since its last
-    advertisement, it keeps that one, and matches nothing once it is too old. The first one waits for no
-    answer. If pilots come by themselves, nobody can be asked, and our own counts are all there is.
+    It is as old as their last answer (M2), and there is none before the first. If a site's batch systems have
+    not answered since its last advertisement, it keeps that one, and matches nothing once it is too old. If
+    pilots come by themselves, nobody can be asked, and our own counts are all there is.
     """
     sites = {queue.name: queue.site for queue in world.federation.queues}
-    asked = {queue.site for queue in world.federation.queues if queue.computing_element is not None}
+    asked = asked_sites(world.federation)
     reports: dict[str, list[ServerReport]] = defaultdict(list)
     for report in world.server_reports:
         if report.queue in sites and report.answered is not None:
@@ -50,7 +56,7 @@ def _advertisement(
     site: str, told: Advertisement | None, reports: list[ServerReport], is_asked: bool
 ) -> NewAdvertisement | None:
     answered = max((report.answered or 0.0 for report in reports), default=None)
-    if is_asked and told is not None and (answered is None or answered <= told.time):
+    if is_asked and (answered is None or (told is not None and answered <= told.time)):
         return None
     return NewAdvertisement(
         site=site,
@@ -58,18 +64,19 @@ def _advertisement(
         attributes=counted(reports),
         replaces=told.number if told else 0,
         answered=answered,
-        # All servers get the question at about the same time, each with the site's recorded pilots.
-        pilots=max((report.pilots for report in reports), default=0),
-        submitting=max((report.submitting for report in reports), default=0),
+        pilots=sum(report.pilots for report in reports),
+        submitting=sum(report.submitting for report in reports),
     )
 
 
 def counted(reports: list[ServerReport]) -> dict[str, Constant]:
     """Return the counts of a site from its servers' reports, without counts that none of them reports.
 
-    If a batch system has more of our pilots than are recorded here, its number counts.
+    Of several reports about the same queue of a batch system, the latest counts.
     """
     found: dict[str, Constant] = {}
+    latest = {report.scope: report for report in sorted(reports, key=_age) if report.scope}
+    reports = [*latest.values(), *(report for report in reports if not report.scope)]
     for name, field in (("Slots", "slots"), ("RunningJobs", "running"), ("PendingJobs", "waiting")):
         told = [value for report in reports if (value := getattr(report, field)) is not None]
         if told:
@@ -78,4 +85,9 @@ def counted(reports: list[ServerReport]) -> dict[str, Constant]:
     if "RunningJobs" in found and "PendingJobs" in found:
         found["CurrentJobs"] = found["RunningJobs"] + found["PendingJobs"]
         found["CurrentSubmittingJobs"] = found["PendingJobs"]
+        found[COUNTS_EVERYBODY] = all(report.everybody for report in reports)
     return found
+
+
+def _age(report: ServerReport) -> float:
+    return report.answered or 0.0

@@ -1,6 +1,7 @@
 """The port to batch systems: submit, poll and cancel many pilots in one call."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self, runtime_checkable
 
@@ -74,17 +75,30 @@ class PilotStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """All slots of a batch system, and our running and waiting pilots there; None if unknown."""
+    """All slots of a queue, and its running and waiting jobs; None if unknown.
+
+    ``everybody`` says whether other people's jobs are among them, otherwise only this account's pilots.
+    ``scope`` names the queue in the batch system: two answers of one scope count the same jobs. Empty: no
+    other answer does.
+    """
 
     slots: int | None = None
     running: int | None = None
     waiting: int | None = None
+    everybody: bool = False
+    scope: str = ""
 
     @classmethod
-    def of(cls, states: Sequence[ElementState], slots: int | None = None) -> Self:
-        """Count pilots by their states. One that is stuck, or in an unknown state, still takes a place."""
-        running = states.count("running")
-        return cls(slots=slots, running=running, waiting=len(states) - running - states.count("ended"))
+    def of(cls, states: Collection[ElementState], slots: int | None = None, scope: str = "") -> Self:
+        """Count this account's pilots. One that is stuck, or in an unknown state, still takes a place."""
+        running, waiting = counts(states)
+        return cls(slots=slots, running=running, waiting=waiting, scope=scope)
+
+
+def counts(states: Iterable[ElementState]) -> tuple[int, int]:
+    """Return how many jobs run, and how many others have not ended."""
+    numbers = Counter(states)
+    return numbers["running"], numbers.total() - numbers["running"] - numbers["ended"]
 
 
 class ComputingElementPort(Protocol):
@@ -106,7 +120,7 @@ class ComputingElementPort(Protocol):
         """End pilots and everything that they started. Ended or unknown ones are left alone."""
 
     def capacity(self) -> Capacity:
-        """Return how much the batch system can take, as far as it says so."""
+        """Return the slots of the queue and the jobs in it, other people's too if the batch system can."""
 
 
 @runtime_checkable

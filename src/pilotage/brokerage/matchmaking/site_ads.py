@@ -17,7 +17,7 @@ from pilotage.model.records.advertisements import (
 from pilotage.model.records.federation import Federation, Queue, Site
 from pilotage.model.records.observations import ServerReport
 from pilotage.model.rules.entry_points import entry_points
-from pilotage.model.rules.site_limits import NOBODY, JobsThere, bounds, jobs_there, limits
+from pilotage.model.rules.site_limits import NOBODY, JobsThere, asked_sites, bounds, jobs_there, limits
 from pilotage.model.rules.stations import stations_of, told_stations
 from pilotage.model.values.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
 from pilotage.model.values.phrases import moment
@@ -102,7 +102,8 @@ def written(value: Constant) -> str:
 
 def site_ads(world: World) -> list[SiteAd]:
     """Return the ad of every site with a queue, by name. A fault in one concerns only its site (M2)."""
-    told = {one.site: one for one in world.advertisements}
+    told = {ad.site: ad for ad in world.advertisements if ad.time}
+    asked = asked_sites(world.federation)
     # A separate random stream: drawing sites and queues must not depend on the number of ads.
     chances = np.random.default_rng([world.seed, 2])
     stations = stations_of(world.federation)
@@ -113,7 +114,7 @@ def site_ads(world: World) -> list[SiteAd]:
         own: dict[str, Constant] = {WORLD_TIME: int(world.time), WORLD_CHANCE: float(chances.random())}
         ad = told.get(site.name)
         given, faults = _given(site, ad)
-        stale = faults or _stale(ad, world, silences.get(site.name, ""))
+        stale = faults or _stale(ad, world, silences.get(site.name, ""), site.name in asked)
         attributes = _declared(site, queues, stations[site.name], given) | given | own
         ads.append(_site_ad(site, ad, attributes, stale, there.get(site.name, NOBODY)))
     return ads
@@ -171,18 +172,17 @@ def _site_ad(
     )
 
 
-def _stale(told: Advertisement | None, world: World, error: str) -> str:
+def _stale(told: Advertisement | None, world: World, error: str, is_asked: bool) -> str:
     period = world.federation.brokerage.advertise_period
     if current(told, world.time, period):
         return ""
+    failure = f", {error[:300]}" if error else ""
     if told is None:
-        return "never advertised"
+        return f"its batch system has not answered yet{failure}" if is_asked else "never advertised"
     old = f"advertised {world.time - told.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
     if told.source == "pushed":
         return old
-    return f"{old}: its batch system has not answered since {moment(told.time)}" + (
-        f", {error[:300]}" if error else ""
-    )
+    return f"{old}: its batch system has not answered since {moment(told.time)}{failure}"
 
 
 def _declared(

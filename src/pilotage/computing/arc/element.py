@@ -23,7 +23,7 @@ from pilotage.ports.computing import (
 )
 
 from .job_descriptions import PILOT, TOKEN, adl
-from .resources import resources, slots
+from .resources import population, resources, slots
 from .rest_calls import MOST_AT_ONCE, ArcJob, ArcJobs
 
 STATES: Mapping[str, ElementState] = {
@@ -125,9 +125,19 @@ class Arc:
             self._jobs.kill(jobs)
 
     def capacity(self) -> Capacity:
-        """Return the slots of the batch system behind ARC, and this identity's current jobs."""
+        """Return the slots of the batch system behind ARC, and everybody's jobs in the queue.
+
+        Where ARC publishes no such counts, return this identity's current jobs.
+        """
+        service, queue = self._jobs.computing_service(), self._options.queue or ""
+        scope = f"arc {self._endpoint} {queue}"
+        if jobs := population(service, queue):
+            running, waiting = jobs
+            return Capacity(
+                slots=slots(service), running=running, waiting=waiting, everybody=True, scope=scope
+            )
         states: list[ElementState] = [STATES.get(state, "unknown") for state in self._jobs.live().values()]
-        return Capacity.of(states, slots=slots(self._jobs.computing_service()))
+        return Capacity.of(states, slots=slots(service), scope=scope)
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the batch system behind ARC would run at once (P8)."""

@@ -8,6 +8,10 @@ from pilotage.ports.computing import PilotSize
 CLOSED = ("closed", "draining")
 """States of a share that accepts no new jobs."""
 
+RUNNING_JOBS = ("RunningJobs", "LocalRunningJobs", "SuspendedJobs", "LocalSuspendedJobs")
+WAITING_JOBS = ("WaitingJobs", "LocalWaitingJobs", "PreLRMSWaitingJobs")
+"""Counts of a share's jobs: those that came through ARC, and the cluster's own."""
+
 MOST_DIGITS = 12
 
 
@@ -16,6 +20,26 @@ def slots(service: Mapping[str, Any]) -> int | None:
     counts = [number(manager, "TotalSlots") for manager in _all(service.get("ComputingManager"))]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
+
+
+def population(service: Mapping[str, Any], queue: str) -> tuple[int, int] | None:
+    """Return everybody's running and waiting jobs in a queue or, without a name, in all.
+
+    They came through ARC or from the cluster's own users. Return None if the service publishes no such
+    counts. Several shares, one for each VO, may lead to the same queue of the batch system.
+    """
+    queues: dict[str, tuple[int, int]] = {}
+    for share in _all(service.get("ComputingShare")):
+        name = str(share.get("MappingQueue") or share.get("Name"))
+        counts = {key: number(share, key) for key in (*RUNNING_JOBS, *WAITING_JOBS)}
+        if queue in ("", name, share.get("Name")) and any(count is not None for count in counts.values()):
+            running = sum(counts[key] or 0 for key in RUNNING_JOBS)
+            waiting = sum(counts[key] or 0 for key in WAITING_JOBS)
+            known = queues.get(name, (0, 0))
+            queues[name] = (max(known[0], running), max(known[1], waiting))
+    if not queues:
+        return None
+    return sum(running for running, _ in queues.values()), sum(waiting for _, waiting in queues.values())
 
 
 def resources(service: Mapping[str, Any], queue: str, size: PilotSize) -> int | None:

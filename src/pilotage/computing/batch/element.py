@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from cachetools import FIFOCache
 
@@ -138,23 +137,16 @@ class BatchElement:
             self._cancelled.update(dict.fromkeys(live))
 
     def capacity(self) -> Capacity:
-        """Return the slots of the queue, and the account's pilots there, from whichever server."""
+        """Return the slots of the queue, and everybody's jobs there, or else the account's pilots."""
         system = self._system()
+        scope = " ".join((self._profile.kind, system.host.name, *sorted(self._profile.queues)))
+        command = self._profile.population()
+        if jobs := self._profile.populated(system.ask(command)) if command else None:
+            slots, (running, waiting) = system.slots(), jobs
+            return Capacity(slots=slots, running=running, waiting=waiting, everybody=True, scope=scope)
         pilots = [job for job in system.all_jobs().values() if PILOT_JOB.search(job.name)]
-        states = [job.state for job in self._in_queues(pilots, system)]
-        return Capacity.of(states, slots=system.slots())
-
-    def _in_queues(self, jobs: Sequence[BatchJob], system: BatchSystem) -> Sequence[BatchJob]:
-        """Return the jobs that may have been submitted to these queues.
-
-        The listing may lack the queue, and a routing queue passes its jobs on to others.
-        """
-        patterns = self._profile.queues
-        if not patterns or all(_is_in(job, patterns) for job in jobs):
-            return jobs
-        if command := self._profile.destinations():
-            patterns |= self._profile.execution_queues(system.ask(command)) or {"*"}
-        return [job for job in jobs if _is_in(job, patterns)]
+        states = [job.state for job in pilots if self._profile.may_hold(job)]
+        return Capacity.of(states, slots=system.slots(), scope=scope)
 
     def _host(self) -> Host:
         with self._lock:
@@ -260,12 +252,6 @@ class BatchElement:
             reason = "; its log ends: ".join(part for part in (status.reason, words) if part)
             statuses[text] = replace(status, reason=reason)
         return statuses
-
-
-def _is_in(job: BatchJob, patterns: Collection[str]) -> bool:
-    """Return whether a job is in one of these queues, or its listing names none."""
-    names = job.queue.split(",") if job.queue else []
-    return not names or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 def _refused(orders: Sequence[PilotOrder], error: str) -> dict[str, Submitted]:

@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from pilotage.ports.computing import ElementState, Excess
 
@@ -56,6 +57,13 @@ DOUBTFUL = (
     "zero bytes were transmitted or received",
 )
 """Parts of error messages that leave open whether the batch system accepted a job, or will."""
+
+
+PRIVATE = "other people's jobs are hidden"
+"""The answer to :meth:`Profile.population` has this line if it counts only this account's jobs."""
+
+COUNTED = "printf '%s\\n' \"$states\" | grep . | sort | uniq -c"
+"""The end of a shell script that counts the lines of its variable ``states``."""
 
 
 class CommandFault(ValueError):
@@ -163,16 +171,32 @@ class Profile(ABC):
         """Return the slots in the answer, None if it has none."""
         return None
 
-    def destinations(self) -> tuple[str, ...]:
-        """Return the command that prints where queues pass their jobs on to; empty if none does so."""
+    def population(self) -> tuple[str, ...]:
+        """Return the command that counts everybody's jobs in :attr:`queues`; empty if there is none."""
         return ()
 
-    def execution_queues(self, stdout: str) -> frozenset[str]:  # noqa: ARG002
-        """Return the queues where jobs of :attr:`queues` may run, from the answer to :meth:`destinations`.
+    def populated(self, stdout: str) -> tuple[int, int] | None:
+        """Return everybody's running and waiting jobs, from the answer to :meth:`population`.
 
-        Empty if it does not say so: then jobs may run in any.
+        By default, each line has a number and a state. Return None if the batch system shows only this
+        account's jobs.
         """
-        return frozenset()
+        running = waiting = 0
+        for line in stdout.splitlines():
+            number, _, state = line.strip().partition(" ")
+            if number.isdecimal() and (meaning := self.state(state)) != "ended":
+                running += int(number) if meaning == "running" else 0
+                waiting += int(number) if meaning != "running" else 0
+        return None if PRIVATE in stdout else (running, waiting)
+
+    def state(self, word: str) -> ElementState:  # noqa: ARG002
+        """Return the meaning of a job's state in the answer to :meth:`population`."""
+        return "unknown"
+
+    def may_hold(self, job: BatchJob) -> bool:
+        """Return whether a job may have been submitted to :attr:`queues`. Its listing may name no queue."""
+        names = job.queue.split(",") if job.queue and self.queues else []
+        return not names or any(fnmatchcase(name, pattern) for name in names for pattern in self.queues)
 
     def remedy(self, complaint: str) -> str:
         """Return who can mend an error, and how; empty if that is unknown."""

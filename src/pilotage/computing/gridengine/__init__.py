@@ -10,7 +10,14 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.computing.batch.profile import CommandFault, only_number, own, plain_name, queue_names
+from pilotage.computing.batch.profile import (
+    COUNTED,
+    CommandFault,
+    only_number,
+    own,
+    plain_name,
+    queue_names,
+)
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
@@ -27,6 +34,13 @@ _TROUBLE = {
     "h": "held: it starts when its holder releases it (`qrls`)",
 }
 """The meaning of a letter in the state of a job that does not start by itself."""
+
+POPULATION = f"""
+listing=$(qstat -u '*' -g d -s prs -xml "$@") || exit 1
+states=$(printf '%s\\n' "$listing" | grep -o '<state>[^<]*</state>' | sed 's/<[^>]*>//g')
+{COUNTED}
+"""
+"""A shell script that counts the jobs of the queue in its arguments by state."""
 
 REMEDIES = (
     ("unknown queue", "correct option queue: `qconf -sql` lists those there are"),
@@ -207,6 +221,20 @@ class GridEngineProfile(Profile):
     def capacity(self) -> tuple[str, ...]:
         """Print the slots of the cluster's queues."""
         return ("qstat", "-g", "c", *(("-q", self._options.queue) if self._options.queue else ()))
+
+    def population(self) -> tuple[str, ...]:
+        """Count everybody's jobs of the queue by state. A job that waits may be for several queues."""
+        return (
+            "sh",
+            "-c",
+            POPULATION,
+            "qstat",
+            *(("-q", self._options.queue) if self._options.queue else ()),
+        )
+
+    def state(self, word: str) -> ElementState:
+        """See :class:`Profile`."""
+        return _state(word, self._holds)
 
     def slots(self, stdout: str) -> int | None:
         """Return the column TOTAL minus the slots that are out of order."""

@@ -18,6 +18,7 @@ from pilotage.ports.computing import (
     PilotSize,
     PilotStatus,
     Submitted,
+    counts,
 )
 
 from .client import CondorClient, NotAnswered, ProcessClient
@@ -127,10 +128,12 @@ class HTCondor:
             self._removed.update(dict.fromkeys(seen & jobs.keys()))
 
     def capacity(self) -> Capacity:
-        """Return the pilots that run and wait in this queue. It does not say how many more it accepts."""
-        ads = self._call("query", constraint=f"{NAME} =!= undefined", projection=PROJECTION, clusters=False)
-        states = [_status(ad, {}).state for ad in ads["ads"]]
-        return Capacity.of(states)
+        """Return everybody's running and waiting jobs of this schedd. It does not publish its slots."""
+        constraint, projection = "JobStatus =!= 3 && JobStatus =!= 4", ("JobStatus",)
+        ads = self._call("query", constraint=constraint, projection=projection, clusters=False)["ads"]
+        running, waiting = counts(STATES.get(ad.get("JobStatus", 0), "unknown") for ad in ads)
+        scope = f"htcondor {self._options.collector} {self._options.schedd}"
+        return Capacity(running=running, waiting=waiting, everybody=True, scope=scope)
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the pool's slots would run at once (P8).

@@ -12,9 +12,16 @@ from pilotage.computing.options import parse
 from pilotage.computing.web_service import GATEWAYS
 from pilotage.model.values.phrases import not_installed
 from pilotage.ports.adapters import AdapterError
-from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.computing import (
+    Capacity,
+    ElementState,
+    PilotOrder,
+    PilotStatus,
+    Submitted,
+    counts,
+)
 
-from .objects import NAME, SELECTOR, KubernetesOptions, agent_map, job, object_name, secret
+from .objects import NAME, OTHERS, SELECTOR, KubernetesOptions, agent_map, job, object_name, secret
 from .pilot_states import job_status
 
 try:
@@ -26,6 +33,14 @@ except ImportError as error:
 
 TIMEOUTS = (10, 60)
 """Time limits in s for connecting, and without a byte."""
+
+PHASES: Mapping[str, ElementState] = {
+    "Pending": "waiting",
+    "Running": "running",
+    "Succeeded": "ended",
+    "Failed": "ended",
+}
+"""Phases of pods."""
 
 PAGE = 500
 """Most objects in one answer."""
@@ -95,11 +110,15 @@ class Kubernetes:
         return None
 
     def capacity(self) -> Capacity:
-        """Return the pilots of this namespace that run and wait. A cluster says no more."""
+        """Return the pilots of this namespace, and other people's pods in it, that run and wait."""
         states = [
-            status.state for status in self.poll([self._reference(one) for one in self._jobs()]).values()
+            status.state for status in self.poll([self._reference(found) for found in self._jobs()]).values()
         ]
-        return Capacity.of(states)
+        pods = self._listed(self._core().list_namespaced_pod, selector=OTHERS)
+        states += [PHASES.get(pod.status.phase, "unknown") for pod in pods]
+        running, waiting = counts(states)
+        scope = f"kubernetes {self._options.kubeconfig} {self._options.context} {self._options.namespace}"
+        return Capacity(running=running, waiting=waiting, everybody=True, scope=scope)
 
     def _submitted(self, order: PilotOrder, agent: str) -> Submitted:
         namespace, name = self._options.namespace, object_name(order.name)
@@ -148,12 +167,12 @@ class Kubernetes:
     def _pods(self) -> Iterator[Any]:
         return self._listed(self._core().list_namespaced_pod)
 
-    def _listed(self, call: Callable[..., Any]) -> Iterator[Any]:
-        """Yield all objects that Pilotage made, page by page."""
+    def _listed(self, call: Callable[..., Any], selector: str = SELECTOR) -> Iterator[Any]:
+        """Yield all objects with these labels, by default those that Pilotage made, page by page."""
         following = ""
         for _ in range(MOST_PAGES):
             page = self._call(
-                call, self._options.namespace, label_selector=SELECTOR, limit=PAGE, _continue=following
+                call, self._options.namespace, label_selector=selector, limit=PAGE, _continue=following
             )
             yield from page.items
             following = page.metadata._continue or ""

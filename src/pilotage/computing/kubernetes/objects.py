@@ -20,6 +20,8 @@ MANAGED = {"app.kubernetes.io/managed-by": "pilotage"}
 """The label of all objects made here. It finds them again."""
 
 SELECTOR = ",".join(f"{name}={value}" for name, value in MANAGED.items())
+OTHERS = ",".join(f"{name}!={value}" for name, value in MANAGED.items())
+"""Selectors of what Pilotage made, and of everything else."""
 NAME = "pilotage/pilot"
 """The annotation with the pilot's full name. The Job's name is only derived from it."""
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.profile import CommandFault, queue_names
+from pilotage.computing.batch.profile import COUNTED, CommandFault, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
@@ -34,6 +34,20 @@ EXCESSES: Mapping[str, Excess] = {
 """First words of the exit reason of jobs that LSF killed for a limit."""
 
 COLUMNS = "jobid jobindex stat exit_code queue job_name pend_reason exit_reason delimiter='|'"
+POPULATION = f"""
+states=
+for queue; do
+  jobs=$(bjobs -u all -q "$queue" -noheader -o stat 2>&1) || case $jobs in
+    *"No unfinished job found"*|*"No job found"*|*"No matching job found"*) jobs= ;;
+    *) printf '%s\\n' "$jobs" >&2; exit 1 ;;
+  esac
+  states="$states
+$jobs"
+done
+{COUNTED}
+"""
+"""A shell script that counts the jobs of the queues that it gets, by state."""
+
 NOTHING = ("No job found", "No unfinished job found", "No matching job found")
 
 REMEDIES = (
@@ -142,6 +156,14 @@ class LsfProfile(Profile):
                 excess=EXCESSES.get(exit_reason.partition(":")[0], ""),
             )
         return found
+
+    def population(self) -> tuple[str, ...]:
+        """Count everybody's unfinished jobs of the queues by state."""
+        return ("sh", "-c", POPULATION, "bjobs", *sorted(self.queues)) if self.queues else ()
+
+    def state(self, word: str) -> ElementState:
+        """See :class:`Profile`."""
+        return STATES.get(word, "unknown")
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Name jobs of arrays with their index."""

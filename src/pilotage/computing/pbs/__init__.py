@@ -4,6 +4,7 @@ import json
 import math
 import re
 import signal
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -49,6 +50,7 @@ NOT_STARTED = -23
 PARTLY = ("Unknown Job Id", "illegally formed job identifier")
 """Messages about some of the jobs in the command."""
 
+_COUNT = re.compile(r"(\w+):(\d{1,9})")
 _NEEDED = ("Job_Name", "job_state", "queue", "comment", "Exit_status")
 _VALUE = re.compile(r'(?<!\\)"(\w+)"\s*:\s*"?((?<=")(?:[^"\\]|\\.)*|-?\d+)')
 
@@ -155,30 +157,33 @@ class PbsProfile(Profile):
             raise _not_understood(stdout)
         return {job: _job(words) for job, words in records.items()}
 
-    def destinations(self) -> tuple[str, ...]:
-        """Print PBS's queues: a routing queue passes its jobs on to others."""
+    def population(self) -> tuple[str, ...]:
+        """Print PBS's queues with their jobs."""
         server = self._options.queue.partition("@")[2]
-        return ("qstat", "-Q", "-f", "-F", "json", *([f"@{server}"] if server else ()))
+        return ("qstat", "-Q", "-f", "-F", "json", *([f"@{server}"] if server else ())) if self.queues else ()
 
-    def execution_queues(self, stdout: str) -> frozenset[str]:
-        """Follow routing queues to the queues where their jobs run; empty if PBS does not list them."""
+    def populated(self, stdout: str) -> tuple[int, int] | None:
+        """Add up the queues. A routing queue passes its jobs on to others, which count too."""
         try:
-            queues = json.loads(stdout, strict=False)["Queue"]
-            routes = {
-                name: [queue.partition("@")[0] for queue in str(words["route_destinations"]).split(",")]
-                if str(words.get("queue_type", "")).lower().startswith("r")
-                else []
-                for name, words in queues.items()
-            }
+            queues: Mapping[str, Mapping[str, Any]] = json.loads(stdout, strict=False)["Queue"]
+            to_visit, reached = [name for name in self.queues if name in queues], set[str]()
+            while to_visit:
+                if (name := to_visit.pop()) not in reached:
+                    reached.add(name)
+                    to_visit += [name for name in _destinations(queues[name]) if name in queues]
+            counts = Counter[str]()
+            for name in reached:
+                counts.update(
+                    {state: int(n) for state, n in _COUNT.findall(str(queues[name]["state_count"]))}
+                )
         except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
-            return frozenset()
-        reached: set[str] = set()
-        to_visit = [name for name in self.queues if name in routes]
-        while to_visit:
-            if (name := to_visit.pop()) not in reached:
-                reached.add(name)
-                to_visit += routes.get(name, [])
-        return frozenset(reached)
+            return None
+        running = sum(counts[state] for state in ("Running", "Exiting", "Begun"))
+        return (running, counts.total() - running) if reached else None
+
+    def may_hold(self, job: BatchJob) -> bool:  # noqa: ARG002
+        """Return True: the queue may be a routing queue."""
+        return True
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Delete these jobs. Jobs that have ended are left alone."""
@@ -191,6 +196,11 @@ class Pbs(BatchElement):
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("pbs", PbsOptions, options)
         super().__init__(PbsProfile(parsed), parsed)
+
+
+def _destinations(queue: Mapping[str, Any]) -> list[str]:
+    """Return the queues to which a routing queue passes its jobs."""
+    return [name.partition("@")[0] for name in str(queue.get("route_destinations", "")).split(",")]
 
 
 def _not_understood(stdout: str) -> CommandFault:

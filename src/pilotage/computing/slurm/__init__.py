@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.computing.batch.profile import CommandFault, only_number, queue_names
+from pilotage.computing.batch.profile import COUNTED, PRIVATE, CommandFault, only_number, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.model.values.time_limits import seconds
 from pilotage.ports.computing import ElementState, Excess, PilotSize
@@ -63,6 +63,15 @@ NODES = ("sinfo", "--noheader", "--exact", "--format=%P|%a|%l|%t|%D|%c|%m")
 
 GONE = ("down", "drain", "drng", "drained", "draining", "fail", "failg", "inval", "unk", "unknown")
 """States of nodes that accept nothing until administrators mend them."""
+
+POPULATION = f"""
+partition=$1
+[ -n "$partition" ] || partition=$(sinfo --noheader --format=%P | sed -n 's/\\*$//p')
+scontrol show config 2>/dev/null | grep -qi '^PrivateData *=.*jobs' && echo "{PRIVATE}"
+states=$(squeue --noheader --array --partition="$partition" --format=%T) || exit 1
+{COUNTED}
+"""
+"""A shell script that counts the jobs of a partition, or of the default one, by state."""
 
 COLUMNS = (
     ("JobArrayID", 60),
@@ -203,7 +212,7 @@ class SlurmProfile(Profile):
             job, state, code, partition, reason, name = values
             if state:
                 entry = job_of(state, "" if reason == "None" else reason, exit_code(code), partition, name)
-                found |= dict.fromkeys(_expanded(job), entry)
+                found |= dict.fromkeys(expanded(job), entry)
         return found
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
@@ -229,7 +238,7 @@ class SlurmProfile(Profile):
                 entry = job_of(state, "", None, partition, name)
             else:
                 continue
-            found |= dict.fromkeys(_expanded(job), entry)
+            found |= dict.fromkeys(expanded(job), entry)
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
@@ -240,6 +249,14 @@ class SlurmProfile(Profile):
         """Print the partition's processors by state."""
         partition = [f"--partition={self._options.partition}"] if self._options.partition else []
         return ("sinfo", "--noheader", *partition, "--format=%P|%C")
+
+    def population(self) -> tuple[str, ...]:
+        """Count everybody's jobs of the partition by state."""
+        return ("sh", "-c", POPULATION, "squeue", self._options.partition)
+
+    def state(self, word: str) -> ElementState:
+        """See :class:`Profile`."""
+        return STATES.get(word, "unknown")
 
     def slots(self, stdout: str) -> int | None:
         """Return all processors but those out of order.
@@ -296,7 +313,7 @@ def _literal(log: str, count: int) -> str:
     return log.removesuffix(ending).replace("%", "%%") + ending
 
 
-def _expanded(job: str) -> Iterator[str]:
+def expanded(job: str) -> Iterator[str]:
     """Yield the jobs of ``12``, ``12_3``, ``12_[3,5-7%2]`` or ``12_[1-9:4]``."""
     number, _, indexes = job.partition("_")
     if not indexes.startswith("["):

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from pilotage.computing.agent_file import agent_options, with_python
 from pilotage.computing.batch import BatchJob
-from pilotage.computing.batch.element import PILOT_JOB
 from pilotage.computing.batch.profile import queue_names
 from pilotage.computing.batch.reference import Reference
 from pilotage.computing.batch.script import EXITS
@@ -101,20 +100,18 @@ class SlurmRest:
                 self._service.cancel(found.job)
 
     def capacity(self) -> Capacity:
-        """Return the partitions' processors, and the user's pilots there, from whichever server."""
+        """Return the partitions' processors, and everybody's jobs there."""
         wanted = self._partitions
         partitions = [
             entry
             for entry in self._service.listing("partitions")
             if (entry.get("name") in wanted if wanted else "default" in entry.get("flags", ()))
         ]
-        names = {entry.get("name") for entry in partitions}
-        states = [
-            job.state
-            for job in self._service.jobs().values()
-            if PILOT_JOB.search(job.name) and not names.isdisjoint(job.queue.split(","))
-        ]
-        return Capacity.of(states, slots=sum(int(entry.get("total_cpus") or 0) for entry in partitions))
+        names = {str(entry.get("name")) for entry in partitions}
+        running, waiting = self._service.population(names)
+        total = sum(int(entry.get("total_cpus") or 0) for entry in partitions)
+        scope = f"slurmrest {self._service.url} {' '.join(sorted(names))}"
+        return Capacity(slots=total, running=running, waiting=waiting, everybody=True, scope=scope)
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the partitions' nodes would run at once (P8)."""

@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import Any
 
 from pilotage.computing.batch import BatchJob
 from pilotage.computing.batch.profile import DOUBTFUL
-from pilotage.computing.slurm import REMEDIES, exit_code, job_of
+from pilotage.computing.slurm import REMEDIES, exit_code, expanded, job_of
 from pilotage.computing.web_service import AnswerLost, Credentials, WebAnswer, WebService
+from pilotage.ports.computing import ElementState
 
 API = "slurm/v0.0.38"
 OPENAPI = ("openapi/v3", "openapi")
@@ -45,11 +47,11 @@ class SlurmService:
     """A slurmrestd. Every call raises OSError if the service refuses it or cannot be reached."""
 
     def __init__(self, url: str, credentials: SlurmCredentials) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._user = credentials.user
         self._service = WebService(url, credentials)
         self._lock = threading.Lock()
-        self._listed: tuple[float, Mapping[str, BatchJob]] | None = None
+        self._listed: tuple[float, list[Mapping[str, Any]]] | None = None
 
     def submit(self, document: bytes) -> str:
         """Submit one job. Return its number. Raises AnswerLost if nobody knows whether Slurm accepted it."""
@@ -59,7 +61,7 @@ class SlurmService:
             self._changed()
         number = answer.get("job_id")
         if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
-            raise AnswerLost(f"{self._url}: no number of a job is in the answer to its submission")
+            raise AnswerLost(f"{self.url}: no number of a job is in the answer to its submission")
         return str(number)
 
     def number(self, name: str) -> str:
@@ -69,12 +71,29 @@ class SlurmService:
 
     def jobs(self, *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """Return the user's jobs by number, at most a second old, or current with ``fresh``."""
-        wanted = time.monotonic() - (0 if fresh else FRESH)
+        return {
+            str(entry["job_id"]): _job(entry)
+            for entry in self._entries(fresh=fresh)
+            if entry.get("user_name") == self._user and isinstance(entry.get("job_id"), int)
+        }
+
+    def population(self, partitions: Collection[str]) -> tuple[int, int]:
+        """Return everybody's running and waiting jobs in these partitions."""
+        numbers = Counter[ElementState]()
+        for entry in self._entries():
+            job = _job(entry)
+            if not set(partitions).isdisjoint(job.queue.split(",")):
+                # One record stands for all waiting jobs of an array.
+                numbers[job.state] += sum(1 for _ in expanded(f"_[{entry.get('array_task_string') or 0}]"))
+        return numbers["running"], numbers.total() - numbers["running"] - numbers["ended"]
+
+    def _entries(self, *, fresh: bool = False) -> list[Mapping[str, Any]]:
+        """Return everybody's jobs, at most a second old, or current with ``fresh``."""
+        oldest = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
-            if self._listed is None or self._listed[0] < wanted:
+            if self._listed is None or self._listed[0] < oldest:
                 # Take the time of the question: the answer may miss later changes.
-                asked, entries = time.monotonic(), self._call("GET", "jobs").get("jobs")
-                self._listed = asked, self._own(entries if isinstance(entries, list) else [])
+                self._listed = time.monotonic(), self.listing("jobs")
             return self._listed[1]
 
     def cancel(self, number: str) -> None:
@@ -87,7 +106,7 @@ class SlurmService:
         self._changed()
 
     def listing(self, what: str) -> list[Mapping[str, Any]]:
-        """Return all ``nodes`` or ``partitions``."""
+        """Return all ``jobs``, ``nodes`` or ``partitions``."""
         entries = self._call("GET", what).get(what)
         return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
@@ -96,15 +115,6 @@ class SlurmService:
         with self._lock:
             self._listed = None
 
-    def _own(self, entries: Collection[Any]) -> Mapping[str, BatchJob]:
-        return {
-            str(entry["job_id"]): _job(entry)
-            for entry in entries
-            if isinstance(entry, dict)
-            and entry.get("user_name") == self._user
-            and isinstance(entry.get("job_id"), int)
-        }
-
     def _call(self, method: str, path: str, body: bytes = b"") -> Mapping[str, Any]:
         content = "application/json" if body else ""
         answer = self._service.call(
@@ -112,15 +122,15 @@ class SlurmService:
         )
         document = _document(answer)
         if answer.status == 404 and not document.get("errors"):
-            raise OSError(f"{self._url}: {self._other_versions()}")
+            raise OSError(f"{self.url}: {self._other_versions()}")
         if answer.status != 200 or document.get("errors"):
             complaint = _complaint(answer, document)
             # A gateway or the service itself may fail while Slurm acts. Slurm's own refusal says so in its
             # document, and names no job.
             lost = bool(document.get("job_id")) or (answer.status >= 500 and not document.get("errors"))
             if lost or any(words in complaint.lower() for words in DOUBTFUL):
-                raise AnswerLost(f"{self._url}: {complaint}")
-            raise OSError(f"{self._url}: {complaint}")
+                raise AnswerLost(f"{self.url}: {complaint}")
+            raise OSError(f"{self.url}: {complaint}")
         return document
 
     def _other_versions(self) -> str:

@@ -29,6 +29,7 @@ class SiteState:
     jobs: int
     slots: int
     problem: str
+    counts_everybody: bool | None = None
     restriction: str = ""
 
 

@@ -7,7 +7,8 @@ from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice, Create, Decision
 from pilotage.model.documents.world import World
-from pilotage.model.records.advertisements import NewAdvertisement, parsed
+from pilotage.model.records.advertisements import COUNTS_EVERYBODY, NewAdvertisement, parsed
+from pilotage.model.rules.site_limits import asked_sites
 from pilotage.model.values.step_names import ADVERTISE
 from pilotage.store.worlds.work_of_tasks import brokered_again
 
@@ -33,7 +34,9 @@ def push(runtime: Runtime, site: str, ad: str, actor: str) -> None:
 
 def withdraw(runtime: Runtime, site: str, actor: str) -> None:
     """Forget a site's own advertisement. Its batch systems are read again."""
-    _advertise(runtime, NewAdvertisement(site=site, source="native"), actor)
+    is_asked = site in asked_sites(runtime.store.federation())
+    record = NewAdvertisement(site=site, source="native", answered=0.0 if is_asked else None)
+    _advertise(runtime, record, actor)
 
 
 def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
@@ -75,6 +78,7 @@ def _view(ad: SiteAd) -> SiteState:
         jobs=ad.there.jobs,
         slots=told.pilot_slots if told else 0,
         problem=ad.stale,
+        counts_everybody=told.attributes.get(COUNTS_EVERYBODY) if told else None,
     )
 
 

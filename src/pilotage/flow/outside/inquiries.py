@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from math import inf
@@ -12,7 +12,7 @@ from pilotage.log_context import bound
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, LiftedBreaker, Tripped
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.observations import ListMatch, ServerReport
-from pilotage.ports.computing import Capacity, ComputingElementPort, ListMatching, PilotSize
+from pilotage.ports.computing import ComputingElementPort, ListMatching, PilotSize, counts
 
 from .workers import WorkersPort
 
@@ -27,6 +27,23 @@ LONGEST_ERROR = 300
 
 PERIOD = 60.0
 """Seconds between two questions about the capacity of a server."""
+
+
+def _report(element: ComputingElementPort, references: Collection[str]) -> ServerReport:
+    """Ask a batch system for its jobs, and then which of our pilots are among them."""
+    capacity = element.capacity()
+    statuses = element.poll(references).values() if references else ()
+    running, waiting = counts(status.state for status in statuses if status.state != "unknown")
+    return ServerReport(
+        queue="",
+        slots=capacity.slots,
+        running=capacity.running,
+        waiting=capacity.waiting,
+        everybody=capacity.everybody,
+        scope=capacity.scope,
+        pilots=running + waiting,
+        submitting=waiting,
+    )
 
 
 class Inquiries:
@@ -124,12 +141,13 @@ class Inquiries:
         place: str,
         server: str,
         now: float,
+        references: Collection[str] = (),
         every: float = PERIOD,
-        pilots: tuple[int, int] = (0, 0),
     ) -> None:
         """Ask a server for its batch system's load, once per ``every`` s, answered or not.
 
-        ``pilots`` are our recorded pilots at the site, and the waiting ones among them.
+        ``references`` are our recorded pilots there. Those that the batch system still has afterwards were
+        among the jobs that it counted (M5).
         """
         key = (queue.name, server)
         with self._lock:
@@ -137,25 +155,20 @@ class Inquiries:
                 return
             self._surveyed[key] = now
 
-        def told(capacity: Capacity) -> None:
+        def call() -> ServerReport:
+            report = _report(self._adapter(queue, server), references)
+            return replace(report, queue=queue.name, server=server, answered=now)
+
+        def answered(report: ServerReport) -> None:
             self._unanswered.pop(key, None)
-            self._reports[key] = ServerReport(
-                queue=queue.name,
-                server=server,
-                slots=capacity.slots,
-                running=capacity.running,
-                waiting=capacity.waiting,
-                answered=now,
-                pilots=pilots[0],
-                submitting=pilots[1],
-            )
+            self._reports[key] = report
 
         def failed(error: BaseException) -> None:
             known = self._reports.get(key) or ServerReport(queue=queue.name, server=server)
             self._unanswered[key] = replace(known, error=f"{type(error).__name__}: {error}"[:300])
 
         with bound(queue=queue.name):
-            self._call(key, place, lambda: self._adapter(queue, server).capacity(), told, failed)
+            self._call(key, place, call, answered, failed)
 
     def keep(self, queues: Iterable[str]) -> None:
         """Forget queues that left the federation."""

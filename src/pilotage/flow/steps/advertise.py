@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.outside.elements import place_of, servers_of
+from pilotage.flow.outside.elements import place_of, servers_of, submitted_to
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision
@@ -19,11 +19,11 @@ def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
     every = world.federation.brokerage.advertise_period
     for queue in world.federation.queues:
         if queue.computing_element is not None and queue.site in due:
-            told = due[queue.site]
-            ours = (told.live_pilots, told.waiting_pilots) if told else (0, 0)
+            pilots = runtime.store.queries.live_pilots(queue.name)
             for server in servers_of(queue.computing_element):
+                references = submitted_to(pilots, queue.name, server)
                 place = place_of(queue, server)
-                runtime.elements.inquiries.survey(queue, place, server, world.time, every, ours)
+                runtime.elements.inquiries.survey(queue, place, server, world.time, references, every)
 
 
 def _idle(world: World) -> Iterator[str]:

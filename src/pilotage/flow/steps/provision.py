@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.outside.elements import place_of
+from pilotage.flow.outside.elements import place_of, submitted_to
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Committed, Create, Decision
 from pilotage.model.documents.subjects import PILOT, QUEUE, TASK_QUEUE
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING_PILOTS, JobState, PilotState
+from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.phrases import plural
@@ -55,12 +55,10 @@ def _ask(runtime: Runtime, world: World) -> None:
         place = place_of(queue, question.server)
         inquiries.ask(queue, place, question, world.time, world.federation.director.open_for)
     ranked = [queue for queue in queues.values() if queue.computing_element and queue.computing_element.rank]
-    live = [pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS] if ranked else []
     for queue in ranked:
-        there = [pilot.state in WAITING_PILOTS for pilot in live if pilot.site == queue.site]
         for server in circuit_breakers.server_names(queue):
-            place = place_of(queue, server)
-            inquiries.survey(queue, place, server, world.time, pilots=(len(there), sum(there)))
+            references = submitted_to(world.pilots, queue.name, server)
+            inquiries.survey(queue, place_of(queue, server), server, world.time, references)
 
 
 def _resubmit(runtime: Runtime, world: World) -> None:

@@ -63,12 +63,15 @@ LIMITS = {
 COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "PendingJobs", "RunningJobs")
 """Attributes that count a site's jobs: only the site, or its batch system, knows them."""
 
+COUNTS_EVERYBODY = "CountsEverybody"
+"""The attribute of a native site that says whether its batch system shows other people's jobs."""
+
 TYPES: Mapping[str, AttributeType] = {
     **dict.fromkeys((*LIMITS, *COUNTS, "Slots", "Cpus", "Gpus"), _COUNT),
     **dict.fromkeys(("MaxMemory", "MaxWalltime"), _NUMBER),
     **dict.fromkeys(("StationName", "EntryPoint", "MonitoringUrl"), _TEXT),
     **dict.fromkeys(("StationNames", "EntryPoints", "Queues"), _TEXTS),
-    "Nucleus": _TRUTH,
+    **dict.fromkeys(("Nucleus", COUNTS_EVERYBODY), _TRUTH),
 }
 """The attributes that Pilotage reads, in its spelling, with their types."""
 
@@ -107,9 +110,9 @@ class NewAdvertisement:
     """When the site's batch system was asked, in s since 1970. That is the age of the advertisement (M2).
     None: its age counts from the commit."""
     pilots: int = 0
-    """Our pilots there at that time. More may be there at the commit."""
+    """Our pilots that a batch system counted. If the site counts, the commit fills this in."""
     submitting: int = 0
-    """Those of them in state CREATED or SUBMITTED."""
+    """Those of them that wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +134,11 @@ class Advertisement:
     time: float
     """When the site, or its batch system, reported it, in s since 1970."""
     pilots: int
-    """Our pilots that its counts include, without unsubmitted ones if the site counted."""
+    """Our pilots that its counts include."""
     submitting: int
-    """Those of them in state CREATED or SUBMITTED."""
+    """Those of them that wait."""
     matched: int = 0
     """Jobs matched to it since, whatever happened to them (M5)."""
-    live_pilots: int = 0
-    """Our pilots there now."""
-    waiting_pilots: int = 0
-    """Those of them in state CREATED or SUBMITTED."""
     pilot_slots: int = 0
     """Payloads that our pilots there can run at once (M5)."""
 

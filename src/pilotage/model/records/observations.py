@@ -61,17 +61,21 @@ class ServerReport:
     slots: int | None = None
     """All slots."""
     running: int | None = None
-    """Our running pilots."""
+    """Running jobs, other people's too if ``everybody``; otherwise the account's pilots."""
     waiting: int | None = None
-    """Our waiting pilots."""
+    """Waiting jobs, counted in the same way."""
+    everybody: bool = False
+    """Whether the batch system shows other people's jobs (M5)."""
+    scope: str = ""
+    """The queue in the batch system: two reports of one scope count the same jobs. Empty: no other does."""
     answered: float | None = None
     """When it was asked for this report, in s since 1970; none: it never answered."""
     error: str = ""
     """Why it did not answer the last question; empty: it did."""
     pilots: int = 0
-    """Recorded pilots at the site when it was asked (M5)."""
+    """Our pilots among these jobs (M5)."""
     submitting: int = 0
-    """Those of them in state CREATED or SUBMITTED."""
+    """Those of them that wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ class Bounds(NamedTuple):
 
 
 NO_BOUNDS, NOBODY = Bounds(), JobsThere()
+UNANSWERED = Bounds(0, 0)
+"""The limits of a site whose batch system has not answered yet: nothing goes there (M2)."""
 
 
 def limits(site: Site, told: Advertisement | None) -> dict[str, int]:
@@ -87,9 +89,19 @@ def bounds(site: Site, told: Advertisement | None) -> Bounds:
 
 def all_bounds(world: World) -> Mapping[str, Bounds]:
     """Return the limits of every site that has any, by name."""
-    told = {one.site: one for one in world.advertisements}
-    found = {site.name: bounds(site, told.get(site.name)) for site in world.federation.sites}
-    return {name: own for name, own in found.items() if own is not NO_BOUNDS}
+    ads, asked = {ad.site: ad for ad in world.advertisements if ad.time}, asked_sites(world.federation)
+    found = {}
+    for site in world.federation.sites:
+        most = bounds(site, ads.get(site.name))
+        if most is not NO_BOUNDS:
+            # Until its batch system has answered, nobody knows how many jobs of others are there (M2).
+            found[site.name] = UNANSWERED if site.name in asked and site.name not in ads else most
+    return found
+
+
+def asked_sites(federation: Federation) -> frozenset[str]:
+    """Return the sites whose batch systems are asked for their jobs."""
+    return frozenset(queue.site for queue in federation.queues if queue.computing_element is not None)
 
 
 def jobs_there(federation: Federation, counts: Iterable[JobCount]) -> Mapping[str, JobsThere]:

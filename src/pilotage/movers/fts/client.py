@@ -40,7 +40,7 @@ class JobRefusedError(StorageError):
     """The server refuses a job in this form."""
 
 
-class NotDelegatedError(StorageError):
+class NoProxyError(StorageError):
     """The server has no usable proxy of ours, whatever it answers to questions about it."""
 
 
@@ -175,7 +175,7 @@ def _mapping(found: Any) -> Answer:
 
 def _failure(answer: "requests.Response") -> type[StorageError]:
     if answer.status_code == AUTHENTICATION_TIMEOUT or NO_PROXY.search(_words(answer)):
-        return NotDelegatedError
+        return NoProxyError
     refused = answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
     return JobRefusedError if refused else StorageError
 

@@ -12,7 +12,7 @@ from pilotage.model.records.observations import Fault
 from pilotage.movers.transfer_services import Sign, TransferServiceError
 from pilotage.ports.moving import Progress, StorageError
 
-from .client import FtsClient, JobRefusedError, NoAnswerError, NotDelegatedError
+from .client import FtsClient, JobRefusedError, NoAnswerError, NoProxyError
 from .delegation import Delegation
 from .fault_attribution import fault_of
 
@@ -163,7 +163,7 @@ class FtsJobs:
         """Submit a job. If the server lacks our proxy although it claims to have one, delegate anew, once."""
         try:
             return self._client.submit(files, metadata)
-        except NotDelegatedError:
+        except NoProxyError:
             self._delegation.replace()
             return self._client.submit(files, metadata)
 

@@ -63,7 +63,7 @@ def _pilots(site: str, without: frozenset[PilotState] = frozenset()) -> Claim:
 def write(
     connection: Connection, records: Sequence[NewAdvertisement], time: float, deltas: Deltas
 ) -> list[bool]:
-    """Write advertisements, with our current pilots at each site. Return which were written.
+    """Write advertisements. Return which were written.
 
     Skip one that would replace an advertisement other than the current one.
     """
@@ -81,10 +81,10 @@ def write(
 def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any]:
     """Return the row of an advertisement.
 
-    A site that counts jobs itself cannot have counted unsubmitted pilots, so they are added. A batch system
-    may have counted pilots that have ended since.
+    A site that counts jobs itself counts our submitted pilots too. A batch system's answer came with our
+    pilots in it: those that were submitted since are not in its counts.
     """
-    unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
+    is_pushed = record.source == "pushed"
     running = frozenset(LIVE_PILOTS) - _WAITING
     return {
         "site": record.site,
@@ -93,8 +93,10 @@ def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any
         "source": record.source,
         "attributes": json.dumps(dict(record.attributes), sort_keys=True),
         "requirements": record.requirements,
-        "pilots": max(record.pilots, deltas.taken(_pilots(record.site, unseen))),
-        "submitting": max(record.submitting, deltas.taken(_pilots(record.site, unseen | running))),
+        "pilots": deltas.taken(_pilots(record.site, _CREATED)) if is_pushed else record.pilots,
+        "submitting": deltas.taken(_pilots(record.site, _CREATED | running))
+        if is_pushed
+        else record.submitting,
     }
 
 
@@ -120,7 +122,7 @@ def read(
     )
 
 
-_NOTHING = {"matched": 0, "live_pilots": 0, "waiting_pilots": 0, "pilot_slots": 0}
+_NOTHING = {"matched": 0, "pilot_slots": 0}
 
 
 def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, dict[str, int]]:
@@ -133,8 +135,6 @@ def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, di
             # The row of a site begins with 1: see :meth:`Deltas.advertised`.
             own["matched"] = int(count) - 1
         elif state in _LIVE:
-            own["live_pilots"] += count
-            own["waiting_pilots"] += count if state in _WAITING else 0
             own["pilot_slots"] += count * int(second)
     return found
 

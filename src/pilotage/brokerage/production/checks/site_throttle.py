@@ -7,7 +7,13 @@ from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 
-@check("M8", "site's throttle", "wait", unit="jobs of ours at the site", lifted_by="jobs there end")
+@check(
+    "M8",
+    "site's throttle",
+    "wait",
+    unit="jobs of ours at the site",
+    lifted_by="jobs there end, or its batch system answers",
+)
 def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:
     """Fewer jobs are at the site than its limits allow.
 
