@@ -43,23 +43,23 @@ def seen(
     ("end", "holders", "expected"),
     [
         (("", "AWAY-DISK"), ("HOME-DISK",), {"FAR"}),
-        (("", "AWAY-DISK"), ("AWAY-DISK", "HOME-DISK"), set()),
+        (("", "AWAY-DISK"), ("AWAY-DISK", "HOME-DISK"), {"FAR"}),
         (("AWAY-DISK", ""), (), {"FAR"}),
         (("HOME-DISK", ""), ("HOME-DISK",), {"FAR", "LAB"}),
         (("HOME-DISK", ""), ("HOME-DISK", "LAB-DISK"), set()),
         (("HOME-DISK", "AWAY-DISK"), ("HOME-DISK",), {"FAR"}),
-        (("", "HOME-DISK"), (), {"FAR", "LAB"}),
-        (("", "LAB-DISK"), (), set()),
+        (("", "HOME-DISK"), (), {"FAR", "LAB", "NEAR"}),
+        (("", "LAB-DISK"), (), {"LAB"}),
     ],
     ids=[
         "cannot take input",
-        "has it",
+        "has it, and cannot take output",
         "cannot give output",
         "source",
         "another source",
         "pair",
         "nucleus",
-        "none",
+        "takes only its own pilots' output",
     ],
 )
 def test_f4_queues_whose_files_an_open_breaker_holds_up_are_refused(

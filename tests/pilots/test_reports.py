@@ -216,6 +216,15 @@ def test_f2_failures_that_are_their_places_fault_are_no_attempts_at_most_as_many
     assert found[1][0] is target
 
 
+def test_f4_attempts_that_storages_failed_do_not_count_within_a_number_and_a_time() -> None:
+    guard = GuardConstants(storage_attempts=3, storage_time=100)
+    (fault,) = failed_before(1, blame="storage")
+    for times, spared in (((0.0,), 1), ((0.0, 50.0, 100.0), 3), ((0.0, 101.0), 1), ((0.0,) * 9, 3)):
+        rows = [replace(fault, attempt=at, time=NOW + after) for at, after in enumerate(times, 1)]
+        assert allowed_attempts(rows, 1, guard, 2) == 2 + spared
+        assert allowed_attempts([*rows, replace(fault, attempt=10, blame="node")], 1, guard, 2) == 3 + spared
+
+
 def test_f2_a_job_with_one_attempt_begins_once_whoever_failed_it() -> None:
     for fault in (failed_before(1), failed_before(1, blame="pilot")):
         assert allowed_attempts(fault, 1, GuardConstants(), 1) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import Decision, Forget
-from pilotage.model.documents.world import Heartbeat, Report, StorageFault, World
+from pilotage.model.documents.world import Heartbeat, Output, Report, StorageFault, World
 from pilotage.model.records.states import JobState
 from pilotage.pilots import reports
 from pilotage.testing import NOW, federation, job, pilot, queue, task, world
@@ -88,6 +88,13 @@ def test_f4_what_was_read_from_afar_ends_the_failures_between_the_two() -> None:
     forgotten = [one for one in receive(running, *told).changes if isinstance(one, Forget)]
     assert forgotten == [Forget(failed_at=(("AWAY-DISK", "HOME-DISK"),))]
     assert not [one for one in receive(running).changes if isinstance(one, Forget)]
+
+
+def test_f4_an_output_that_was_written_closes_the_breaker_of_its_storage() -> None:
+    told = failed_delivery(1, source=""), failed_delivery(2)
+    done = Report(job=1, attempt=1, state="done", outputs=(Output(name="out", size=1, checksum=""),))
+    forgotten = [one for one in receive(done, *told).changes if isinstance(one, Forget)]
+    assert forgotten == [Forget(failed_at=(("", "HOME-DISK"),))]
 
 
 def test_f4_a_job_that_a_storage_failed_waits_twice_as_long_each_time() -> None:

@@ -28,7 +28,7 @@ from pilotage.model.values.step_names import MATCH
 from .batch_waits import expected_waits, stay
 from .borrowing import Look, look, room
 from .containment import described
-from .probes import OPEN, Admission, Probes
+from .probes import OPEN, Admission, Probes, of_unwritable_storages
 from .readers import Readers
 from .reports import called_home
 from .share_turns import ShareTurns
@@ -143,7 +143,10 @@ class _Work:
         self._jobs = {job.id: job for job in world.jobs}
         self._turns = ShareTurns.of(world.federation.shares, lambda: world.job_counts)
         constants = world.federation.guard
-        self._breakers = job_breakers(world.failures, constants)
+        self._breakers = (
+            *job_breakers(world.failures, constants),
+            *of_unwritable_storages(world.federation, world.storage_breakers),
+        )
         self._probes = Probes(fast=constants.fast)
 
     def requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:

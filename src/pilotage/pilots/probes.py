@@ -1,16 +1,18 @@
-"""Whose jobs a pilot is not given: they failed fast where it runs (F2), or need unreadable secrets."""
+"""Whose jobs a pilot is not given: they failed fast where it runs (F2), its storage takes no outputs (F4), or
+they need unreadable secrets."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pilotage.model.circuit_breakers.breaker import EVERYBODY, CircuitBreaker, Scope, scopes
+from pilotage.model.circuit_breakers.breaker import EVERYBODY, CircuitBreaker, Key, Scope, scopes
+from pilotage.model.records.federation import Federation
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Job, Requirements
 
 JUDGED_AFTER = 60.0
 """Seconds beyond ``guard.fast`` after which a probe that has not failed closes the breaker."""
 
-ProbeKey = tuple[tuple[str, str], Scope]
+ProbeKey = tuple[Key, Scope]
 
 WaitingJobs = tuple[int, str, int, int]
 """A task, the requirements and priority of jobs of it that wait, and how many."""
@@ -127,4 +129,19 @@ def _at(breakers: Iterable[CircuitBreaker], queue: str, node: str) -> Iterable[C
 
 
 def _key(one: CircuitBreaker) -> ProbeKey:
-    return one.place, one.whose
+    return one.key, one.whose
+
+
+def of_unwritable_storages(
+    federation: Federation, breakers: Iterable[CircuitBreaker]
+) -> tuple[CircuitBreaker, ...]:
+    """Return a breaker for each queue to whose storage nothing can be written (F4).
+
+    Its pilots would leave their outputs there, whatever they compute.
+    """
+    closed = {one.place[1]: one for one in breakers if not one.place[0]}
+    return tuple(
+        replace(closed[queue.storage], place=(queue.name, ""))
+        for queue in federation.queues
+        if queue.storage in closed
+    )

@@ -172,7 +172,7 @@ class _Hearing:
             if self._states[job.id] != JobState.RUNNING:
                 begun = {"started": self._world.time, "disk_io": None}
                 self._step(job, JobState.RUNNING, "its payload runs", begun)
-            self._storage_faults.read(job, report)
+            self._storage_faults.served(job, report)
             if report.state == "done":
                 self._done(job, report)
             elif report.disk_io is not None:

@@ -43,10 +43,7 @@ class StorageFaults:
         file = fault.file if fault.written else _input(job.inputs, fault.file)
         if not file:
             return ()
-        # Nothing moves within the storage: it could not be read, or not be written.
-        source, destination = ("", home) if fault.written else (fault.source or home, home)
-        if source == home:
-            destination = ""
+        source, destination = ("", home) if fault.written else _read_end(fault.source or home, home)
         if (source, destination) in self._closed:
             return ()
         return (
@@ -74,15 +71,22 @@ class StorageFaults:
         name = name_of(fault.file.removeprefix(f"{job.id}/"))
         return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s")
 
-    def read(self, job: Job, report: Report) -> None:
-        """Record the storages from which the inputs of a job were read."""
+    def served(self, job: Job, report: Report) -> None:
+        """Record the storages that gave a job its inputs, or took its outputs."""
         if home := self._homes.get(job.queue, ""):
-            self._served |= {(source, home) for source in report.read_from}
+            self._served |= {_read_end(source, home) for source in report.read_from}
+            if report.outputs:
+                self._served.add(("", home))
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Return the failures to forget between storages where something was read."""
+        """Return the failures to forget of storages where something was read or written."""
         failing = self._served & {one.end for one in self._world.failed_deliveries}
         return (Forget(failed_at=tuple(sorted(failing))),) if failing else ()
+
+
+def _read_end(source: str, home: str) -> End:
+    """Return what fails where a pilot cannot read: nothing moves within the storage of its queue."""
+    return source, "" if source == home else home
 
 
 def _input(inputs: Sequence[str], name: str) -> str:

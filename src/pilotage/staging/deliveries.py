@@ -43,8 +43,9 @@ def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]])
         if retries.is_altered(transfer, sighting):
             changes += retries.after_altered(transfer, error, world.time, constants, sources)
             continue
-        moved = retries.after_failure(transfer, error, world.time, constants, sources)
         failing = storage_failures.failure(transfer, sighting.fault, error, world.time)
+        spared = world.federation.guard.storage_attempts if failing else 0
+        moved = retries.after_failure(transfer, error, world.time, constants, sources, spared)
         changes.append(storage_failures.noted(moved, failing, now.breakers))
     return changes
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pilotage.model.documents.decision import Change, Decision, Forget, Move, Value
 from pilotage.model.documents.world import World
+from pilotage.model.records.constants import longer_each_time
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.observations import DeliverySighting
 from pilotage.model.records.states import TransferState
@@ -36,24 +37,33 @@ def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now
 
 
 def after_failure(
-    transfer: Transfer, error: str, now: float, constants: StagingConstants, sources: tuple[str, ...]
+    transfer: Transfer,
+    error: str,
+    now: float,
+    constants: StagingConstants,
+    sources: tuple[str, ...],
+    spared: int = 0,
 ) -> Move:
     """Return a move DELIVERING->QUEUED as the next attempt from the next source, or ->FAILED without attempts
     left.
 
     ``sources`` are the storages that hold the file, best first (``Sources.ranked``). A transfer from a job's
-    scratch area has only that source, and ignores them. The wait before attempt n + 1 is ``retry_delay`` x 2
-    to the power n - 1, in s. An untried source is tried at once.
+    scratch area has only that source, and ignores them. It may have so many ``spared`` attempts more where a
+    storage is to blame: its payload would run again (F4). The wait before attempt n + 1 is ``retry_delay`` x
+    2 to the power n - 1, in s, an hour at most. An untried source is tried at once.
     """
+    most = constants.max_attempts
     if transfer.source_path:
-        sources = (transfer.source,)
-    if not sources or transfer.attempt >= constants.max_attempts:
+        sources, most = (transfer.source,), most + spared
+    if not sources or transfer.attempt >= most:
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
         over: dict[str, Value] = {"error": reason, "ended": now, "heartbeat": None}
         return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
     # If the failed source is gone from the list, the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
-    delay = 0.0 if transfer.attempt < len(sources) else constants.retry_delay * 2 ** (transfer.attempt - 1)
+    delay = longer_each_time(constants.retry_delay, transfer.attempt)
+    if transfer.attempt < len(sources):
+        delay = 0.0
     return move(
         [transfer],
         TransferState.QUEUED,
@@ -106,6 +116,7 @@ def abandoned(world: World) -> Decision:
 
 def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
     constants, now = world.federation.staging, SourcesNow(world)
+    spared = world.federation.guard.storage_attempts
     changes: list[Change] = []
     for transfer in sorted(lost, key=lambda transfer: transfer.id):
         ranked = now.ranked(transfer) or (transfer.source,)
@@ -113,7 +124,7 @@ def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
             changes.append(_put_back(transfer, world.time, constants, ranked))
         else:
             error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
-            failed = after_failure(transfer, error, world.time, constants, ranked)
+            failed = after_failure(transfer, error, world.time, constants, ranked, spared)
             changes.append(noted(failed, silence(transfer, error, world.time), now.breakers))
     return changes
 

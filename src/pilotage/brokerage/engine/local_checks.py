@@ -61,8 +61,8 @@ def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="its circuit breaker is half-open; then one delivery probes it",
 )
 def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse storages where delivery after delivery failed, if the job needs them to give or take its
-    input, to give its output, or to take that at the nucleus."""
+    """Refuse storages where delivery after delivery failed, if the job needs them to give or take its input,
+    to take its output from its pilot, to give it, or to take it at the nucleus."""
     breakers = queues.live.storage_breakers
     if not breakers:
         return NEVER
@@ -78,7 +78,8 @@ def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
         if source and destination:
             continue
         own = queues.storage == queues.storages[source or destination]
-        have[(away if source else missing) & own] = breaker.told
+        # Pilots write outputs to the storage of their queue, also where it is at the nucleus.
+        have[(away if source else missing | tasks.outputs) & own] = breaker.told
     return Verdict(have != "", "storages that do not fail", have)
 
 

@@ -1,4 +1,4 @@
-"""Whose jobs the matches of one process give to a pilot: circuit breakers (F2), and readable secrets."""
+"""Whose jobs the matches of one process give to a pilot: circuit breakers (F2, F4), and readable secrets."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.jobs import job_breakers
+from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
 from pilotage.model.documents.decision import Change, Committed, Decision, Forget, Move
 from pilotage.model.records.failures import Failure
+from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.freshness import is_fresh
-from pilotage.pilots.probes import OPEN, Admission, ProbeKey, Probes
+from pilotage.pilots.probes import OPEN, Admission, ProbeKey, Probes, of_unwritable_storages
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
 
@@ -43,13 +45,19 @@ class Admissions:
             if not is_fresh(self._read_at, time):
                 # Set before reading: a failure that is committed meanwhile makes it None again.
                 self._read_at = time
-                guard = self._store.federation().guard
-                self._breakers = job_breakers(self._store.snapshots.failures(time), guard)
-                self._probes.fast = guard.fast
+                self._breakers = self._tripped(self._store.federation(), time)
             if not self._breakers:
                 return OPEN
             admission = self._probes.admission(self._breakers, pilot.queue, pilot.place, time)
         return self._with_held(pilot.queue, admission)
+
+    def _tripped(self, federation: Federation, time: float) -> tuple[CircuitBreaker, ...]:
+        self._probes.fast = federation.guard.fast
+        failed = self._store.transfer_queries.failed_deliveries()
+        return (
+            *job_breakers(self._store.snapshots.failures(time), federation.guard),
+            *of_unwritable_storages(federation, storage_breakers(failed, federation.staging, time)),
+        )
 
     def _with_held(self, queue: str, admission: Admission) -> Admission:
         """Complete an admission by the jobs that wait of the tasks that it names."""
@@ -91,9 +99,11 @@ class Admissions:
 
 
 def _is_news(change: Change) -> bool:
-    """Tell whether a change adds a failure, or lifts a breaker."""
+    """Tell whether a change adds a failure, or closes a breaker."""
     if isinstance(change, Forget):
-        return bool(change.lifted)
+        return bool(change.lifted or change.failed_at)
     return isinstance(change, Move) and any(
-        isinstance(record, Failure) for records in change.creates.values() for record in records
+        isinstance(record, Failure | FailedDelivery)
+        for records in change.creates.values()
+        for record in records
     )

@@ -286,6 +286,10 @@ class GuardConstants:
     too (F2)."""
     longest_rest: Seconds = 8 * 3600
     """s for which a circuit breaker is open at most (F2)."""
+    storage_attempts: Positive = 20
+    """Attempts of a job that storages failed and that do not count. Further ones count (F4)."""
+    storage_time: Seconds = 86_400
+    """s from the first of these to the last (F4)."""
     same: Positive = 10
     """Attempts of a task that fail in the same way before it is stopped. None may have succeeded, and they
     must not all be at one or two queues if others have jobs of it. For scouts: as many as there are if

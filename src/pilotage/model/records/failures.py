@@ -132,9 +132,10 @@ def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) ->
 
 def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstants, most: int) -> int:
     """Return the most attempts of a job: ``most``, and at most as many again for attempts that do not count
-    (F2). A job that has one attempt begins once, whoever failed it.
+    (F2); besides, for each that a storage failed, within the guard's bounds (F4). A job that has one attempt
+    begins once, whoever failed it.
 
-    An attempt does not count if its node, its pilot or a storage failed it, or if it failed fast where the
+    An attempt does not count if its node or its pilot failed it, or if it failed fast where the
     place may be to blame: a black hole gets the first waiting jobs again and again, until five have failed
     there. A failure at a node where the job failed fast before does not count either, if one pilot there is
     too few to close its queue: the first jobs of a task have no others to prove their case.
@@ -143,8 +144,11 @@ def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstant
         return most
     nodes: set[tuple[str, str]] = set()
     excused = 0
-    for one in sorted(failures, key=lambda one: one.attempt):
-        if one.job != job:
+    own = sorted((one for one in failures if one.job == job), key=lambda one: one.attempt)
+    storages = [one.time for one in own if one.blame == "storage"]
+    spared = sum(time - storages[0] <= guard.storage_time for time in storages[: guard.storage_attempts])
+    for one in own:
+        if one.blame == "storage":
             continue
         if one.blame:
             excused += 1
@@ -152,4 +156,4 @@ def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstant
             is_one_of_many = guard.pilots * one.pilots > 1
             excused += one.excused or (is_one_of_many and (one.queue, one.node) in nodes)
             nodes.add((one.queue, one.node))
-    return most + min(most, excused)
+    return most + min(most, excused) + spared

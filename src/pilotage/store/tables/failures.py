@@ -85,13 +85,17 @@ _other = failures.alias()
 _NEWEST = (
     select(_other.c.time)
     .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
+    .where(_other.c.blame != "storage")
     .order_by(_other.c.time.desc())
     .limit(1)
     .offset(MOST_OF_A_PLACE - 1)
     .scalar_subquery()
 )
 _TOO_MANY = delete(failures).where(
-    *(_f[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")), _f.time < _NEWEST
+    *(_f[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")),
+    # Each of these spares its job an attempt, and trips no breaker of the place.
+    _f.blame != "storage",
+    _f.time < _NEWEST,
 )
 
 _ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)

@@ -41,7 +41,7 @@ def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[s
     queues = sorted({pilot.queue for pilot in speaking}) if ends else []
     of_queues = failures.of_queues(reader, reading.world.time, queues) if queues else ()
     elsewhere = failures.of_retried(reader, reading.world.time, found)
-    storages = any(report.storage_fault or report.read_from for report in reports)
+    storages = any(report.storage_fault or report.read_from or report.outputs for report in reports)
     return {
         "pilots": speaking,
         "heartbeats": tuple(heard),
