@@ -52,12 +52,12 @@ def restore(
 
     No server may run. PILOTAGE_STORE names the store; for PostgreSQL this needs pg_restore.
     """
-    from pilotage.store import backup as backups
+    from pilotage.store import restore as restores
 
     known = settings()
     store_name(known.store)
     with _using(known.store):
-        backups.restore(known.store, file, replace)
+        restores.restore(known.store, file, replace)
     _show(_restored(known, pilots_ended), pilots_ended, json_output)
 
 
@@ -69,7 +69,8 @@ def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> No
     archived log, a replica that lacked the last commits.
 
     No number or attempt is given twice: new records skip the numbers that the store may have forgotten. All
-    tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended.
+    tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended. If you run
+    it again while they still wait, the tokens that you have made meanwhile stay.
     """
     _show(_restored(_with_store(), pilots_ended), pilots_ended, json_output)
 
@@ -133,8 +134,10 @@ def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
         backups.refuse_while_used(known.store)
         with closing(Store.open(known.store)) as store:
             done = restored(store, pilots_ended)
-    # The next server writes a new one there.
-    (known.home / "token").unlink(missing_ok=True)
+            token = known.home / "token"
+            if token.is_file() and store.tokens.find(token.read_text().strip()) is None:
+                # The next server writes a new one there.
+                token.unlink()
     return done
 
 
@@ -150,8 +153,8 @@ def _show(done: "Restored", pilots_ended: bool, json_output: bool) -> None:
         echo(f"the newest task is {done.newest_task}, accepted {moment(done.accepted)}")
         echo("whoever submitted a later one must submit it again")
     echo(f"new tasks have numbers from {done.next_task}")
-    echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and all tokens of before have ended")
+    echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and the tokens of before have ended")
     echo(f"jobs go to pilots again from {moment(done.matches_begin)}")
     if not pilots_ended:
         echo("    at once, if no pilot of before runs at any site: pilotage store restored --pilots-ended")
-    echo("next: pilotage up, which writes a new operator's token")
+    echo("next: pilotage up, which writes a new operator's token where there is none")

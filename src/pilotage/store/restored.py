@@ -4,14 +4,17 @@ Its servers had gone on since then. They gave out numbers and attempts that this
 their pilots may still run.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, func, select, update
 
-from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, STATES, JobState
+from pilotage.model.documents.decision import Decision, Move, Value
+from pilotage.model.documents.moves import FRESH
+from pilotage.model.records.states import LIVE_JOBS, STATES, JobState, PilotState
 from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import among
 from pilotage.store.tables import iterations
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.leases import leases
@@ -35,8 +38,21 @@ NUMBERED = (*STATES, "decision")
 _n, _j, _t = numbers.c, jobs.c, tasks.c
 _KNOWN = select(_n.kind, _n.last)
 _RAISE = update(jobs).where(_j.state != str(JobState.FINISHED)).values(attempt=_j.attempt + ATTEMPTS_SKIPPED)
+_LOWER = update(jobs).where(among(_j.id, "ids")).values(attempt=_j.attempt - 1)
 _ALLOW = update(tasks).values(attempts_before=_t.attempts_before + ATTEMPTS_SKIPPED)
 _NEWEST = select(_t.id, _t.created).order_by(_t.id.desc()).limit(1)
+
+_CAUSE = "the store was restored, and its pilots of before have ended"
+_AT_PILOTS = (
+    (JobState.SENT, JobState.DEFINED),
+    (JobState.STARTING, JobState.DEFINED),
+    (JobState.RUNNING, JobState.FAILED),
+)
+_PILOTS = (
+    (PilotState.CREATED, PilotState.CANCELLED),
+    (PilotState.SUBMITTED, PilotState.CANCELLED),
+    (PilotState.RUNNING, PilotState.FINISHED),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,24 +76,69 @@ class Restored:
 def restored(store: Store, pilots_ended: bool = False) -> Restored:
     """Skip numbers and attempts, end all tokens and pilots, and let matches begin only when leases are over.
 
-    With ``pilots_ended`` no pilot of before runs any more: matches begin at once. It may be repeated: each
-    time skips more. No server may run. Raises :class:`NoFederation`.
+    Jobs that pilots had return to the brokerage, and nothing counts against the queues. With ``pilots_ended``
+    no pilot of before runs any more: matches begin at once. It may be repeated: each time skips more. While
+    jobs still wait after a restore, another call leaves the tokens that were made meanwhile. No server may
+    run.
     """
-    timeouts, now = store.federation().timeouts, store.clock()
-    begin = now if pilots_ended else now + max(longest_heartbeat(timeouts), timeouts.sent)
-    return store.database.write(lambda connection: _restored(connection, begin))
+    now = store.clock()
+    waits = store.matches_begin() > now
+    begin = now
+    if not pilots_ended and store.version():
+        timeouts = store.federation().timeouts
+        begin += max(longest_heartbeat(timeouts), timeouts.sent)
+    ended = store.database.read(lambda connection: _end(connection, now))
+    store.commit(ended, "operator")
+    moved = [id_ for move in ended.moves if move.next_attempt for id_ in move.ids]
+    pilots_of_before = sum(len(move.ids) for move in ended.moves if move.kind == "pilot")
+    ends = (servers, leases) if waits else (tokens, servers, leases)
+    return store.database.write(
+        lambda connection: _restored(connection, begin, moved, pilots_of_before, ends)
+    )
 
 
-def _restored(connection: Connection, begin: float) -> Restored:
+def _end(connection: Connection, now: float) -> Decision:
+    """Return the end of all pilots, and the next attempts of the jobs that they had."""
+    changes: list[Move] = []
+    changed: dict[str, Value] = {"error": _CAUSE, "ended": now}
+    for source, target in _AT_PILOTS:
+        rows = connection.execute(
+            select(_j.id, _j.attempt).where(is_state(jobs, source)).order_by(_j.id)
+        ).all()
+        move = Move(
+            kind="job",
+            ids=tuple(row.id for row in rows),
+            attempts=tuple(row.attempt for row in rows),
+            source=source,
+            target=target,
+            cause=_CAUSE,
+            changes=FRESH if target is JobState.DEFINED else changed,
+            next_attempt=target is JobState.DEFINED,
+        )
+        again = replace(move, source=target, target=JobState.DEFINED, changes=FRESH, next_attempt=True)
+        changes += [move] if target is JobState.DEFINED else [move, again]
+    for pilot, end in _PILOTS:
+        ids = connection.execute(select(pilots.c.id).where(is_state(pilots, pilot))).scalars()
+        changes.append(
+            Move(kind="pilot", ids=tuple(ids), source=pilot, target=end, cause=_CAUSE, changes=changed)
+        )
+    held = tuple(move for move in changes if move.ids)
+    return Decision(step="restored", time=now, seed=0, changes=held)
+
+
+def _restored(
+    connection: Connection, begin: float, moved: list[int], ended: int, ends: tuple[Table, ...]
+) -> Restored:
     newest = connection.execute(_NEWEST).one_or_none()
     live = connection.execute(select(func.count()).where(is_state(jobs, *LIVE_JOBS))).scalar_one()
-    ended = connection.execute(select(func.count()).where(is_state(pilots, *LIVE_PILOTS))).scalar_one()
     known: dict[str, int] = {row.kind: row.last for row in connection.execute(_KNOWN)}
     skipped = [(kind, max(known.get(kind, 0), LEAST_SKIPPED)) for kind in {*NUMBERED, *known}]
     bulk.add(connection, numbers, ("kind",), "last", skipped)
     connection.execute(_RAISE)
+    # Their next attempt is one of these.
+    connection.execute(_LOWER, {"ids": moved})
     connection.execute(_ALLOW)
-    for table in (tokens, servers, leases):
+    for table in ends:
         connection.execute(delete(table))
     iterations.note(connection, iterations.MATCHES_BEGIN, begin)
     return Restored(

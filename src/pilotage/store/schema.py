@@ -42,6 +42,14 @@ def upgrade(connection: Connection) -> None:
         functions.make(connection)
 
 
+def make(connection: Connection, version: str) -> None:
+    """Make the tables of a version where there are none. Raises NewerStore and UnreleasedStore."""
+    if version == newest():
+        _create(connection)
+    else:
+        _migrate(connection, version, version)
+
+
 def finish(connection: Connection) -> None:
     """Drop what only servers of the former version need. None of them may run any more."""
     functions.drop_former(connection)
@@ -80,7 +88,7 @@ def _create(connection: Connection) -> None:
     connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": newest()})
 
 
-def _migrate(connection: Connection, current: str | None) -> None:
+def _migrate(connection: Connection, current: str | None, target: str = "head") -> None:
     if current is not None and current < _FIRST_RELEASE:
         raise UnreleasedStore(current)
     # Import it only when needed: without it, a server with a current store is a tenth smaller.
@@ -92,7 +100,7 @@ def _migrate(connection: Connection, current: str | None) -> None:
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, target)
     except CommandError as error:
         known = f"this program knows up to {newest()}"
         raise NewerStore(f"the store is of version {current}, {known}") from error
