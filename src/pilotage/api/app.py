@@ -115,13 +115,7 @@ def create_app(
         return cast(Runtime, app.state.runtime).store.away()
 
     app.add_middleware(RouteNote)
-    app.add_middleware(
-        Guard,
-        prefix=PREFIX,
-        tokens=lambda: app.state.tokens,
-        pages=pages,
-        away=away,
-    )
+    app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens, pages=pages, away=away)
     app.add_middleware(Faults, pages=pages)
     app.add_middleware(RequestLog, measurements=runtime.store.measurements)
     return app

@@ -27,7 +27,7 @@ from .direct_statements import driver
 from .driver_errors import UNREACHED, hindrance, passes
 from .kept_connections import BEGIN, KeptConnections
 from .measurements import Measurements
-from .reach import CONNECTED_WITHIN, SERVES_A_CALLER, Reach, too_long, watched_connection
+from .reach import CONNECTED_WITHIN, SERVES_A_CALLER, Reachability, too_long, watched_connection
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Database:
         if make is None:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         session = self.session_of(server)
-        self.reach = Reach(partial(_question, address))
+        self.reach = Reachability(partial(_question, address))
         self.engine, self._readers, self._writers = make(address, session, self.reach)
         self._direct = _without_waiting(address, session, self.reach) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
@@ -267,7 +267,7 @@ def _question(url: URL) -> "psycopg.Connection[Any]":
     return watched_connection(too_long).connect(*arguments, autocommit=True, **options)
 
 
-def _postgresql(url: URL, session: str, reach: Reach) -> tuple[Engine, Engine, Engine]:
+def _postgresql(url: URL, session: str, reach: Reachability) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     # Compiling takes longer than any of these statements.
     engine = _engine(url, session, reach, "READ COMMITTED", {"jit": "off"})
@@ -275,7 +275,7 @@ def _postgresql(url: URL, session: str, reach: Reach) -> tuple[Engine, Engine, E
     return engine, readers, engine
 
 
-def _without_waiting(url: URL, session: str, reach: Reach) -> Engine:
+def _without_waiting(url: URL, session: str, reach: Reachability) -> Engine:
     """Return the engine for single statements: planning one each time takes longer than running it."""
     # These look up few rows by key. A plan from when a table was small would read the whole table for ever.
     settings = {
@@ -298,10 +298,19 @@ _BOUNDS = {
 """Settings of every session: both ends notice within half a minute that the other vanished."""
 
 
+_KEEPALIVES = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+"""The client's half: the same times in s, the last in ms."""
+
+
 def _engine(
     url: URL,
     session: str,
-    reach: Reach,
+    reach: Reachability,
     isolation_level: Literal["READ COMMITTED", "AUTOCOMMIT"],
     settings: Mapping[str, str],
 ) -> Engine:
@@ -312,14 +321,7 @@ def _engine(
         **_PRIVATE,
         pool_size=16,
         max_overflow=32,
-        connect_args={
-            "application_name": session,
-            "connect_timeout": CONNECTED_WITHIN,
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 25_000,
-        },
+        connect_args={"application_name": session, "connect_timeout": CONNECTED_WITHIN, **_KEEPALIVES},
     )
     set_ = [f"set_config('{name}', '{value}', false)" for name, value in {**_BOUNDS, **settings}.items()]
 
@@ -342,7 +344,7 @@ def _engine(
     return engine
 
 
-def _sqlite(url: URL, _session: str, _reach: Reach) -> tuple[Engine, Engine, Engine]:
+def _sqlite(url: URL, _session: str, _reach: Reachability) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     if _in_memory(url):
         engine = create_engine(

@@ -33,7 +33,7 @@ CONNECTED_WITHIN = 3
 _PAUSE = 0.2
 
 
-class Reach:
+class Reachability:
     """What is known about a PostgreSQL database, at which ``connect`` opens a connection."""
 
     def __init__(self, connect: "Callable[[], psycopg.Connection[Any]]") -> None:
@@ -100,7 +100,7 @@ def watched_connection(look: Callable[[float], str]) -> "type[psycopg.Connection
     """
     import psycopg
 
-    class Watched(psycopg.Connection[Any]):
+    class WatchedConnection(psycopg.Connection[Any]):
         def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
             return super().wait(self._watched(gen), *given, **more)
 
@@ -118,4 +118,4 @@ def watched_connection(look: Callable[[float], str]) -> "type[psycopg.Connection
                 result: T = end.value
                 return result
 
-    return Watched
+    return WatchedConnection
