@@ -6,15 +6,23 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pilotage.agent import relay
 from pilotage.computing.batch.hosts import Hosts
 from pilotage.computing.contract import violations
+from pilotage.computing.loader import SharedLoader
 from pilotage.computing.slurm import Slurm as SlurmElement
+from pilotage.doctor.installation import Installation
+from pilotage.doctor.places import BatchEntrance, batch_system
+from pilotage.model.records.federation import ComputingElement, Queue
+from pilotage.ports.computing import ListMatching, PilotSize
+from pilotage.settings import Settings
 from tests.agent.fake_pilot_server import FakeServer
 from tests.waiting import wait_for
 
@@ -150,6 +158,60 @@ def test_pilots_call_home_through_the_tunnel_also_after_it_was_cut(
     assert running(element, *references)
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(address, timeout=60)
+
+
+def test_pilots_find_the_relay_of_their_server_whatever_happens_to_it(
+    options: dict[str, Any],
+    server: FakeServer,
+    login: LoginNode,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another wrote over its address and ended, the file vanished, or the relay itself was killed."""
+    monkeypatch.setattr("pilotage.computing.batch.tunnel.LOOK", 0.3)
+    tunnel = {**options, "tunnel": True, "relay_host": "127.0.0.1"}
+    element = SlurmElement(tunnel)
+    element.share(Hosts(server.url))
+    submitted(element, orders(server, 1))
+    (spool,) = (tmp_path / "spool").iterdir()
+    sign, identity = spool / "relay.url", spool / "relay.pem"
+    address = sign.read_text()
+    sign.write_text("https://127.0.0.1:9\n")
+    wait_for(lambda: sign.read_text() == address, "it names the relay that answers")
+    sign.unlink()
+    wait_for(sign.exists, "it is written again")
+    for process in psutil.process_iter(["cmdline"]):
+        if f"--address={sign}" in (process.info["cmdline"] or ()):
+            process.kill()
+    wait_for(lambda: sign.read_text() != address, "another relay listens")
+    assert "Errno" not in _asked(sign.read_text().strip(), identity)
+
+
+@pytest.mark.parametrize("tunnel", [True, False])
+def test_whoever_looks_changes_nothing_at_the_site(
+    options: dict[str, Any], server: FakeServer, login: LoginNode, tmp_path: Path, tunnel: bool
+) -> None:
+    """As the doctor does, while a server has pilots there."""
+    chosen = {**options, "tunnel": tunnel, "relay_host": "127.0.0.1"}
+    element = SlurmElement(chosen)
+    element.share(Hosts(server.url))
+    (reference,) = submitted(element, orders(server, 1))
+    wait_for(lambda: bool(server.matches), "it asks for work")
+    before = _content(tmp_path / "spool")
+    declared = ComputingElement(kind="slurm", options=chosen)
+    queue = Queue(name="far", site="far", storage="disk", computing_element=declared)
+    known = Installation(known_settings=replace(Settings.read(), url=server.url))
+    assert list(batch_system(known, BatchEntrance(queue, ""))) == []
+    looking = SharedLoader()(declared)
+    assert looking.poll([reference, "never"])[reference].state == "running"
+    assert isinstance(looking, ListMatching)
+    looking.resources(PilotSize(cores=1, memory=100, walltime=600))
+    assert _content(tmp_path / "spool") == before
+
+
+def _content(folder: Path) -> dict[Path, bytes]:
+    """Return all files but logs, which the pilot writes."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".log"}
 
 
 def _refused(address: str) -> None:

@@ -13,6 +13,7 @@ import os
 import socket
 import ssl
 import sys
+import urllib.parse
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ from . import web
 MOST_CONNECTIONS = 2000
 SILENCE = 600.0
 """Seconds without a byte after which a connection is closed."""
+ANSWER = 5.0
+"""Seconds for another relay to answer."""
 BLOCK = 1 << 16
 FILE = "file://"
 
@@ -51,8 +54,9 @@ def main(arguments: list[str]) -> None:
     options.add_argument("--identity", required=True, help="the file with key and certificate")
     options.add_argument("--address", type=Path, required=True, help="the file that gets the relay's URL")
     options.add_argument("--host", default="", help="the name or address of this machine; empty: its name")
+    options.add_argument("--look", type=float, default=20.0, help="s between two looks at that file")
     chosen = options.parse_args(arguments)
-    asyncio.run(_relay(chosen.tunnel, chosen.identity, chosen.address, chosen.host))
+    asyncio.run(_relay(chosen.tunnel, chosen.identity, Sign(chosen.address, chosen.look), chosen.host))
 
 
 def _context(identity: str, protocol: int) -> ssl.SSLContext:
@@ -67,7 +71,48 @@ def _context(identity: str, protocol: int) -> ssl.SSLContext:
     return context
 
 
-async def _relay(tunnel: str, identity: str, file: Path, host: str) -> None:
+class Sign:
+    """The file from which pilots read a relay's URL, and the seconds between two looks at it."""
+
+    def __init__(self, file: Path, pause: float) -> None:
+        self._file = file
+        self._pause = pause
+
+    def put(self, url: str) -> None:
+        """Write a relay's URL. Pilots may read it at any moment, so rename the complete file."""
+        draft = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        draft.write_text(f"{url}\n")
+        draft.replace(self._file)
+
+    async def keep(self, url: str, context: ssl.SSLContext) -> None:
+        """Put this relay's URL back whenever the file names a relay that does not answer."""
+        while True:
+            await asyncio.sleep(self._pause)
+            try:
+                named = address(f"{FILE}{self._file}")
+                if named != url and not await _answers(named, context):
+                    self.put(url)
+                    print(f"{named} did not answer: pilots find {url} again", file=sys.stderr, flush=True)
+            except FileNotFoundError:
+                self.put(url)
+            except OSError as error:
+                print(f"{self._file}: {error}", file=sys.stderr, flush=True)
+
+
+async def _answers(url: str, context: ssl.SSLContext) -> bool:
+    """Return whether a relay with the same certificate answers at a URL."""
+    place = urllib.parse.urlsplit(url)
+    try:
+        _, writer = await asyncio.wait_for(
+            asyncio.open_connection(place.hostname, place.port, ssl=context), ANSWER
+        )
+    except (OSError, ValueError, asyncio.TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+async def _relay(tunnel: str, identity: str, sign: Sign, host: str) -> None:
     open_now: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,13 +127,12 @@ async def _relay(tunnel: str, identity: str, file: Path, host: str) -> None:
     context = _context(identity, ssl.PROTOCOL_TLS_SERVER)
     server = await asyncio.start_server(serve, host or None, _port(host), ssl=context, backlog=512)
     url = f"https://{_name(host)}:{server.sockets[0].getsockname()[1]}"
-    # Rename the complete file: pilots may read the address at any moment.
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.write_text(f"{url}\n")
-    draft.replace(file)
+    sign.put(url)
     print(url, flush=True)
+    keeping = asyncio.create_task(sign.keep(url, _context(identity, ssl.PROTOCOL_TLS_CLIENT)))
     async with server:
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    keeping.cancel()
     os._exit(0)
 
 

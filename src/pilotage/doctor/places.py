@@ -120,15 +120,15 @@ def _entrances(known: Installation) -> Mapping[str, BatchEntrance]:
 
 
 @check("batch system", each=_entrances)
-def batch_system(known: Installation, entrance: BatchEntrance) -> Iterator[Finding]:
-    """Ask a batch system for its load, which submits nothing."""
+def batch_system(_: Installation, entrance: BatchEntrance) -> Iterator[Finding]:
+    """Ask a batch system for its load, which changes nothing there."""
     from pilotage.computing.loader import SharedLoader
     from pilotage.ports.adapters import AdapterError
 
     element = entrance.queue.computing_element
     assert element is not None
     try:
-        capacity = SharedLoader(known.settings.url)(element.at(entrance.server)).capacity()
+        capacity = SharedLoader()(element.at(entrance.server)).capacity()
     except AdapterError as error:
         yield warning(str(error), "this machine starts no pilots there", "pip install what it names, here")
         return

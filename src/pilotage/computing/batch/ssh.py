@@ -45,7 +45,9 @@ class SshRunner:
         self.name = options.ssh
         self._config = Path(options.ssh_config).expanduser()
         self._loop = loop
-        self._tunnel = Tunnel(options, server_url) if options.tunnel else None
+        self._leads_back = options.tunnel
+        # Who only looks has no server's address, and opens no tunnel: its relay would end with it.
+        self._tunnel = Tunnel(options, server_url) if options.tunnel and server_url else None
         self._connection: SSHClientConnection | None = None
         self._connecting: asyncio.Lock | None = None
         self._channels: asyncio.Semaphore | None = None
@@ -61,7 +63,7 @@ class SshRunner:
 
     def server_url(self, url: str, paths: SpoolPaths) -> str:
         """Return the server's address for pilots. With a tunnel it is the relay's address."""
-        return f"file://{paths.address}" if self._tunnel else url
+        return f"file://{paths.address}" if self._leads_back else url
 
     async def _run(self, command: Command) -> Outcome:
         if self._channels is None:
@@ -122,8 +124,10 @@ class SshRunner:
         return connection
 
     async def _keep_open(self, connection: "SSHClientConnection") -> None:
-        """Connect again as soon as a connection with a tunnel is lost, because pilots wait for it."""
-        await connection.wait_closed()
+        """Connect again as soon as a connection with a tunnel, or its relay, is lost: pilots wait for it."""
+        assert self._tunnel
+        await self._tunnel.wait_lost(connection)
+        connection.close()
         log.warning("%s: the connection and its tunnel are lost", self.name)
         while True:
             await asyncio.sleep(max(self._rest_until - time.monotonic(), 0.5))

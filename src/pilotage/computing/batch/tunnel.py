@@ -24,6 +24,9 @@ LIFETIME = timedelta(days=3650)
 START = 20.0
 """Time limit in s for the relay to print its address."""
 
+LOOK = 20.0
+"""Seconds after which a relay looks whether pilots still find it, or another that answers."""
+
 
 class Tunnel:
     """A tunnel to the server at ``server_url``, for one login node."""
@@ -58,6 +61,14 @@ class Tunnel:
         self._relay = relay
         log.info("%s: pilots reach this server at %s", self._options.ssh, said.strip())
 
+    async def wait_lost(self, connection: "SSHClientConnection") -> None:
+        """Wait until the connection is lost, or its relay has ended."""
+        assert self._relay
+        ends = [asyncio.ensure_future(end) for end in (connection.wait_closed(), self._relay.wait_closed())]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
+
 
 async def _address(relay: "SSHClientProcess[str]") -> str:
     """Return the address that the relay prints after any output of start-up files; empty if it ends first."""
@@ -74,6 +85,7 @@ def _relay(options: BatchOptions, root: str, folder: str) -> str:
         "identity": f"{root}/relay.pem",
         "address": f"{root}/relay.url",
         "host": options.relay_host,
+        "look": f"{LOOK:g}",
     }
     command = [
         options.python,
