@@ -396,6 +396,34 @@ def test_p6_a_failing_server_is_left_alone_and_the_others_take_its_pilots() -> N
     assert taken(failed(1, "a", 59), called)["a"] > 20
 
 
+def test_p6_any_pilot_that_calls_closes_the_breaker() -> None:
+    """Also one that was made before those that failed, and waited in the batch system meanwhile."""
+    fed = federation([queue(computing_element=ComputingElement(max_pilots=500))])
+    old = replace(pilot(9), created=NOW - 900, since=NOW - 300)
+
+    def count(*known: Pilot) -> int:
+        return len(made(director.provision(world(federation=fed, task_queues=(line(30),), pilots=known))))
+
+    assert count(failed(1, "", 400), old) > 1, "it began to run after the other had failed"
+    assert count(failed(1, "", 200), old) == 1, "what has run for long shows nothing of the server"
+
+
+@pytest.mark.parametrize("fault", [failed(1, "", 50), replace(pilot(1, PilotState.FINISHED), since=NOW - 50)])
+def test_p12_a_probe_that_does_well_is_followed_by_an_iteration_at_once(fault: Pilot) -> None:
+    balanced = DirectorConstants(policy="balanced")
+    fed = federation([queue(computing_element=ComputingElement(max_pilots=500))], director=balanced)
+    fault = replace(fault, created=NOW - 60, matched=0)
+    probe = replace(pilot(2), created=NOW - 10, since=NOW - 1, matched=1)
+
+    def due(known: Pilot) -> float:
+        here = world(federation=fed, task_queues=(line(30),), pilots=(fault, known), iterated=NOW - 10)
+        return director.due_in(here)
+
+    assert due(probe) == 0
+    assert due(replace(probe, state=PilotState.SUBMITTED, heartbeat=None, matched=0)) == 50
+    assert due(replace(probe, since=NOW - 20)) == 50
+
+
 def test_p6_a_queue_that_is_declared_otherwise_is_tried_at_once() -> None:
     fed = federation([queue(computing_element=ComputingElement())])
     old, older = failed(1, "", 20), failed(2, "", 900)

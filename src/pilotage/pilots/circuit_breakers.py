@@ -1,6 +1,7 @@
 """Circuit breakers that hold pilots back: of servers (P6), of empty pilots (P12), of list-matches (P8)."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 from pilotage.model.circuit_breakers.breaker import (
@@ -11,11 +12,11 @@ from pilotage.model.circuit_breakers.breaker import (
     lifted_at,
     open_at,
 )
-from pilotage.model.circuit_breakers.pilots import server_breaker
+from pilotage.model.circuit_breakers.pilots import begun, server_breaker
 from pilotage.model.documents.world import World
 from pilotage.model.records.constants import DirectorConstants, longer_each_time
 from pilotage.model.records.federation import Queue
-from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 
 from .lacking import NEEDS, made_for
@@ -108,11 +109,14 @@ def _after(
     lifted: float,
 ) -> CircuitBreaker | None:
     """The breaker after pilots in vain, since the last useful one and since it was lifted."""
-    after = max((pilot.created for pilot in pilots if is_useful(pilot)), default=-inf)
-    after = max(after, lifted)
+    useful = [pilot for pilot in pilots if is_useful(pilot)]
+    after = max((pilot.created for pilot in useful), default=-inf)
+    after, began = max(after, lifted), begun(useful)
     why = f"its nodes lack {place[1]}" if place[1] else "they ended without work"
     ends = [
-        FailedBatch(one.since, one.created, why) for one in pilots if is_vain(one) and one.created > after
+        FailedBatch(one.since, one.created, why)
+        for one in pilots
+        if is_vain(one) and one.created > after and one.since > began
     ]
     found = each_opens(ends, lambda openings: longer_each_time(director.empty_pause, openings + 1))
     return found.breaker("empty-pilots", place, why) if found else None
@@ -129,6 +133,19 @@ def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -
         return inf
     is_probed = any(pilot.state in WAITING_PILOTS for pilot in pilots)
     return 1 if breaker.state(time) == "half-open" and not is_probed else 0
+
+
+def has_closed(world: World, time: float) -> bool:
+    """Tell whether a breaker that held pilots back has closed since a time, as pilots called (P6, P12)."""
+    late = {one.id for one in world.pilots if one.state is PilotState.RUNNING and one.since > time}
+    if not late:
+        return False
+    waiting = (
+        replace(one, state=PilotState.SUBMITTED, heartbeat=None, matched=0) if one.id in late else one
+        for one in world.pilots
+    )
+    before = of_pilots(replace(world, pilots=tuple(waiting)))
+    return bool({one.key for one in before} - {one.key for one in of_pilots(world)})
 
 
 def asked_in_vain(world: World) -> dict[tuple[str, str], CircuitBreaker]:

@@ -16,7 +16,7 @@ from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
 
 from . import balanced, formula
-from .circuit_breakers import after_empty_ones, room
+from .circuit_breakers import after_empty_ones, has_closed, room
 from .demand import Demand, demand
 from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
@@ -42,11 +42,12 @@ def due_in(world: World) -> float:
 
     An iteration whose pilots were all withdrawn, because their work was cancelled, is soon followed by
     another. A server that cannot submit to some queues with waiting jobs comes half a period late, so that a
-    complete one goes first.
+    complete one goes first. Where the probe of a breaker did well, ``balanced`` does not wait.
     """
-    if world.iterated is None:
+    director = world.federation.director
+    if world.iterated is None or (director.policy == "balanced" and has_closed(world, world.iterated)):
         return 0.0
-    period = world.federation.director.period * (AFTER_A_VOID_ONE if is_void(world) else 1)
+    period = director.period * (AFTER_A_VOID_ONE if is_void(world) else 1)
     late = period / 2 if any(entry.queue in world.unable_queues for entry in world.task_queues) else 0.0
     return max(0.0, world.iterated + period + late - world.time)
 

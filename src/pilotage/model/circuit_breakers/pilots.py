@@ -19,17 +19,20 @@ def server_breaker(
 ) -> CircuitBreaker | None:
     """The breaker of a server whose pilots failed before they called home, since one did call (P6).
 
-    It is half-open where its queue was declared again at ``changed`` and no pilot that was made since has
-    failed. Pilots that were made before it was ``lifted`` count nothing.
+    Any pilot that called closes it: one made after those that failed, or one that began to run after. It is
+    half-open where its queue was declared again at ``changed`` and no pilot that was made since has failed.
+    Pilots that were made before it was ``lifted`` count nothing.
     """
     pilots = list(pilots)
     well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
+    began = begun(pilots)
     failed = [
         pilot
         for pilot in pilots
         if pilot.state is PilotState.FAILED
         and pilot.heartbeat is None
         and pilot.created > well
+        and pilot.since > began
         and pilot.created > lifted
     ]
     if not failed:
@@ -43,6 +46,11 @@ def server_breaker(
         last = max(failed, key=lambda one: one.since)
         return Tripped(1, 1, None, changed or 0.0, changed or 0.0).breaker("server", place, last.error)
     return found.breaker("server", place, found.last.error if found.last else "")
+
+
+def begun(pilots: Iterable[Pilot]) -> float:
+    """Return when the last of these pilots called for the first time, as far as they still run."""
+    return max((one.since for one in pilots if one.state is PilotState.RUNNING), default=-inf)
 
 
 def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:
