@@ -25,7 +25,8 @@ from pilotage.store.tables.counters import counts
 from pilotage.store.tables.decisions import decisions
 from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.records import RECORDS
-from pilotage.testing.records import NOW
+from pilotage.store.tables.task_volumes import of_tasks
+from pilotage.testing.records import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
     bring,
@@ -282,3 +283,12 @@ def test_the_command_makes_no_store_where_there_is_none(
     assert refused.exit_code == 2
     assert f"there is no store at sqlite:///{path}" in "".join(refused.output.split("\n"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_bytes_are_free_again_after_the_archive(store: Store) -> None:
+    ended_task(store, name="ended")
+    live = new_task(store, command=("echo", "ä"))
+    both = store.stored_by(ALICE)
+    list(archive(store, BEFORE, lambda _: None))
+    assert store.stored_by(ALICE) == sum(store.database.read(lambda c: of_tasks(c, [live])).values())
+    assert 0 < store.stored_by(ALICE) < both

@@ -390,3 +390,18 @@ def test_a_person_registers_so_much_and_others_go_on(
     assert (given(house.as_("user", BOB), "runs/3"), given(operator, "runs/4")) == (200, 200)
     assert alice.post("/datasets/forget", json={"dataset": "runs"}).status_code == 204
     assert given(alice, "runs/5") == 200
+
+
+def test_a_person_stores_so_much_and_others_go_on(alice: TestClient, house: House) -> None:
+    """Texts of tasks stay until the archive: one person could fill the database's disk in minutes."""
+    known = house.store.federation()
+    house.store.save_federation(replace(known, quotas=replace(known.quotas, stored_by_user=1)), "test")
+    task = {"name": "t", "command": ["true"], "parameters": [{"text": "x" * 2000} for _ in range(300)]}
+
+    def given(client: TestClient) -> int:
+        return int(client.post("/tasks", json={"tasks": [task]}).status_code)
+
+    assert [given(alice) for _ in range(3)] == [201, 201, 409]
+    refused = alice.post("/tasks", json={"tasks": [task]}).json()["detail"]
+    assert "your tasks take 1 MB of the store, and 1 MB are the most (quotas.stored_by_user)" in refused
+    assert (given(house.as_("user", OTHER_ALICE)), given(house.as_("user", BOB))) == (201, 201)

@@ -11,6 +11,7 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import COMMITS, MEASURES
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
+from pilotage.model.values.identity import Identity
 
 from . import schema
 from .clock import Clock, clock_of
@@ -28,7 +29,7 @@ from .database.inspection import share_a_session
 from .database.notices import Notices
 from .matching.matches import Matches, committed
 from .past import Past
-from .tables import daily_failures, iterations, log_volumes, measurements, noted_breakers
+from .tables import daily_failures, iterations, log_volumes, measurements, noted_breakers, task_volumes
 from .tables.absences import Absences
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
@@ -301,6 +302,10 @@ class Store:
     def registered_by(self, actor: str) -> int:
         """Return how many files and members of datasets a person has registered."""
         return registered_by(self.database, actor)
+
+    def stored_by(self, owner: Identity) -> int:
+        """Return how many bytes a person's tasks take, ended ones included until they are archived."""
+        return task_volumes.stored_by(self.database, owner)
 
     def federation(self) -> Federation:
         """Return the current federation. Raises :class:`NoFederation`."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pilotage.federation import checks
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import field_name
-from pilotage.flow.errors import KeyReused
+from pilotage.flow.errors import KeyReused, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision
 from pilotage.model.documents.serialization import to_json
@@ -65,19 +65,35 @@ def submit(
     With ``whole`` all are accepted or none: nothing is recorded where any is refused. So it is of a
     ``workflow``, which is made with this name. ``submission`` names
     the request (see :func:`name_of`): a repeated one answers with the tasks that the first created. Raises
-    :class:`~pilotage.flow.errors.KeyReused` where that had other tasks. They are cancelled at ``lease_end``
+    :class:`~pilotage.flow.errors.KeyReused` where that had other tasks, and NotNow for a person beyond the
+    quota of stored bytes. They are cancelled at ``lease_end``
     unless that is renewed.
     """
     if submission and (known := runtime.store.queries.submitted(submission, MOST_TASKS)):
         if any(index >= len(specs) or specs[index].name != name for index, _, name in known):
             raise KeyReused
         return SubmissionOutcome(tasks=[(index, id_) for index, id_, _ in known])
+    _refuse_beyond_quota(runtime, owner)
     whole = whole or bool(workflow)
     submitted, accepted, links = _examined_chains(runtime, specs, owner, workflow)
     if not (whole and submitted.refused):
         terms = Terms(submission, lease_end, workflow, links)
         _record(runtime, accepted, owner, submitted, terms, whole)
     return submitted
+
+
+MEGABYTE = 1_000_000
+
+
+def _refuse_beyond_quota(runtime: Runtime, owner: Identity) -> None:
+    """Raise NotNow if a person's tasks take as many bytes as they may."""
+    most = runtime.store.federation().quotas.stored_by_user
+    if (have := runtime.store.stored_by(owner)) >= most * MEGABYTE:
+        raise NotNow(
+            f"your tasks take {have / MEGABYTE:,.0f} MB of the store, and {most:,} MB are the most "
+            "(quotas.stored_by_user); name long texts as input files instead of writing them into tasks, and "
+            "ask an operator to archive your ended tasks (`pilotage history archive`) or for more"
+        )
 
 
 def name_of(owner: Identity, key: str) -> str:

@@ -379,6 +379,9 @@ class QuotaConstants:
     """Input files of these tasks, counted per task."""
     registered_by_user: Positive = 5_000_000
     """Files that one user registered, and members of versions of datasets that they made, in all."""
+    stored_by_user: Positive = 1000
+    """MB that all tasks of one user of a VO take in the store, with their parameters, until they are
+    archived."""
     tasks_by_vo: Positive = 100_000
     """Tasks of one VO."""
     jobs_by_vo: Positive = 20_000_000

@@ -21,7 +21,7 @@ from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
 from pilotage.store.tables import jobs as job_rows
-from pilotage.store.tables import leases
+from pilotage.store.tables import leases, task_volumes
 from pilotage.store.tables import notifications as notification_rows
 from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import publications as publication_rows
@@ -251,6 +251,9 @@ def _delete(connection: Connection, found: Slice) -> None:
     counted = Counter(
         map(tuple, connection.execute(select(table.state, *keys).where(among(table.id, "ids")), ids))
     )
+    if found.what == "task":
+        freed = task_volumes.of_tasks(connection, found.ids)
+        task_volumes.count(connection, {whose: -stored for whose, stored in freed.items()})
     deltas = Deltas(connection)
     deltas.fold()
     for (state, *values), count in counted.items():

@@ -31,7 +31,7 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.work import NewTask
 from pilotage.store.database.sets import among
-from pilotage.store.tables import advertisements, link_rates, noted_breakers
+from pilotage.store.tables import advertisements, link_rates, noted_breakers, task_volumes
 from pilotage.store.tables.closed_people import refuse_tasks_of_closed
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.tables.decisions import CommitChoices, Documents
@@ -239,6 +239,8 @@ class Commit:
         self._records.change(move.kind, taken, values)
         if move.own_changes:
             self._records.change_own(move.kind, taken, move.own_changes)
+        if move.kind == "task" and "spec" in move.changes:
+            task_volumes.change(self._connection, [row[ID] for row in taken], str(move.changes["spec"]))
         if move.next_attempt:
             self._records.next_attempt(move.kind, taken)
         ids = tuple(row[ID] for row in taken)

@@ -37,6 +37,7 @@ from pilotage.store.tables import (
     failures,
     registrations,
     storage_spaces,
+    task_volumes,
     workflows,
 )
 from pilotage.store.tables.closed_people import refuse_closed
@@ -201,6 +202,7 @@ class Creator:
     def _new_tasks(self, new: Sequence[NewTask], cause: str) -> Iterator[int]:
         """Number tasks, each in its first state, and the workflows that they are created with."""
         made: dict[str, int] = {}
+        volumes = Counter[tuple[str, str]]()
         for task in new:
             if task.workflow and task.workflow not in made:
                 (number,) = self._numbers.take("workflow", 1)
@@ -209,7 +211,10 @@ class Creator:
                 workflows.write_workflow(self._connection, number, task.workflow, owner, self._time)
         for is_chained, run in groupby(new, key=lambda task: task.is_chained):
             rows = [{**task_row(task), "workflow": made.get(task.workflow)} for task in run]
+            for row in rows:
+                volumes[row["vo"], row["owner"]] += len(row["spec"].encode())
             yield from self._insert(NewTask, rows, cause, TaskState.WAITING if is_chained else None)
+        task_volumes.count(self._connection, volumes)
 
     def _insert(
         self, type_: type, rows: list[dict[str, Any]], cause: str, first: State | None = None

@@ -22,6 +22,7 @@ from . import (
     secrets,
     servers,
     set_aside,
+    task_volumes,
     tokens,
 )
 from .jobs import jobs
@@ -47,6 +48,7 @@ __all__ = [
     "secrets",
     "servers",
     "set_aside",
+    "task_volumes",
     "tokens",
     "with_all_indexes",
 ]
