@@ -381,6 +381,7 @@ def test_b25_a_nucleus_weight_of_minus_one_keeps_normal_jobs_at_the_nucleus() ->
     assert refused(TWO_SITES, "B25", nucleus="HOME") == set()
     assert refused(TWO_SITES, "B25", nucleus="HOME", t1_weight=-1, kind="merge", merge=MERGE) == set()
     assert refused(TWO_SITES, "B25", t1_weight=-1) == set()
+    assert refused(TWO_SITES, "B25", nucleus="HOME", t1_weight=-1, kind="scout") == {"FAR"}
 
 
 def test_b26_a_pilot_was_seen_in_the_last_three_hours() -> None:
@@ -403,3 +404,11 @@ def test_b27_urgent_work_needs_a_good_network(spec: dict[str, Any]) -> None:
     assert refused(federation_linked_by(throughput_1h=20), "B27", nucleus="HOME", **spec) == {"FAR"}
     assert refused(federation_linked_by(throughput_1h=20), "B27", **spec) == set()
     assert refused(federation_linked_by(throughput_1h=20), "B27", nucleus="HOME", priority=999) == set()
+
+
+def test_b27_a_weight_that_equals_the_threshold_passes_whatever_is_rounded() -> None:
+    """1.1 x 1.5 is 1.6500000000000001, and the weight is 1.65."""
+    linked = federation_linked_by(throughput_1h=20)
+    constants = replace(linked.brokerage, nw_threshold=1.1, nw_weight_multiplier=1.5)
+    house = replace(linked, brokerage=constants)
+    assert refused(house, "B27", nucleus="HOME", priority=1000) == set()

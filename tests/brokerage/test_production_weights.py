@@ -202,6 +202,11 @@ def test_b33_counts_a_file_that_many_jobs_read_once() -> None:
     assert _data_factors(state, "NEAR") == [pytest.approx((1 + 4) / (4 * (3 / 100 + 1)))]
 
 
+def test_b33_counts_a_file_that_a_job_lists_twice_once() -> None:
+    state = _tasks_inputs([["a", "a", "b"]], near=["a"])
+    assert _data_factors(state, "NEAR") == [pytest.approx((1 + 2) / (2 * (1 / 100 + 1)))]
+
+
 def test_b33_weighs_each_task_and_kind_by_its_own_files() -> None:
     first, second = task(1), task(2)
     asked = [

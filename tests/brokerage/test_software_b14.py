@@ -141,6 +141,8 @@ X86 = Hardware(type="cpu", arch=("x86_64",))
         ({"arch": ("arm64",)}, "#x86_64", False),
         ({"arch": ("x86_64",)}, "", True),
         ({"arch": ("x86_64", "excl")}, "", False),
+        ({"arch": ("x86_64",), "vendor": ("intel", "excl")}, "#x86_64-excl", False),
+        ({"arch": ("any", "excl")}, "#excl", False),
         ({"arch": ("any", "excl")}, "", False),
         ({"arch": ("any", "excl")}, "#arm64", True),
         ({"arch": ("arm64", "excl")}, "#x86_64", False),

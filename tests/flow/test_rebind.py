@@ -32,7 +32,8 @@ def two_queues(house: House) -> House:
 
 def declare(house: House, **other: Any) -> None:
     known = federation(house.place)
-    (north,) = known.queues
+    # With num_slots, a queue keeps its jobs.
+    north = replace(known.queues[0], num_slots=None)
     values = {"name": "other-queue", "computing_element": ComputingElement(kind="fake", pilot_slots=4)}
     queue: Queue = replace(north, **{**values, **other})
     house.store.save_federation(replace(known, name="flow", queues=(north, queue)), "test")
@@ -80,6 +81,18 @@ def test_a_job_that_was_bound_again_keeps_its_attempt_and_can_say_why(two_queues
     assert attempts(two_queues.match(pilot)) == [(1, 1)]
     newest = two_queues.store.queries.task_choices(task, 10)[0]
     assert (newest.placed, newest.considered) == ({"other-queue": 1}, 1)
+
+
+@pytest.mark.parametrize("kept", [{"status": "paused"}, {"disable_reassign": True}, {"num_slots": 100}])
+def test_a_queue_that_keeps_its_jobs_loses_none_to_idle_pilots(
+    two_queues: House, kept: dict[str, Any]
+) -> None:
+    waiting(two_queues, 3)
+    known = two_queues.store.federation()
+    here, *others = known.queues
+    two_queues.store.save_federation(replace(known, queues=(replace(here, **kept), *others)), "test")
+    idle_pilot(two_queues)
+    assert two_queues.take("rebind") == 0
 
 
 def test_nothing_moves_without_an_idle_pilot(two_queues: House) -> None:

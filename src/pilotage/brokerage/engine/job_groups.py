@@ -172,7 +172,7 @@ class _Locator:
         if len(names) == 1:
             return ((self._holders.get(names[0], ()), 1, self._sizes.get(names[0], 0)),)
         found: dict[tuple[int, ...], tuple[int, int]] = {}
-        for name in names:
+        for name in dict.fromkeys(names):
             holders = self._holders.get(name, ())
             count, total = found.get(holders, (0, 0))
             found[holders] = (count + 1, total + self._sizes.get(name, 0))

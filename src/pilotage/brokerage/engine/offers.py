@@ -174,7 +174,7 @@ def _serves(item: Hardware, asked: Mapping[str, str]) -> bool:
     for attribute in _KINDS[item.type]:
         values: tuple[str, ...] = getattr(item, attribute)
         value = asked.get(attribute)
-        if value is None and EXCLUSIVE in values:
+        if value in (None, EXCLUSIVE) and EXCLUSIVE in values:
             return False
         if attribute == "arch" and not values:
             continue  # not published, which is unknown: a platform that implies it keeps nobody out

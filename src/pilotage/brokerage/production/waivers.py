@@ -112,9 +112,11 @@ def _bound_to_nucleus(tasks: TaskColumns) -> Mask:
 
 
 def _never_at_nucleus(found: Examination, chosen: Codes, tasks: TaskColumns, queues: QueueColumns) -> Codes:
-    """Return the tasks of ``chosen`` that each pledged queue of their nucleus refuses for good, whatever
-    waits (B8)."""
-    lasting = found.refused(chosen, lambda item: item.label.mend != "wait" and item.label.rule != "B8")
+    """Return the tasks of ``chosen`` that each pledged queue of their nucleus refuses for good (B8).
+
+    What time or an operator can lift, such as a downtime, is not for good.
+    """
+    lasting = found.refused(chosen, lambda item: item.label.mend == "user" and item.label.rule != "B8")
     here = bits_of(tasks.links.here & ~queues.opportunistic)[tasks.nucleus[chosen, 0]]
     never: Codes = chosen[~(here & ~lasting).any(axis=1)]
     return never

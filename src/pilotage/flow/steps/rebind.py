@@ -20,6 +20,7 @@ from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Job
 from pilotage.model.rules.idle_slots import idle_slots
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
+from pilotage.model.rules.timeouts import keeping_queues
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, nobody_ahead, waiting_jobs
@@ -36,10 +37,12 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
     Offer each idle queue the longest waiting jobs that it accepts and whose inputs are at its storage, at
     most as many as its idle slots. The brokerage decides as if there were no other queue. A refused job
-    stays where it is. So does one whose task, VO or brokerage wants it bound early (E1). The site's limits
-    apply to jobs of other sites (M8).
+    stays where it is. So does one whose task, VO or brokerage wants it bound early (E1), and one at a queue
+    that keeps its jobs: it is paused, or has ``disable_reassign`` or ``num_slots``. The site's limits apply
+    to jobs of other sites (M8).
     """
     world = restricted(world, plugin)
+    kept = keeping_queues(world.federation)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
     bound = {
         task.id
@@ -51,6 +54,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         for job in sorted(world.jobs, key=lambda job: (job.since, job.id))
         if job.state is JobState.ACTIVATED
         and job.queue not in idle
+        and job.queue not in kept
         and job.task not in bound
         and world.time - job.since >= PATIENCE
     ]

@@ -7,7 +7,7 @@ from pilotage.model.documents.world import JobCount
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 
-from .timeouts import resting_queues
+from .timeouts import keeping_queues
 
 MOVED_FAST = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
 """States from which fast rebrokerage takes jobs. A DEFINED job has no queue."""
@@ -31,7 +31,7 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
             everywhere[count.share] += count.jobs
         elif count.state is JobState.RUNNING:
             running[count.queue, count.share] += count.jobs
-    kept = resting_queues(federation) | {q.name for q in federation.queues if q.num_slots is not None}
+    kept = keeping_queues(federation)
     found: dict[tuple[str, str], int] = {}
     for (queue, share), jobs in sorted(queued.items()):
         if share not in constants.fast_rebro_threshold_nqueue or queue in kept:

@@ -119,6 +119,12 @@ def resting_queues(federation: Federation) -> set[str]:
     return {queue.name for queue in federation.queues if queue.status == "paused" or queue.disable_reassign}
 
 
+def keeping_queues(federation: Federation) -> set[str]:
+    """Return the queues whose waiting jobs stay: those without time-outs, and those with ``num_slots``."""
+    declared = {queue.name for queue in federation.queues if queue.num_slots is not None}
+    return resting_queues(federation) | declared
+
+
 def draining_queues(federation: Federation) -> set[str]:
     """Return the queues whose waiting jobs go elsewhere at once."""
     return {queue.name for queue in federation.queues if queue.status == "draining"}

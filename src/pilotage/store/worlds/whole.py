@@ -29,7 +29,8 @@ _LIVE_TASKS = select(tasks.c.id).where(is_state(tasks, *LIVE_TASKS))
 def _live(reading: Reading) -> Mapping[str, Any]:
     """Read all live jobs and transfers."""
     reader = reading.reader
-    return {"jobs": reader.jobs_where(is_live), "transfers": reader.transfers_in(*LIVE_TRANSFERS)}
+    jobs = broker_facts.with_first_skips(reader, reader.jobs_where(is_live))
+    return {"jobs": jobs, "transfers": reader.transfers_in(*LIVE_TRANSFERS)}
 
 
 @part("tasks")

@@ -7,6 +7,9 @@ from pilotage.brokerage.engine.check import Check, Rows, Verdict, check
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
+TOLERANCE = 1e-9
+"""Relative tolerance of a comparison with a product of constants (B27)."""
+
 REACH = {"": 0, "none": 0, "http": 1, "full": 2}
 """How far a queue's network reaches. A queue that reaches farther also serves jobs that need less."""
 
@@ -82,7 +85,7 @@ def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     # Without a nucleus every queue is "here", so the check does not apply. At the nucleus itself it applies
     # only if its weight of 2.5 is too low.
     applies = tasks.urgent & _row(tasks.links.exists, tasks)
-    return Verdict(applies & (weight.values < need), need, weight)
+    return Verdict(applies & (weight.values < need * (1 - TOLERANCE)), need, weight)
 
 
 def _parsed(connectivity: str) -> tuple[float, str]:

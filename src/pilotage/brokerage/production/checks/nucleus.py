@@ -36,12 +36,12 @@ def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "B25",
     "nucleus weight",
     "user",
-    reads=("nucleus", "t1_weight", "normal"),
+    reads=("nucleus", "t1_weight", "normal", "scout"),
     lifted_by="drop the t1_weight of -1",
 )
 def nucleus_weight(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``t1_weight`` -1 keeps normal jobs at the nucleus."""
-    kept = (tasks.t1_weight == -1) & tasks.normal
+    """``t1_weight`` -1 keeps normal jobs, and their scouts, at the nucleus."""
+    kept = (tasks.t1_weight == -1) & (tasks.normal | tasks.scout)
     return Verdict(kept & ~tasks.links.here[tasks.nucleus[:, 0]], "a queue of the nucleus", queues.site_names)
 
 
