@@ -1,6 +1,7 @@
 """Prometheus reads the metrics: with the right token, from the counters, and with bounded labels."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.world import Report
 from pilotage.model.records.measurements import ATTEMPTS, LAST_PASS
+from pilotage.model.records.servers import ServerProcess
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
@@ -160,6 +162,37 @@ def test_programs_on_this_machine_read_them_where_the_setting_says_so(store: Sto
     assert status(True, here, x_forwarded_for="192.0.2.1") == 401
     assert status(True, here, via="") == 401
     assert status(True, here, host="pilotage.example.org") == 401
+
+
+def test_places_and_servers_that_need_somebody_are_seen(
+    client: TestClient, house: House, store: Store
+) -> None:
+    house.match(house.pilot(), 0)
+    for name in ("here", "ended", "killed"):
+        store.servers.join(
+            ServerProcess(name=name, version="0", host="h", process="1", url="", loops=(), started=1, seen=1)
+        )
+    store.servers.leave("ended", 2)
+    (killed,) = store.servers.named(["killed"])
+    store.servers.found_silent(killed, 2, 3)
+    found = read(client, "for-prometheus")
+    states = ("live", "ended", "silent")
+    assert [found["pilotage_servers", state] for state in states] == [1, 1, 1]
+    assert found["pilotage_pilots_silent", "north-queue"] == 0
+    house.now += 1000
+    fresh = create_app(house.runtime, metrics_token="for-prometheus")
+    with TestClient(fresh) as late:
+        found = read(late, "for-prometheus")
+    assert found["pilotage_pilots_silent", "north-queue"] == 1
+
+
+def test_free_space_is_seen_by_storage(store: Store, tmp_path: Path) -> None:
+    house = House(store, tmp_path)
+    declared = store.declared_federation()
+    first, *others = declared.storages
+    store.save_federation(replace(declared, storages=(replace(first, free=2), *others)), "test")
+    with TestClient(create_app(house.runtime, metrics_token="for-prometheus")) as client:
+        assert read(client, "for-prometheus")["pilotage_storage_free_bytes", first.name] == 2e9
 
 
 def test_counters_that_are_known_begin_at_zero(client: TestClient) -> None:

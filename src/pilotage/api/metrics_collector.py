@@ -32,6 +32,9 @@ MOST_LABELS = 1000
 
 OTHER = "other"
 
+SILENT_AFTER = 5
+"""How many times ``loops.heartbeat`` a running pilot may be silent before it counts as silent."""
+
 PREFIX = "pilotage_"
 
 Labels = tuple[str, ...]
@@ -74,6 +77,10 @@ class _StoreCollector(Collector):
         federation = self._federation()
         if federation is not None:
             yield from self._of_federation(federation)
+        servers = Counter[Labels]((str(one.state),) for one in self._runtime.store.servers.everything())
+        # Alerts compare both numbers.
+        known: Values = {("live",): 0, ("silent",): 0, **servers}
+        yield _gauge("servers", "Starts of servers within a day, by state.", ("state",), known)
         yield from self._of_process()
         loops = [step.name for step in STEPS if step.has_loop]
         yield from _of_measurements(known_series(found, federation, loops) | found.measured)
@@ -99,6 +106,24 @@ class _StoreCollector(Collector):
         now = self._runtime.clock()
         breakers = Counter[Labels]((str(one.kind), str(one.state(now))) for one in tripped)
         yield _gauge("circuit_breakers", "Tripped circuit breakers.", ("kind", "state"), breakers)
+        yield from self._of_places(federation, now)
+
+    def _of_places(self, federation: Federation, now: float) -> Iterator[Metric]:
+        heard = now - SILENT_AFTER * federation.loops.heartbeat
+        silent: Values = {
+            **{(one.name,): 0 for one in federation.queues},
+            **self._runtime.store.metrics_queries.silent_pilots(heard),
+        }
+        text = f"Running pilots that did not call for {SILENT_AFTER} times their pace, by queue."
+        yield _gauge("pilots_silent", text, ("queue",), silent)
+        spaces = self._runtime.world("storage_spaces").free_spaces
+        free: Values = {
+            (name,): one.gigabytes * 1e9 for name, one in spaces.items() if one.gigabytes is not None
+        }
+        size: Values = {(name,): one.total * 1e9 for name, one in spaces.items() if one.total is not None}
+        text = "Free bytes of a storage, measured or declared."
+        yield _gauge("storage_free_bytes", text, ("storage",), free)
+        yield _gauge("storage_size_bytes", "Size of a storage that reports it.", ("storage",), size)
 
     def _of_process(self) -> Iterator[Metric]:
         failing: Values = {(name,): 1 for name in self._runtime.set_aside.failing_loops}

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
-from pilotage.model.records.states import JobState
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.measurements import MeasuredKey
 from pilotage.store.database.sets import raw_rows
@@ -13,6 +14,7 @@ from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import federations
 from pilotage.store.tables.measurements import everything
 from pilotage.store.tables.notifications import is_unsent, notifications
+from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import SpecCache
 from pilotage.store.worlds.waiting import Waiting, tasks_waiting
@@ -24,6 +26,11 @@ _SUMS = (
     .group_by(_c.counter, _c.first, _c.second, _c.state)
 )
 _UNSENT = select(func.count(), func.min(_n.created)).where(is_unsent)
+_SILENT = (
+    select(pilots.c.queue, func.count())
+    .where(is_state(pilots, PilotState.RUNNING), pilots.c.heartbeat < bindparam("heard"))
+    .group_by(pilots.c.queue)
+)
 _FIRST_FEDERATION = select(federations.c.time).order_by(federations.c.version).limit(1)
 _SIZE = {
     "postgresql": "SELECT pg_database_size(current_database())",
@@ -78,6 +85,11 @@ class MetricsQueries:
             )
 
         return self._database.read(read)
+
+    def silent_pilots(self, heard: float) -> dict[tuple[str, ...], int]:
+        """Return the running pilots by queue that have not called since a time, in s since 1970 UTC."""
+        rows = self._database.read(lambda connection: raw_rows(connection, _SILENT, heard=heard))
+        return {(queue,): int(many) for queue, many in rows}
 
     def pending(self) -> list[Waiting]:
         """Return the tasks with pending jobs. It steps through an index from task to task."""
