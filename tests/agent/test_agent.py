@@ -531,7 +531,7 @@ def test_sigterm_kills_the_payloads_reports_them_and_says_goodbye(site: Site) ->
         assert agent.wait(PATIENCE) == 0
         gone(payload)
     last = site.server.last()
-    assert (last.error, last.blame) == ("pilot stopped by signal 15 (SIGTERM)", "pilot")
+    assert (last.error, last.kind) == ("pilot stopped by signal 15 (SIGTERM)", "pilot")
     assert site.server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
 
 
@@ -539,7 +539,9 @@ def test_a_pilot_ends_in_good_order_when_its_walltime_is_over(site: Site) -> Non
     site.server.works = [[site.work("python3", "-c", HANG)]]
     assert site.run("--walltime", "6") == 0
     last = site.server.last()
-    assert (last.error, last.blame) == ("the pilot's walltime is over", ""), "a payload may be too slow"
+    assert (last.error, last.kind) == ("the pilot's walltime is over", "slot-walltime"), (
+        "a payload may be too slow"
+    )
     assert all(0 < match["walltime"] <= 6 for match in site.server.matches)
 
 

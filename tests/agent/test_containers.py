@@ -157,4 +157,4 @@ def test_an_image_that_no_program_can_run_ends_the_attempt_with_an_exit_code(
     site.server.works = [[site.work("true", images=["/nowhere/none.sif"])]]
     site.run(PATH=f"{podman.parent}:{os.environ['PATH']}")
     assert "is an image that podman can run here" in site.server.last().error
-    assert (site.server.last().exit_code, site.server.last().blame) == (125, "")
+    assert (site.server.last().exit_code, site.server.last().kind) == (125, "container")

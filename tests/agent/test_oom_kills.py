@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.oom_kills import explained, oom_kills
-from pilotage.model.rules.retry_causes import MEMORY
-
-KILLED = "killed by signal 9 (SIGKILL)"
+from pilotage.agent.oom_kills import memory_cause, oom_kills
 
 
 def processes(place: Path, version: int, events: str) -> Path:
@@ -35,14 +32,21 @@ def test_where_nothing_counts_there_are_none(tmp_path: Path) -> None:
     assert oom_kills(tmp_path) == 0
 
 
-@pytest.mark.parametrize("code", [-9, 137, None])
-def test_a_killed_payload_exceeded_the_memory(code: int | None) -> None:
-    assert explained(KILLED, code, 1).startswith(MEMORY)
-    assert KILLED in explained(KILLED, code, 1)
-
-
 @pytest.mark.parametrize(
-    ("error", "code", "kills"), [(KILLED, -9, 0), ("exited with code 1", 1, 2), ("", 0, 1)]
+    ("code", "kills", "used", "limit", "cause"),
+    [
+        (-9, 1, 10, 100, "slot memory"),
+        (137, 1, 10, 0, "slot memory"),
+        (None, 1, 0, 0, "slot memory"),
+        (137, 0, 100, 100, "memory"),
+        (-9, 0, 120, 100, "memory"),
+        (-9, 0, 90, 100, ""),
+        (137, 0, 120, 0, ""),
+        (1, 2, 120, 100, ""),
+        (0, 1, 120, 100, ""),
+    ],
 )
-def test_other_ends_are_their_own(error: str, code: int, kills: int) -> None:
-    assert explained(error, code, kills) == error
+def test_a_payload_or_its_command_was_killed_for_lack_of_memory(
+    code: int | None, kills: int, used: float, limit: float, cause: str
+) -> None:
+    assert memory_cause(code, kills, used, limit) == cause

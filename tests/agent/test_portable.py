@@ -157,9 +157,9 @@ def test_records_come_back_from_their_text() -> None:
 
 
 def test_a_record_leaves_out_what_is_empty_so_that_earlier_servers_understand_it() -> None:
-    text = serialise(wire.Report(1, 2, "failed", blame="node"))
-    assert json.loads(text) == {"job": 1, "attempt": 2, "state": "failed", "blame": "node"}
-    assert "blame" not in json.loads(serialise(wire.Report(1, 2, "failed")))
+    text = serialise(wire.Report(1, 2, "failed", kind="disk"))
+    assert json.loads(text) == {"job": 1, "attempt": 2, "state": "failed", "kind": "disk"}
+    assert "kind" not in json.loads(serialise(wire.Report(1, 2, "failed")))
 
 
 @pytest.mark.parametrize(

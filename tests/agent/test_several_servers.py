@@ -57,9 +57,9 @@ def test_servers_are_asked_in_turn(server: FakeServer, frozen: str, gone: str) -
 
 
 def test_a_server_of_the_first_release_hears_what_it_knows(server: FakeServer) -> None:
-    server.unknown = ("blame", "clock", "unfit")
+    server.unknown = ("kind", "clock", "unfit")
     client = PilotClient(server.url, TOKEN)
-    failed = wire.Report(job=1, attempt=1, state="failed", error="no space left", blame="node")
+    failed = wire.Report(job=1, attempt=1, state="failed", error="no space left", kind="disk")
     offer = wire.Offer(1, 100, 60, 1, found=wire.Node(cores=2, clock=1.7e9))
 
     async def calls() -> None:

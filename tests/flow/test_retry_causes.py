@@ -11,6 +11,7 @@ from pilotage.flow.calls.retry import retry
 from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.serialization import from_stored, to_document, to_json
 from pilotage.model.documents.world import Report
+from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.retries import Retries
 from pilotage.model.records.states import JobState, PilotState, TaskState
@@ -25,13 +26,14 @@ MEMORY = "memory exceeded: 1100 MB of 1000\nTraceback: MemoryError"
 TIME = "walltime exceeded: 600 s of 600"
 
 
-def fail(house: House, error: str) -> int:
+def fail(house: House, error: str, kind: FailureKind = "payload") -> int:
     """Broker and match the one job; its attempt fails."""
     house.take("broker")
     (waiting,) = house.store.queries.jobs(1, JobState.ACTIVATED, 1)
     pilot = house.pilot(queue=waiting.queue)
     ((job, attempt),) = attempts(house.match(pilot))
-    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error=error, exit_code=-9))
+    report = Report(job=job, attempt=attempt, state="failed", error=error, exit_code=-9, kind=kind)
+    house.tell(pilot, report)
     return job
 
 
@@ -50,17 +52,17 @@ def last_cause(house: House, job: int) -> str:
 
 def test_a_job_that_lacked_memory_asks_for_half_as_much_more(house: House) -> None:
     task = house.task(jobs=1, ram=1000, walltime=600, command=("x",))
-    job = fail(house, MEMORY)
+    job = fail(house, MEMORY, "memory")
     assert house.states(task) == {J.DEFINED: 1}
     assert last_cause(house, job) == "tried again, attempt 2 of 3, with ram 1000 to 1500"
     assert Requirements.from_text(house.store.queries.requirements(job)).memory == 1500
-    fail(house, MEMORY)
+    fail(house, MEMORY, "memory")
     assert limits(house) == (2250, 600)
 
 
 def test_a_job_that_lacked_time_asks_for_more_whatever_its_work_was_thought_to_be(house: House) -> None:
     house.task(jobs=1, ram=1000, walltime=600, cpu_time=1000, command=("x",))
-    job = fail(house, TIME)
+    job = fail(house, TIME, "walltime")
     assert last_cause(house, job).endswith("with cpu_time 1000 to 0, walltime 600 to 900")
     assert limits(house) == (1000, 900)
 
@@ -106,7 +108,7 @@ def test_a_job_asks_for_no_more_than_the_most_that_a_queue_of_it_allows(house: H
     offline = replace(queue, name="gone", max_memory=9000, max_walltime=9000, status="offline")
     house.store.save_federation(replace(found, queues=(queue, large, foreign, offline)), "test")
     house.task(jobs=1, ram=1000, walltime=600, command=("x",), queues=("north-queue", "large"))
-    job = fail(house, MEMORY)
+    job = fail(house, MEMORY, "memory")
     house.take("broker")
     assert Requirements.from_text(house.store.queries.requirements(job)).memory == 1200
     seen = house.store.queries.job(job)
@@ -114,14 +116,33 @@ def test_a_job_asks_for_no_more_than_the_most_that_a_queue_of_it_allows(house: H
     assert seen.queue == "large"
 
 
-def test_where_no_queue_allows_more_a_job_is_tried_again_as_it_was(house: House) -> None:
+def test_where_no_queue_allows_more_a_job_of_a_full_slot_is_tried_again_as_it_was(house: House) -> None:
     house.federate(max_memory=1000, max_walltime=600)
-    house.task(jobs=1, ram=1000, walltime=599, command=("x",))
-    for error in (MEMORY, TIME):
-        cause = last_cause(house, fail(house, error))
-        assert cause.startswith("tried again")
-        assert ", with" not in cause
+    task = house.task(jobs=1, ram=1000, walltime=599, command=("x",))
+    found = house.store.queries.job(fail(house, MEMORY, "slot-memory"))
+    assert found is not None
+    assert found.events[-1].cause == "tried again, attempt 2 of 3"
     assert limits(house) == (1000, 599)
+    assert house.states(task) == {J.SENT: 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("memory", "no queue of it allows more than 1000 MB"), ("walltime", "599 s")]
+)
+def test_where_no_queue_allows_more_a_payload_over_its_own_limit_fails_for_good(
+    house: House, kind: FailureKind, words: str
+) -> None:
+    house.federate(max_memory=1000, max_walltime=600)
+    task = house.task(jobs=1, ram=1000, walltime=599, command=("x",))
+    found = house.store.queries.job(fail(house, MEMORY, kind))
+    assert found is not None
+    assert (found.state, found.attempt) == (J.FAILED, 1)
+    assert words in found.error.splitlines()[0]
+    assert found.error.splitlines()[1] == "Traceback: MemoryError"
+    house.take("finish")
+    ended = house.store.queries.task(task)
+    assert ended is not None
+    assert words in ended.error
 
 
 def test_a_limit_that_the_queue_sets_grows_too(house: House) -> None:
@@ -136,7 +157,7 @@ def test_a_limit_that_the_queue_sets_grows_too(house: House) -> None:
     pilot = house.pilot()
     ((job, attempt),) = attempts(house.match(pilot))
     house.store.save_federation(replace(found, queues=(small, replace(large, status="online"))), "test")
-    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error=MEMORY, exit_code=-9))
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error=MEMORY, kind="memory"))
     assert Requirements.from_text(house.store.queries.requirements(job)).memory == 3000
 
 
@@ -157,14 +178,14 @@ def test_other_failures_change_nothing(house: House, error: str) -> None:
 )
 def test_a_task_says_how_its_jobs_are_tried_again(house: House, retries: Retries, cause: str) -> None:
     house.task(jobs=1, ram=1000, command=("x",), retries=retries)
-    assert last_cause(house, fail(house, MEMORY)) == cause
+    assert last_cause(house, fail(house, MEMORY, "memory")) == cause
 
 
 def test_a_task_without_retries_fails_at_the_first_attempt(house: House) -> None:
     spec = checked(TaskSpec, {"name": "t", "retries": 0})
     assert (spec.retries.attempts, checked(TaskSpec, {"name": "t", "retries": 4}).retries.attempts) == (1, 5)
     task = house.task(jobs=1, ram=1000, command=("x",), retries=spec.retries)
-    fail(house, MEMORY)
+    fail(house, MEMORY, "memory")
     assert house.states(task) == {J.FAILED: 1}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.records.constants import GuardConstants
-from pilotage.model.records.failures import Failure, allowed_attempts, outweighed
+from pilotage.model.records.failures import Failure, Tries, outweighed, tries_of
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
 
 GUARD = GuardConstants()
@@ -126,7 +126,7 @@ class Mixture:
         )
         self.failures.append(failure)
         own = self._judged(task) if attempt >= MAX_ATTEMPTS else []
-        if attempt < allowed_attempts(own, job, GUARD, MAX_ATTEMPTS):
+        if tries_of(own, job, GUARD, Tries(MAX_ATTEMPTS)).remain(attempt):
             task.waiting.insert(0, (number, attempt + 1))
         else:
             task.failed.add(number)

@@ -11,7 +11,7 @@ from pilotage.model.documents.decision import Decision, Forget, Move, Touch
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import Heartbeat, Output, Report, World
 from pilotage.model.records.constants import GuardConstants
-from pilotage.model.records.failures import Failure, allowed_attempts
+from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.records.work import File, Job, MergeSpec, Replica, Task
 from pilotage.model.values.scopes import personal_scope
@@ -190,7 +190,7 @@ def test_a_failed_job_is_tried_again_from_the_start_while_attempts_remain() -> N
 def failed_before(count: int, **changes: Any) -> tuple[Failure, ...]:
     """Attempts of job 1 that failed within seconds, by their place's fault unless changes say otherwise."""
     whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "q", "node": "n", "pilot": 1}
-    fault: dict[str, Any] = {"pilots": 1, "time": NOW, "lasted": 2, "at_queue": "place", **whose, **changes}
+    fault: dict[str, Any] = {"pilots": 1, "time": NOW, "lasted": 2, "is_proof": True, **whose, **changes}
     return tuple(Failure(job=1, attempt=number, **fault) for number in range(1, count + 1))
 
 
@@ -200,10 +200,9 @@ def failed_before(count: int, **changes: Any) -> tuple[Failure, ...]:
         (3, failed_before(2), S.DEFINED),
         (5, failed_before(4), S.DEFINED),
         (6, failed_before(5), S.FAILED),
-        (3, failed_before(2, at_queue="task"), S.FAILED),
-        (3, failed_before(2, against="task"), S.FAILED),
+        (3, failed_before(2, is_proof=False), S.FAILED),
         (3, failed_before(2, lasted=1000), S.FAILED),
-        (5, failed_before(4, at_queue="unknown", against="task", lasted=1000, blame="pilot"), S.DEFINED),
+        (5, failed_before(4, is_proof=False, lasted=1000, kind="pilot"), S.DEFINED),
         (3, failed_before(0), S.FAILED),
     ],
 )
@@ -218,17 +217,18 @@ def test_f2_failures_that_are_their_places_fault_are_no_attempts_at_most_as_many
 
 def test_f4_attempts_that_storages_failed_do_not_count_within_a_number_and_a_time() -> None:
     guard = GuardConstants(storage_attempts=3, storage_time=100)
-    (fault,) = failed_before(1, blame="storage")
+    (fault,) = failed_before(1, kind="storage")
     for times, spared in (((0.0,), 1), ((0.0, 50.0, 100.0), 3), ((0.0, 101.0), 1), ((0.0,) * 9, 3)):
         rows = [replace(fault, attempt=at, time=NOW + after) for at, after in enumerate(times, 1)]
-        assert allowed_attempts(rows, 1, guard, 2) == 2 + spared
-        assert allowed_attempts([*rows, replace(fault, attempt=10, blame="node")], 1, guard, 2) == 3 + spared
+        assert tries_of(rows, 1, guard, Tries(2)).excused == spared
+        rows.append(replace(fault, attempt=10, kind="disk"))
+        assert tries_of(rows, 1, guard, Tries(2)).excused == 1 + spared
 
 
 def test_f2_a_job_with_one_attempt_begins_once_whoever_failed_it() -> None:
-    for fault in (failed_before(1), failed_before(1, blame="pilot")):
-        assert allowed_attempts(fault, 1, GuardConstants(), 1) == 1
-        assert allowed_attempts(fault, 1, GuardConstants(), 2) == 3
+    for fault in (failed_before(1), failed_before(1, kind="pilot")):
+        assert tries_of(fault, 1, GuardConstants(), Tries(1)) == Tries(1)
+        assert tries_of(fault, 1, GuardConstants(), Tries(2)) == Tries(2, excused=1)
 
 
 @pytest.mark.parametrize(

@@ -99,14 +99,15 @@ def test_f4_an_output_that_was_written_closes_the_breaker_of_its_storage() -> No
 
 def test_f4_a_job_that_a_storage_failed_waits_twice_as_long_each_time() -> None:
     fault = StorageFault(file="raw")
-    report = Report(job=1, attempt=1, state="failed", error="input raw: refused", storage_fault=fault)
+    error = "input raw: refused"
+    report = Report(job=1, attempt=1, state="failed", error=error, kind="storage", storage_fault=fault)
     before = failed_delivery(1, attempt=0, source="HOME-DISK", destination="")
     for known, wait in (((), 60.0), ((before,), 120.0), ((replace(before, job=2),), 60.0)):
         *_, again = receive(report, *known).moves
         assert (again.source, again.target, again.next_attempt) == (JobState.FAILED, JobState.PENDING, True)
         assert again.changes["wake_at"] == NOW + wait
         assert again.cause == (
-            "to be tried again, attempt 2 of 4: "
+            "to be tried again, attempt 1 of 3 (1 did not count): "
             f"raw could not be read from HOME-DISK, so it waits {wait:.0f} s"
         )
     *_, at_once = receive(replace(report, storage_fault=None)).moves

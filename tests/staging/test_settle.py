@@ -88,7 +88,7 @@ def test_f2_an_attempt_that_failed_by_its_place_s_fault_does_not_count() -> None
     failed = transfer(1, X.FAILED, error="no route", since=NOW - 1)
     last = job(5, J.ASSIGNED, queue="QE", inputs=("file1",), attempt=2)
     whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "QW", "node": "n"}
-    hole = Failure(job=5, attempt=1, pilot=1, pilots=1, time=NOW, lasted=2, at_queue="place", **whose)
+    hole = Failure(job=5, attempt=1, pilot=1, pilots=1, time=NOW, lasted=2, is_proof=True, **whose)
     seen = world(three_sites(), jobs=[last], tasks=[task(max_attempts=2)], transfers=[failed])
     (move,) = settle(replace(seen, failures=(hole,))).moves
     assert (move.target, move.next_attempt) == (J.DEFINED, True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import JobCount, QueueReport, World
-from pilotage.model.records.failures import Failure, Verdict
+from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import (
     ComputingElement,
     Federation,
@@ -149,13 +149,13 @@ def test_the_next_attempt_waits_where_a_pilot_that_was_cut_off_may_run_the_old_o
 
 
 @pytest.mark.parametrize("state", [S.SENT, S.RUNNING])
-@pytest.mark.parametrize(("verdict", "target"), [("place", (S.DEFINED, 4)), ("task", (S.FAILED, 3))])
+@pytest.mark.parametrize(("is_proof", "target"), [(True, (S.DEFINED, 4)), (False, (S.FAILED, 3))])
 def test_f2_attempts_that_failed_by_their_place_s_fault_do_not_count(
-    state: JobState, verdict: Verdict, target: tuple[JobState, int]
+    state: JobState, is_proof: bool, target: tuple[JobState, int]
 ) -> None:
     whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "hole", "node": "n"}
     before = tuple(
-        Failure(job=1, attempt=one, pilot=1, pilots=1, time=NOW, lasted=2, at_queue=verdict, **whose)
+        Failure(job=1, attempt=one, pilot=1, pilots=1, time=NOW, lasted=2, is_proof=is_proof, **whose)
         for one in (1, 2)
     )
     where = world(job(1, state, LIMITS[state], attempt=3), attempts=2)
@@ -171,8 +171,8 @@ def test_an_attempt_that_a_pilot_with_contained_payloads_lost_does_not_count(
     _, failed, again = timeouts.watch(lost).moves
     ((failure,),) = failed.creates.values()
     assert isinstance(failure, Failure)
-    assert (failure.blame, failure.attempt, failure.lasted) == ("pilot", 2, lasted)
-    assert (again.target, again.cause) == (S.DEFINED, "tried again, attempt 3 of 3")
+    assert (failure.kind, failure.attempt, failure.lasted) == ("pilot", 2, lasted)
+    assert (again.target, again.cause) == (S.DEFINED, "tried again, attempt 2 of 2 (1 did not count)")
     for way in ("", "off", "none"):
         *_, ended = timeouts.watch(replace(lost, pilots=(replace(contains, containment=way),))).moves
         assert ended.target == S.FAILED, "its payload may have killed the pilot"

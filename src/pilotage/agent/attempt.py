@@ -21,6 +21,8 @@ class AttemptFailedError(Exception):
 
     exit_code: int | None = None
     """What it ends with, if not with its payload's; none: nothing."""
+    kind = "start"
+    """Its kind as in :class:`~.wire.Report`, if its payload has not begun."""
 
 
 class ImageFailedError(AttemptFailedError):
@@ -30,14 +32,19 @@ class ImageFailedError(AttemptFailedError):
     """
 
     exit_code = 125
+    kind = "container"
 
 
 class NodeFailedError(AttemptFailedError):
     """The node failed the attempt: its disk is full, broken, or cannot be written."""
 
+    kind = "disk"
+
 
 class InputLostError(AttemptFailedError):
     """An input is missing at the queue's storage, or its content differs from the catalogue."""
+
+    kind = "input"
 
     def __init__(self, name: str, fault: str) -> None:
         super().__init__(f"input {name}: {fault}")
@@ -46,6 +53,8 @@ class InputLostError(AttemptFailedError):
 
 class StorageFailedError(AttemptFailedError):
     """A storage failed to give or take a file, and the file is not the cause."""
+
+    kind = "storage"
 
     def __init__(self, message: str, fault: StorageFault) -> None:
         super().__init__(message)

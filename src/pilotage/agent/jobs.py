@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from . import disk_rate, outputs, payload_secrets, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
-from .blame import with_blame
 from .client import PilotClient
 from .containers import choose, write_variables
 from .delegated_groups import DelegatedGroups
+from .failure_kind import with_kind
 from .file_access import Ways
 from .held import Held, lease_of
 from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
@@ -169,7 +169,7 @@ class JobRunner:
 
     async def _work_on(self, held: Held) -> None:
         """Work on one attempt, from preparing its directory to its last report."""
-        ended, blame = Ended(), ""
+        ended, kind = Ended(), Ended.kind
         stored: list[Output] = []
         failed: AttemptFailedError | None = None
         try:
@@ -186,14 +186,14 @@ class JobRunner:
             error = f"pilot agent: {failure!r}"
         if error:
             place = self._resources.directory, self._resources.least_disk
-            error, blame = await self._in_thread(with_blame, error, held.stopping, failed, ended, *place)
+            error, kind = await self._in_thread(with_kind, error, held.stopping, failed, ended, *place)
         log.info("job %s: %s", held.attempt.name, error.partition("\n")[0] or "done")
         self.working.discard(held)
         if held.dropped:
             self._forget(held, wanted=False)
         else:
             held.done = not error
-            told = asdict(replace(ended, points=())) | {"error": storable(error), "blame": blame}
+            told = asdict(replace(ended, points=())) | {"error": storable(error), "kind": kind}
             del told["points"], told["note"], told["disk_room"]
             told["outputs"] = tuple(stored) if held.done else ()
             told["lost_inputs"] = (failed.name,) if isinstance(failed, InputLostError) else ()

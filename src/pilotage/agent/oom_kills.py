@@ -23,12 +23,23 @@ def oom_kills(processes: Path = Path("/proc/self")) -> int:
     return found
 
 
-def explained(error: str, exit_code: int | None, kills: int) -> str:
-    """Return the error of a payload that was killed while the slot had ``kills`` for lack of memory.
+def memory_cause(exit_code: int | None, kills: int, used: float, limit: float) -> str:
+    """Return ``slot memory`` or ``memory`` if a payload was killed for lack of it; else nothing.
+
+    ``kills`` are those for lack of memory in the pilot's slot since it began. It ``used`` so many bytes of
+    its ``limit`` (0: none). An ``exit_code`` of None means that nobody saw its end. The kernel may kill a
+    command of the payload, and its shell ends with a code.
+    """
+    if exit_code not in (-signal.SIGKILL, _BY_SHELL, None):
+        return ""
+    if kills > 0:
+        return "slot memory"
+    return "memory" if 0 < limit <= used else ""
+
+
+def out_of_memory(error: str) -> str:
+    """Return the error of a payload that was killed for lack of memory in its pilot's slot.
 
     The batch system's limit then holds for all of the slot, whatever the payload's own limit is.
     """
-    was_killed = exit_code in (-signal.SIGKILL, _BY_SHELL) or exit_code is None
-    if kills < 1 or not error or not was_killed:
-        return error
     return f"memory exceeded: the kernel killed it for lack of memory in the pilot's slot ({error})"

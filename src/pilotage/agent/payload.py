@@ -23,7 +23,7 @@ from typing import Any
 
 from .hidden_programs import exit_hint, start_hint
 from .machine import MEGABYTE, descendants, kill, now
-from .oom_kills import explained, oom_kills
+from .oom_kills import memory_cause, oom_kills, out_of_memory
 from .view import UNCONTAINED, View
 from .wire import Point
 
@@ -34,12 +34,16 @@ LONGEST_ANSWER = 1 << 20
 """Longest line from a supervisor, in bytes."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before the agent kills the supervisor."""
-_BLAME = {
+_KINDS = {
     **dict.fromkeys(("stopped", "lease"), "pilot"),
-    **dict.fromkeys(("walltime", "memory", "group memory", "group processes"), "payload"),
-    **dict.fromkeys(("work directory", "too many processes"), "payload"),
+    **dict.fromkeys(("memory", "group memory"), "memory"),
+    **dict.fromkeys(("group processes", "work directory", "too many processes"), "limit"),
+    "slot memory": "slot-memory",
+    "walltime": "walltime",
+    "not started": "command",
+    "not contained": "start",
 }
-"""Who is to blame for the end of a payload, by the supervisor's cause; the others do not tell."""
+"""The kind of a failed attempt as in :class:`~.wire.Report`, by the cause of its payload's end."""
 _MODULES = (
     "machine",
     "trees",
@@ -98,9 +102,9 @@ class Ended:
 
     ``max_workdir`` is the most that the payload added to its directory, in MB. ``disk_io`` is its rate of
     reading from disks and writing to them, in kB/s. Both are None without measurements. ``points`` are its
-    time line. ``note`` is a remark on a payload that ended well. ``blame`` is ``pilot`` if its pilot stopped
-    it, ``payload`` if it passed a limit, and otherwise empty. ``disk_room`` are the fewest MB that the disk
-    had free, beside what the payload had written.
+    time line. ``note`` is a remark on a payload that ended well. ``kind`` is how it failed, as in
+    :class:`~.wire.Report`. ``disk_room`` are the fewest MB that the disk had free, beside what the payload
+    had written.
     """
 
     error: str = ""
@@ -112,7 +116,7 @@ class Ended:
     disk_io: float | None = None
     points: tuple[Point, ...] = ()
     note: str = ""
-    blame: str = ""
+    kind: str = "payload"
     disk_room: float = inf
 
 
@@ -245,9 +249,13 @@ class Payload:
         if result is not None:
             return self._as_ended(result)
         self.lost = True
-        error = self._stop_reason or self._explained("supervisor killed; its payload was killed with it")
-        blame = "pilot" if self._stop_reason else ""
-        return Ended(error=error, wall_seconds=round(now() - self._started, 3), blame=blame)
+        cause, error = "stopped", self._stop_reason
+        if not error:
+            cause, error = "ended", "supervisor killed; its payload was killed with it"
+            if memory_cause(None, self._slot_kills(), 0, 0):
+                cause, error = "slot memory", out_of_memory(error)
+        kind = _KINDS.get(cause, Ended.kind)
+        return Ended(error=error, wall_seconds=round(now() - self._started, 3), kind=kind)
 
     def _walltime_end(self) -> float:
         return self._started + self.order.walltime if self.order.walltime else float("inf")
@@ -283,24 +291,33 @@ class Payload:
             transport.close()
         return result
 
-    def _explained(self, error: str, exit_code: int | None = None) -> str:
-        return explained(error, exit_code, oom_kills() - self._kills_before)
+    def _slot_kills(self) -> int:
+        return oom_kills() - self._kills_before
+
+    def _cause(self, result: Mapping[str, Any]) -> tuple[str, Any]:
+        """Return the cause of the end, and the number behind it."""
+        cause, value, used = result["cause"], result["value"], result["rss"]
+        if cause not in ("ended", "processes") or result["status"] is None:
+            return cause, value
+        code, limit = _exit_code(cause, result["status"]), self.order.memory * MEGABYTE
+        lacking = memory_cause(code, self._slot_kills(), used, limit)
+        return (lacking, used) if lacking else (cause, value)
 
     def _as_ended(self, result: dict[str, Any]) -> Ended:
-        status = result["status"]
+        status, (cause, value) = result["status"], self._cause(result)
         if result["group_fault"]:
             log.warning("%s: %s", self.order.directory.name, result["group_fault"])
         return Ended(
-            error=self._error(result["cause"], result["value"], status),
-            exit_code=_exit_code(result["cause"], status),
+            error=self._error(cause, value, status),
+            exit_code=_exit_code(cause, status),
             cpu_seconds=round(result["cpu"], 3),
             wall_seconds=round(result["wall"], 3),
             max_rss=round(result["rss"] / MEGABYTE, 1),
             max_workdir=round(result["disk"] / MEGABYTE, 3),
-            note=_left_behind(result["value"]) if result["cause"] == "processes" else "",
+            note=_left_behind(value) if cause == "processes" else "",
             disk_io=round(result["io"] / 1000 / max(result["wall"], 1.0), 3),
             points=tuple(result["points"]),
-            blame=_BLAME.get(result["cause"], ""),
+            kind=_KINDS.get(cause, Ended.kind),
             disk_room=result["room"] / MEGABYTE,
         )
 
@@ -315,7 +332,8 @@ class Payload:
         if code is not None and code > 0 and cause in ("ended", "processes"):
             exited += exit_hint(*order.program)
         told: dict[str, str] = {
-            "ended": exited and self._explained(exited, code),
+            "ended": exited,
+            "slot memory": out_of_memory(exited),
             "stopped": self._stop_reason,
             "lease": "stopped by its pilot: no contact with the server for longer than the lease",
             "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",

@@ -14,9 +14,9 @@ from math import inf
 from time import time
 
 from .attempt import Attempt
-from .blame import OUT_OF_TIME
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, find_runtimes
+from .failure_kind import OUT_OF_TIME
 from .jobs import JobRunner, Resources
 from .logs import OwnLog, weight
 from .machine import now

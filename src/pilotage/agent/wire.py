@@ -20,7 +20,7 @@ OPEN_SCHEMES = frozenset({"file", "local", "http", "https"})
 HEARD = "Pilotage-Heard"
 """The header with the ``time`` of the newest answer that a pilot knows. Not a field, because servers of other
 versions refuse unknown ones."""
-ADDED = frozenset({"blame", "clock", "unfit"})
+ADDED = frozenset({"kind", "clock", "unfit"})
 """Fields that servers of version 0.1 refuse, and need not know."""
 LONGEST_LOG, LOG_HEAD = 65_536, 16_384
 """Bytes of a stream that are kept, and how many of them from the beginning of a longer stream."""
@@ -234,8 +234,7 @@ class Report:
     directory. ``disk_io`` is its disk I/O in kB/s per core: the recent rate while it runs, later the mean.
     ``lost_inputs`` are missing at the queue's storage, or have another size or checksum there. ``read_from``
     names the storages from which a running attempt read its inputs. ``storage_fault`` is the storage that
-    failed it. ``blame`` is ``node`` if the disk of the pilot failed it, ``pilot`` if its pilot stopped it,
-    and empty if its payload may be to blame.
+    failed it. ``kind`` is how it failed, of the server's kinds of failures.
     """
 
     job: int
@@ -252,7 +251,7 @@ class Report:
     lost_inputs: tuple[str, ...] = ()
     read_from: tuple[str, ...] = ()
     storage_fault: Optional[StorageFault] = None
-    blame: str = ""
+    kind: str = "payload"
 
 
 @dataclass(frozen=True)

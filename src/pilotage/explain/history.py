@@ -66,5 +66,5 @@ def of_job(job: _JobWithHistory) -> Iterator[str]:
 def _how(failed: FailedAttempt) -> str:
     how = "its payload never ran" if failed.exit_code is None else f"exit code {failed.exit_code}"
     where = f"at {failed.queue}, node {failed.node}, after {failed.lasted:.0f} s"
-    blame = f", the {failed.blame}'s fault" if failed.blame else ""
-    return f"{where}: {how}{blame}{failed.ending and f', {failed.ending}'}"
+    counts = "" if failed.rules.counts else ", which does not count"
+    return f"{where}: {failed.rules.words}{counts}, {how}{failed.ending and f', {failed.ending}'}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pilotage.model.documents.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.documents.moves import AS_BEFORE, JobMoves, NextAttempt, Wait
 from pilotage.model.documents.world import Heartbeat, Output, Report, World
-from pilotage.model.records.failures import Failure, allowed_attempts, outweighed
+from pilotage.model.records.failures import Failure, Tries, outweighed, tries_of
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task
@@ -156,14 +156,14 @@ class _Hearing:
                 lost = (file for file in job.inputs if name_of(file) in report.lost_inputs)
                 self._lost |= {(file, self._storages[job.queue]) for file in lost}
             faults = self._storage_faults.failure(self._pilot, job, report)
-            failed = self._noted(self._failed_attempts.told(job, self._pilot, report))
-            news: tuple[Creation, ...] = (*failed, *faults)
+            following = self._following(job, report)
+            failed = self._failed_attempts.told(job, self._pilot, report, grows=bool(following.columns))
+            self._note(failed)
+            news: tuple[Creation, ...] = (failed, *faults)
             error = report.error or "failed without saying why"
-            # Guards do not count it as a failure, so only its history shows it later.
             cause = LOST if report.lost_inputs else FAILED
             waits = self._storage_faults.wait(job, faults)
             metrics = _metrics(report, self._pilot)
-            following = next_attempt(self._tasks[job.task], job, error, self._world.federation)
             self._fail(job, error, metrics, news, waits, cause, following)
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
@@ -206,11 +206,12 @@ class _Hearing:
             if not grown:
                 continue
             if job.state is JobState.SENT:
-                self.moves.retake(job, job.state, self._most(job), "its pilot does not know of it")
+                self.moves.retake(job, job.state, self._tries(job), "its pilot does not know of it")
             else:
                 lost = "lost by its pilot"
-                failed = self._noted(self._failed_attempts.lost(job, self._pilot, lost))
-                self._fail(job, lost, {}, failed)
+                failed = self._failed_attempts.lost(job, self._pilot, lost)
+                self._note(failed)
+                self._fail(job, lost, {}, (failed,))
 
     def _done(self, job: Job, report: Report) -> None:
         """Process a successful payload: its outputs are staged out; a job without outputs is finished."""
@@ -256,20 +257,23 @@ class _Hearing:
         following: NextAttempt = AS_BEFORE,
     ) -> None:
         changes = {"ended": self._world.time, "error": error, **metrics}
-        state, most = self._states[job.id], self._most(job)
-        self.moves.fail(job, state, most, cause, changes, creates, wait, following)
+        state, tries = self._states[job.id], self._tries(job)
+        self.moves.fail(job, state, tries, cause, changes, creates, wait, following)
         self._states[job.id] = JobState.FAILED
 
-    def _most(self, job: Job) -> int:
-        """Return the most attempts of a job."""
-        guard, most = self._world.federation.guard, self._tasks[job.task].most_attempts
-        return allowed_attempts(self._speaking, job.id, guard, most)
+    def _tries(self, job: Job) -> Tries:
+        """Return how many attempts of a job count."""
+        guard, tries = self._world.federation.guard, self._tasks[job.task].tries
+        return tries_of(self._speaking, job.id, guard, tries)
 
-    def _noted(self, failed: tuple[Failure, ...]) -> tuple[Failure, ...]:
-        """Count new failures with those so far, and return them."""
-        self._speaking = (*self._speaking, *failed)
+    def _following(self, job: Job, report: Report) -> NextAttempt:
+        task, federation = self._tasks[job.task], self._world.federation
+        return next_attempt(task, job, report.kind, federation, self._tries(job))
+
+    def _note(self, failed: Failure) -> None:
+        """Count a new failure with those so far."""
+        self._speaking = (*self._speaking, failed)
         self._by_queue = {}
-        return failed
 
     def _outweighed(self, task: Task) -> tuple[Failure, ...]:
         """Return earlier failures that count less after a job of the task succeeded here."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pilotage.model.documents.decision import Creation, Decision, Move, Value
 from pilotage.model.documents.moves import JobMoves
 from pilotage.model.documents.world import World
-from pilotage.model.records.failures import allowed_attempts
+from pilotage.model.records.failures import Tries, tries_of
 from pilotage.model.records.publications import NewPublication, is_own
 from pilotage.model.records.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.records.transfer_queues import FINISHING
@@ -83,10 +83,10 @@ class _Facts:
     def jobs(self, state: JobState) -> list[Job]:
         return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
 
-    def most(self, job: Job) -> int:
-        """Return the most attempts of a job."""
-        guard, most = self.world.federation.guard, self.tasks[job.task].most_attempts
-        return allowed_attempts(self.world.failures, job.id, guard, most)
+    def tries(self, job: Job) -> Tries:
+        """Return how many attempts of a job count."""
+        guard, tries = self.world.federation.guard, self.tasks[job.task].tries
+        return tries_of(self.world.failures, job.id, guard, tries)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:
         """Return why one of these files cannot reach the destination; empty if all can.
@@ -162,11 +162,11 @@ def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
 
     Attempts limit the repetitions.
     """
-    moves.retake(job, job.state, facts.most(job), "inputs cannot be brought", {"error": error})
+    moves.retake(job, job.state, facts.tries(job), "inputs cannot be brought", {"error": error})
 
 
 def _fail(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
-    moves.fail(job, job.state, facts.most(job), "outputs cannot be brought", {"error": error})
+    moves.fail(job, job.state, facts.tries(job), "outputs cannot be brought", {"error": error})
 
 
 def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:

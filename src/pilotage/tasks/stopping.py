@@ -17,10 +17,10 @@ STOP = "stop"
 def stop(world: World) -> Decision:
     """Fail every task whose attempts so far all failed in the same way, and close its live jobs.
 
-    Exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
+    Kind, exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
     succeeded. Of a task with fewer jobs, once per job is enough, if they failed at several nodes or their
     queue has few pilots. If the place may be to blame, the task goes on: its jobs elsewhere will show (F2).
-    Failures of nodes, pilots and storages do not count.
+    An attempt counts if its kind says so, and if the next one asks for no more (:attr:`Failure.stops_tasks`).
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
@@ -28,7 +28,7 @@ def stop(world: World) -> Decision:
     failures: dict[int, list[Failure]] = defaultdict(list)
     before = {task.id: task.attempts_before for task in world.tasks}
     for failure in world.failures:
-        if failure.attempt > before.get(failure.task, 0) and not failure.blame:
+        if failure.attempt > before.get(failure.task, 0) and failure.stops_tasks:
             failures[failure.task].append(failure)
     live: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
@@ -59,8 +59,9 @@ def _is_hopeless(
         least = min(least, max(constants.fewest, made))
     elif task.state is TaskState.RUNNING and len({failure.job for failure in failures}) == made:
         least = min(least, max(constants.fewest, made)) if _is_shown(failures, constants) else least
-    same = {(failure.exit_code, failure.ending) for failure in failures}
-    return len(failures) >= least and len(same) == 1 and not any(failure.excused for failure in failures)
+    ways = {failure.way for failure in failures}
+    doubtful = any(failure.may_follow_place for failure in failures)
+    return len(failures) >= least and len(ways) == 1 and not doubtful
 
 
 def _is_shown(failures: list[Failure], constants: GuardConstants) -> bool:
@@ -78,6 +79,12 @@ def _error(task: Task, failures: list[Failure]) -> str:
     first = failures[0]
     many = len({failure.job for failure in failures})
     jobs = "1 job" if many == 1 else f"{many} jobs"
+    if limit := first.rules.exceeded:
+        field = "ram" if limit == "memory" else limit
+        return (
+            f"stopped: {jobs} exceeded the most {limit} that an attempt may ask for, at {_places(failures)}; "
+            f"job {first.job} was the first; with more: pilotage retry {task.id} --set {field}=NUMBER"
+        )
     return (
         f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike at {_places(failures)}, "
         f"with exit code {first.exit_code}: {first.ending}; job {first.job} was the first{_way_on(task)}"

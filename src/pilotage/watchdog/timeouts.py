@@ -7,12 +7,12 @@ from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.decision import Decision, Move, Value
 from pilotage.model.documents.moves import FRESH, JobMoves, Wait
 from pilotage.model.documents.world import World
-from pilotage.model.records.failures import Failure, allowed_attempts
+from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
-from pilotage.model.rules.retry_causes import EXCEEDED, next_attempt
+from pilotage.model.rules.retry_causes import exceeded_by, next_attempt
 from pilotage.model.rules.timeouts import (
     RULES,
     Outcome,
@@ -80,14 +80,16 @@ class _Watchdog:
             error = self._excess(job) or cause
             changes: dict[str, Value] = {"error": error, "ended": self._world.time}
             if outcome == "retry":
-                following = next_attempt(self._tasks[job.task], job, error, self._federation)
-                failed = self._lost(job, error)
-                most, wait = self._most(job, failed), self._wait(job)
-                moves.fail(job, job.state, most, cause, changes, failed, wait, following)
+                kind = exceeded_by(self._excess(job))
+                task, tries = self._tasks[job.task], self._tries(job)
+                following = next_attempt(task, job, kind, self._federation, tries)
+                failed = self._lost(job, error, grows=bool(following.columns))
+                tries, wait = self._tries(job, failed), self._wait(job)
+                moves.fail(job, job.state, tries, cause, changes, failed, wait, following)
             elif outcome == "fail":
                 moves.add(job, job.state, JobState.FAILED, cause=cause, changes=changes)
             elif outcome == "retake":
-                moves.retake(job, job.state, self._most(job), cause)
+                moves.retake(job, job.state, self._tries(job), cause)
             elif outcome == "rebroker":
                 moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH)
             else:
@@ -103,7 +105,7 @@ class _Watchdog:
         """Return why the batch system stopped a running job's pilot: for memory or walltime; else empty."""
         pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
         stopped = pilot is not None and pilot.state == PilotState.FAILED and job.state is JobState.RUNNING
-        return pilot.error if pilot and stopped and pilot.error.startswith(tuple(EXCEEDED.values())) else ""
+        return pilot.error if pilot and stopped and exceeded_by(pilot.error) else ""
 
     def _wait(self, job: Job) -> Wait | None:
         """Wait until a disconnected pilot has stopped the old attempt; None if no pilot needs to.
@@ -126,18 +128,20 @@ class _Watchdog:
         """Return the seconds of silence after which a pilot loses a job, by its workflow."""
         return heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
 
-    def _lost(self, job: Job, error: str) -> tuple[Failure, ...]:
-        """Return the failure of an attempt whose pilot is lost; nothing if its payload may be to blame."""
+    def _lost(self, job: Job, error: str, *, grows: bool) -> tuple[Failure, ...]:
+        """Return the failure of an attempt whose pilot is lost, or was stopped for its memory or walltime."""
         pilot = self._holders.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
-        if pilot is None or self._excess(job):
+        if pilot is None:
             return ()
         is_lost = pilot.id not in self._pilots or self._elapsed(pilot.last_heard) >= self._silence(job)
-        return self._failed_attempts.lost(job, pilot, error) if is_lost else ()
+        if not (is_lost or self._excess(job)):
+            return ()
+        return (self._failed_attempts.lost(job, pilot, error, grows),)
 
-    def _most(self, job: Job, failed: tuple[Failure, ...] = ()) -> int:
-        """Return the most attempts of a job, after those that ``failed`` now."""
-        guard, most = self._federation.guard, self._tasks[job.task].most_attempts
-        return allowed_attempts((*self._world.failures, *failed), job.id, guard, most)
+    def _tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
+        """Return how many attempts of a job count, after those that ``failed`` now."""
+        guard, tries = self._federation.guard, self._tasks[job.task].tries
+        return tries_of((*self._world.failures, *failed), job.id, guard, tries)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
         """Return the oldest jobs that have not started, as many as their queue has too many.
@@ -159,7 +163,7 @@ class _Watchdog:
         """Return whether a job may move: not its last attempt, nor one that a disconnected pilot may
         begin."""
         is_starting = job.state is JobState.STARTING
-        stays = is_starting and (job.attempt >= self._most(job) or self._wait(job) is not None)
+        stays = is_starting and (not self._tries(job).remain(job.attempt) or self._wait(job) is not None)
         return job.state in MOVED_FAST and not stays
 
     def _over(self, job: Job) -> tuple[Outcome, str]:

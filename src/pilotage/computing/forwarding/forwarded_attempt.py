@@ -3,6 +3,7 @@ surely over."""
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pilotage.agent.payload import Ended
 from pilotage.agent.wire import JobInput, Point, Specification
 from pilotage.computing.web_service import AnswerLost
 from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.failure_kinds import FAILURE_RULES
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.paths import path_in_job
 
@@ -251,7 +253,16 @@ class ForwardedAttempt:
             wall_seconds=job.get("wall_seconds") or 0.0,
             max_rss=job.get("max_rss") or 0.0,
             max_workdir=job.get("max_workdir") or 0.0,
+            kind=self._kind(seen),
         )
+
+    def _kind(self, seen: PeerTask) -> str:
+        """Return how the attempt failed at the other side, which knows its limits and its pilots."""
+        told = ""
+        if seen.state == "failed" and self._job:
+            with suppress(OSError, Refused):
+                told = self._peer.failure_kind(self._job)
+        return told if told in FAILURE_RULES else Ended.kind
 
     def _error(self, seen: PeerTask, job: Mapping[str, Any]) -> str:
         if seen.state == "finished":

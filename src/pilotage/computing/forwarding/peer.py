@@ -92,6 +92,11 @@ class Peer:
         logs = self._document("GET", f"jobs/{job}/logs")["logs"]
         return {log["stream"]: "\n[...]\n".join(part["text"] for part in log["parts"]) for log in logs}
 
+    def failure_kind(self, job: int) -> str:
+        """Return how a job's last attempt failed; empty if the other Pilotage does not say."""
+        failed = self._document("GET", f"jobs/{job}").get("failed_attempts")
+        return str(failed[-1].get("kind", "")) if failed else ""
+
     def explained(self, job: int) -> list[str]:
         """Return the other Pilotage's decisions about a job, in lines."""
         lines: list[str] = self._document("GET", f"jobs/{job}/explain", query={"limit": "3"})["lines"]

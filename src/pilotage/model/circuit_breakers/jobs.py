@@ -14,13 +14,12 @@ def job_breakers(failures: Iterable[Failure], constants: GuardConstants) -> tupl
 
     A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
     where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
-    What follows the task closes nothing. Failures of before a breaker was lifted count nothing, nor do those
-    of pilots and storages.
+    What follows the task closes nothing. Failures of before a breaker was lifted count nothing, nor do kinds
+    that have another culprit (:attr:`FailureRules.trips`).
     """
     rows: dict[tuple[str, str], list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
-        is_places = failure.blame in ("", "node")
-        if is_places and failure.lasted <= constants.fast and not failure.lifted:
+        if failure.rules.trips and failure.lasted <= constants.fast and not failure.lifted:
             rows[failure.queue, failure.node].append(failure)
             rows[failure.queue, ""].append(failure)
     return tuple(one for place, row in sorted(rows.items()) for one in _of_place(*place, row, constants))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.failures import Tries
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
 
@@ -56,10 +57,14 @@ class Wait(NamedTuple):
 
 
 class NextAttempt(NamedTuple):
-    """Columns of a job that its next attempt changes, and the change in words; both empty: none."""
+    """Columns of a job that its next attempt changes, and the change in words; both empty: none.
+
+    There is no next attempt if it has ``no_more``, which says why.
+    """
 
     columns: Mapping[str, Value] = MappingProxyType({})
     words: str = ""
+    no_more: str = ""
 
 
 AS_BEFORE = NextAttempt()
@@ -130,7 +135,7 @@ class JobMoves:
         self,
         job: Job,
         source: JobState,
-        max_attempts: int,
+        tries: Tries,
         cause: str,
         changes: Mapping[str, Value],
         creates: tuple[Creation, ...] = (),
@@ -139,12 +144,15 @@ class JobMoves:
     ) -> None:
         """Fail an attempt.
 
-        While attempts remain, the job returns to the brokerage as the next one, or waits. The ``following``
-        attempt may ask for other values.
+        While tries remain, the job returns to the brokerage as the next attempt, or waits. The ``following``
+        attempt may ask for other values, or be none.
         """
+        if following.no_more:
+            first, *others = str(changes["error"]).splitlines()
+            changes = {**changes, "error": "\n".join([f"{first}; {following.no_more}", *others])}
         self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
-        if job.attempt < max_attempts:
-            again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
+        if tries.remain(job.attempt) and not following.no_more:
+            again = f"tried again, {tries.next_in_words(job.attempt)}"
             again += f", with {following.words}" if following.words else ""
             target, later = JobState.DEFINED, {**FRESH, **following.columns}
             if wait is not None:
@@ -156,7 +164,7 @@ class JobMoves:
         self,
         job: Job,
         source: JobState,
-        max_attempts: int,
+        tries: Tries,
         cause: str,
         changes: Mapping[str, Value] | None = None,
     ) -> None:
@@ -166,7 +174,7 @@ class JobMoves:
         ``changes`` are further columns to set. In both cases "error" says why.
         """
         changes = {"error": cause, **(changes or {})}
-        if job.attempt < max_attempts:
+        if tries.remain(job.attempt):
             again = {**FRESH, **changes}
             self.add(job, source, JobState.DEFINED, cause=cause, changes=again, next_attempt=True)
         else:

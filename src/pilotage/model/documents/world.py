@@ -12,6 +12,7 @@ from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
 from pilotage.model.records.chains import Stage
 from pilotage.model.records.data import CopiesSize, Copy
+from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.matching import MatchRequest, PriorityLevel
@@ -211,9 +212,8 @@ class Report:
     """Remote storages from which inputs were read."""
     storage_fault: StorageFault | None = None
     """The storage that failed it (F4)."""
-    blame: Literal["", "node", "pilot"] = ""
-    """What certainly failed it: the disk of its ``node``, or its ``pilot``, which stopped it; empty: its
-    payload may be to blame."""
+    kind: FailureKind = "payload"
+    """How it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

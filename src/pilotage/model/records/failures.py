@@ -3,19 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pilotage.model.values.types import DESCRIBED
 
 from .constants import GuardConstants
+from .failure_kinds import FAILURE_RULES, FailureKind, FailureRules
 
 Against = Literal["queue", "node", "task"]
 Verdict = Literal["task", "place", "doubt", "unknown"]
 """What a failure follows: its task, its place, one of the two, or nobody can tell."""
-
-Blame = Literal["", "node", "pilot", "storage"]
-"""What certainly failed an attempt: the disk of its node; its pilot, which stopped it or was lost; a storage.
-Empty: its payload may be to blame."""
 
 LONGEST_ENDING = 200
 """Most characters kept from the end of an error."""
@@ -44,8 +41,25 @@ class FailedAttempt:
     """Exit code of its payload; none: it never ran."""
     ending: str = ""
     """End of its error, with ``#`` for each number in it."""
-    blame: Blame = ""
-    """What is certainly to blame, if that is not its payload."""
+    kind: FailureKind = "payload"
+    """How it failed."""
+    grows: bool = False
+    """Whether the next attempt asks for more of what this one exceeded."""
+
+    @property
+    def rules(self) -> FailureRules:
+        """Return what follows from its kind."""
+        return FAILURE_RULES[self.kind]
+
+    @property
+    def way(self) -> tuple[FailureKind, int | None, str]:
+        """Return how it failed, to compare it with others: they fail alike if these are equal (F3)."""
+        return (self.kind, None, "") if self.rules.exceeded else (self.kind, self.exit_code, self.ending)
+
+    @property
+    def stops_tasks(self) -> bool:
+        """Return whether it counts where all first attempts of a task fail alike (F3)."""
+        return self.rules.stops_tasks and not self.grows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +87,9 @@ class Failure(FailedAttempt):
     """Whether it follows its node."""
     at_queue: Verdict = "unknown"
     """Whether it follows its queue."""
+    is_proof: bool = False
+    """Whether it follows its place by proof: several jobs of its task failed there, and others did well
+    elsewhere."""
     scouting: bool = False
     """Whether its task has only scouts so far: fewer attempts show a bad place."""
     lifted: bool = False
@@ -88,9 +105,9 @@ class Failure(FailedAttempt):
         return self.verdict(node) == "place" and not works
 
     @property
-    def excused(self) -> bool:
-        """Return whether the task is certainly or possibly not to blame."""
-        return bool(self.blame or {self.at_node, self.at_queue} & {"place", "doubt"})
+    def may_follow_place(self) -> bool:
+        """Return whether the place is to blame, or may be, so that the task cannot be judged by it."""
+        return bool({self.at_node, self.at_queue} & {"place", "doubt"})
 
     @property
     def whose(self) -> tuple[str, str]:
@@ -130,30 +147,40 @@ def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) ->
             yield replace(failure, against=against, others=others)
 
 
-def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstants, most: int) -> int:
-    """Return the most attempts of a job: ``most``, and at most as many again for attempts that do not count
-    (F2); besides, for each that a storage failed, within the guard's bounds (F4). A job that has one attempt
-    begins once, whoever failed it.
+class Tries(NamedTuple):
+    """How many attempts of a job count: at most ``most``, after those ``before`` a person retried it."""
 
-    An attempt does not count if its node or its pilot failed it, or if it failed fast where the
-    place may be to blame: a black hole gets the first waiting jobs again and again, until five have failed
-    there. A failure at a node where the job failed fast before does not count either, if one pilot there is
-    too few to close its queue: the first jobs of a task have no others to prove their case.
+    most: int
+    before: int = 0
+    excused: int = 0
+    """Attempts that do not count."""
+
+    def remain(self, attempt: int) -> bool:
+        """Return whether another one may follow an attempt that failed."""
+        return attempt - self.before - self.excused < self.most
+
+    def next_in_words(self, attempt: int) -> str:
+        """Return the number of the attempt after this one among those that count."""
+        number = max(0, attempt - self.before - self.excused) + 1
+        excused = f" ({self.excused} did not count)" if self.excused else ""
+        return f"attempt {number} of {self.most}{excused}"
+
+
+def tries_of(failures: Iterable[Failure], job: int, guard: GuardConstants, tries: Tries) -> Tries:
+    """Return the tries of a job, less attempts that do not count: at most as many again (F2), and besides
+    those that a storage failed, within the guard's bounds (F4).
+
+    An attempt does not count if its kind says so (:attr:`FailureRules.counts`), or if it failed fast and its
+    place is to blame by proof. A job that has one attempt begins once, whoever failed it.
     """
-    if most == 1:
-        return most
-    nodes: set[tuple[str, str]] = set()
-    excused = 0
-    own = sorted((one for one in failures if one.job == job), key=lambda one: one.attempt)
-    storages = [one.time for one in own if one.blame == "storage"]
+    if tries.most == 1:
+        return tries
+    of_job = [one for one in failures if one.job == job and one.attempt > tries.before]
+    storages = sorted(one.time for one in of_job if one.rules.culprit == "storage")
     spared = sum(time - storages[0] <= guard.storage_time for time in storages[: guard.storage_attempts])
-    for one in own:
-        if one.blame == "storage":
-            continue
-        if one.blame:
-            excused += 1
-        elif one.against != "task" and one.lasted <= guard.fast:
-            is_one_of_many = guard.pilots * one.pilots > 1
-            excused += one.excused or (is_one_of_many and (one.queue, one.node) in nodes)
-            nodes.add((one.queue, one.node))
-    return most + min(most, excused) + spared
+    excused = sum(
+        not one.rules.counts or (one.is_proof and one.lasted <= guard.fast)
+        for one in of_job
+        if one.rules.culprit != "storage"
+    )
+    return tries._replace(excused=min(tries.most, excused) + spared)

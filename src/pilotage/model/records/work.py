@@ -21,6 +21,7 @@ from pilotage.model.values.types import (
 )
 
 from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
+from .failures import Tries
 from .inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
 from .job_changes import changed_spec, from_text
 from .measured import Measured
@@ -138,9 +139,9 @@ class Task:
     """Topics of which somebody is still to be told (see ``notifications``); empty: none."""
 
     @property
-    def most_attempts(self) -> int:
-        """Attempts of a job before it fails for good: each retry by a person allows as many as at first."""
-        return self.attempts_before + (self.spec.retries.attempts or self.spec.max_attempts)
+    def tries(self) -> Tries:
+        """How many attempts a job has before it fails for good: as many again after a retry by a person."""
+        return Tries(self.spec.retries.attempts or self.spec.max_attempts, self.attempts_before)
 
     def changed(self, changes: str, kind: JobKind) -> "Task":
         """Return the task as a job with these changes sees it (:attr:`Job.changes`).

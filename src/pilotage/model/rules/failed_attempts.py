@@ -1,10 +1,13 @@
 """Attempts that failed at their pilots, as the guards see them (F2, F3)."""
 
 from pilotage.model.documents.world import Report, World
-from pilotage.model.records.failures import Blame, Failure, ending_of
+from pilotage.model.records.failure_kinds import FailureKind
+from pilotage.model.records.failures import Failure, ending_of
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.containment import COMPLETE
+
+from .retry_causes import exceeded_by
 
 
 class FailedAttempts:
@@ -15,25 +18,31 @@ class FailedAttempts:
         self._tasks = {task.id: task for task in world.tasks}
         self._running = {one.queue: one.running_pilots for one in world.queue_reports}
 
-    def told(self, job: Job, pilot: Pilot, report: Report) -> tuple[Failure, ...]:
-        """Return the failure that a pilot reports; nothing for a lost input, which is nobody's fault."""
-        if report.lost_inputs:
-            return ()
-        blame: Blame = "storage" if report.storage_fault else report.blame
-        return (self._made(job, pilot, report.error, blame, report.wall_seconds, report.exit_code),)
+    def told(self, job: Job, pilot: Pilot, report: Report, grows: bool = False) -> Failure:
+        """Return the failure that a pilot reports; ``grows`` as in :class:`FailedAttempt`."""
+        lasted, code = report.wall_seconds, report.exit_code
+        return self._made(job, pilot, report.error, report.kind, lasted, code, grows)
 
-    def lost(self, job: Job, pilot: Pilot, error: str) -> tuple[Failure, ...]:
+    def lost(self, job: Job, pilot: Pilot, error: str, grows: bool = False) -> Failure:
         """Return the failure of an attempt that was lost with its pilot, or by it.
 
-        Nothing if the pilot does not contain payloads: its payload may have killed it.
+        The payload may have killed a pilot that does not contain payloads.
         """
-        if pilot.containment not in COMPLETE:
-            return ()
+        kind: FailureKind = "pilot" if pilot.containment in COMPLETE else "lost"
+        if exceeded := exceeded_by(error):
+            kind = exceeded
         lasted = max(0.0, self._time - job.since) if job.state is JobState.RUNNING else 0.0
-        return (self._made(job, pilot, error, "pilot", lasted, None),)
+        return self._made(job, pilot, error, kind, lasted, None, grows)
 
     def _made(
-        self, job: Job, pilot: Pilot, error: str, blame: Blame, lasted: float, exit_code: int | None
+        self,
+        job: Job,
+        pilot: Pilot,
+        error: str,
+        kind: FailureKind,
+        lasted: float,
+        exit_code: int | None,
+        grows: bool,
     ) -> Failure:
         owner = self._tasks[job.task].owner
         return Failure(
@@ -50,5 +59,6 @@ class FailedAttempts:
             lasted=lasted,
             exit_code=exit_code,
             ending=ending_of(error),
-            blame=blame,
+            kind=kind,
+            grows=grows,
         )

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from pilotage.model.records.failure_kinds import Culprit
 from pilotage.model.records.failures import Failure, Verdict
+
+_CERTAIN: Mapping[Culprit, Verdict] = {"task": "task", "node": "place"}
+"""What follows from a culprit without other evidence; the others: nothing."""
 
 Place = tuple[str, str]
 """A queue and one node of it."""
@@ -54,18 +58,23 @@ def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
       ran. A doubt ends after a day.
     - ``unknown``: nothing is shown, and nothing else will show it; or its pilot or a storage failed it.
 
-    What a pilot found to be its node's fault is the ``place``'s. Such failures show nothing about others.
+    A kind of failure with a known culprit shows nothing about others (:class:`FailureRules`).
     """
-    told = tuple(failure for failure in outcomes.failures if not failure.blame)
-    cases = [_Case(replace(outcomes, failures=told), at_node, time) for at_node in (True, False)]
+    unclear = tuple(failure for failure in outcomes.failures if failure.rules.culprit == "unknown")
+    cases = [_Case(replace(outcomes, failures=unclear), at_node, time) for at_node in (True, False)]
     for failure in outcomes.failures:
-        if failure.blame:
-            verdict: Verdict = "place" if failure.blame == "node" else "unknown"
+        if failure.rules.culprit != "unknown":
+            verdict = _CERTAIN.get(failure.rules.culprit, "unknown")
             yield replace(failure, at_node=verdict, at_queue=verdict)
             continue
         at_node, at_queue = (case.verdict(failure) for case in cases)
-        scouting = outcomes.possible is not None
-        yield replace(failure, at_node=at_node, at_queue=at_queue, scouting=scouting)
+        yield replace(
+            failure,
+            at_node=at_node,
+            at_queue=at_queue,
+            is_proof=any(case.proves(failure) for case in cases),
+            scouting=outcomes.possible is not None,
+        )
 
 
 @dataclass(slots=True)
@@ -90,7 +99,9 @@ class _Case:
         self._possible = self._places(outcomes.possible or ())
         self._outstanding = Counter(self._place(one) for one in outcomes.failures if self._speaks(one))
         self._alike: dict[object, _Alike] = defaultdict(_Alike)
+        self._failed: dict[Place, set[int]] = defaultdict(set)
         for one in outcomes.failures:
+            self._failed[self._place(one)].add(one.job)
             for key in _keys(one):
                 self._alike[key].add(one, self._place(one))
 
@@ -115,6 +126,10 @@ class _Case:
         elsewhere = any(node or queue not in queues for queue, node in placed - places)
         may_tell = len(queues) <= FEW_QUEUES and (elsewhere or is_shared)
         return "doubt" if is_fresh and may_tell else "unknown"
+
+    def proves(self, failure: Failure) -> bool:
+        """Return whether a failure follows its place, where another job of the task failed, too."""
+        return self.verdict(failure) == "place" and len(self._failed[self._place(failure)]) > 1
 
     def _does_well_elsewhere(self, failure: Failure, here: Place) -> bool:
         longer = 2 * failure.lasted + MARGIN

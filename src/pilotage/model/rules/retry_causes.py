@@ -1,19 +1,19 @@
 """What the next attempt of a job asks for, by the cause of the last one's failure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import ceil, inf
 from typing import Any
 
 from pilotage.model.documents.moves import AS_BEFORE, NextAttempt
+from pilotage.model.records.failure_kinds import FAILURE_RULES, Exceeded, FailureKind
+from pilotage.model.records.failures import Tries
 from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.work import Job, Task
 
 from .changed_jobs import changed_columns, in_words
 
-MEMORY, WALLTIME = "memory exceeded: ", "walltime exceeded: "
-"""How the error of an attempt begins that its agent ended for its memory or walltime."""
-
-EXCEEDED = {"memory": MEMORY, "walltime": WALLTIME}
+EXCEEDED: Mapping[Exceeded, str] = {"memory": "memory exceeded: ", "walltime": "walltime exceeded: "}
 """How the error of a pilot begins that its batch system stopped for one of these limits."""
 
 MOST_MEGABYTES, MOST_SECONDS = 1e9, 1e10
@@ -23,35 +23,60 @@ _UNLIMITED = 0.0
 _CLOSED = ("offline", "brokeroff", "draining")
 
 
-def next_attempt(task: Task, job: Job, error: str, federation: Federation) -> NextAttempt:
+def exceeded_by(error: str) -> FailureKind | None:
+    """Return the kind of failure of what ran at a pilot that its batch system stopped with this error."""
+    if error.startswith(EXCEEDED["memory"]):
+        return "slot-memory"
+    return "slot-walltime" if error.startswith(EXCEEDED["walltime"]) else None
+
+
+def next_attempt(
+    task: Task, job: Job, kind: FailureKind | None, federation: Federation, tries: Tries
+) -> NextAttempt:
     """Return what the next attempt changes: more memory after too little, or more time.
 
     The limit in force grows by the factor of the task's ``retries``, up to the most that a queue of the job
-    allows. Other failures change nothing.
+    allows. At that most, a payload that exceeded its own limit is not tried again. Other failures change
+    nothing.
     """
-    retries = task.spec.retries
+    rules = FAILURE_RULES[kind] if kind else None
+    if rules is None or not rules.exceeded:
+        return AS_BEFORE
+    if not tries.remain(job.attempt):
+        return NextAttempt(no_more=f"it was attempt {tries.most} of {tries.most}")
     seen = task.changed(job.changes, job.kind)
-    asked, expected = seen.spec.for_job(job.kind), seen.expected(job.kind)
+    factor = getattr(task.spec.retries, rules.exceeded)
+    limit, most = _limits(seen, job, rules.exceeded, federation)
+    wanted = min(ceil(limit * factor), most)
+    if wanted > limit > 0:
+        values = _asking(seen.expected(job.kind), rules.exceeded, wanted)
+        columns = changed_columns(task, job, values)
+        return NextAttempt(columns=columns, words=in_words(task, job.changes, job.kind, values))
+    if factor > 1 and limit > 0 and not rules.shared:
+        unit = "MB" if rules.exceeded == "memory" else "s"
+        return NextAttempt(no_more=f"no queue of it allows more than {most:.0f} {unit}")
+    return AS_BEFORE
+
+
+def _limits(seen: Task, job: Job, exceeded: Exceeded, federation: Federation) -> tuple[float, float]:
+    """Return the limit in force, and the most that a queue of the job allows, in MB or s."""
+    asked = seen.spec.for_job(job.kind)
     queues = list(_of_job(seen, federation))
     here = next((queue for queue in federation.queues if queue.name == job.queue), None)
-    values: dict[str, Any] = {}
-    if error.startswith(MEMORY):
+    if exceeded == "memory":
         limit = seen.limit(job.kind, asked.memory, here.max_memory if here else 0)
-        most = _most(queue.max_memory for queue in queues)
-        memory = min(ceil(limit * retries.memory), most, MOST_MEGABYTES)
-        if memory > limit > 0:
-            values = {"ram": expected.ram + (memory - expected.memory) / expected.ram_units}
-    elif error.startswith(WALLTIME):
-        limit = seen.limit(job.kind, asked.walltime, here.max_walltime if here else 0)
-        # A job must take less than the queue's limit (B21).
-        most = _most(queue.max_walltime - 1 if queue.max_walltime else 0 for queue in queues)
-        walltime = min(ceil(limit * retries.walltime), most, MOST_SECONDS)
-        if walltime > limit > 0:
-            values = {"walltime": walltime} | ({"cpu_time": 0} if expected.cpu_time else {})
-    columns = changed_columns(task, job, values) if values else {}
-    if not columns:
-        return AS_BEFORE
-    return NextAttempt(columns=columns, words=in_words(task, job.changes, job.kind, values))
+        return limit, min(_most(queue.max_memory for queue in queues), MOST_MEGABYTES)
+    limit = seen.limit(job.kind, asked.walltime, here.max_walltime if here else 0)
+    # A job must take less than the queue's limit (B21).
+    most = _most(queue.max_walltime - 1 if queue.max_walltime else 0 for queue in queues)
+    return limit, min(most, MOST_SECONDS)
+
+
+def _asking(expected: TaskSpec, exceeded: Exceeded, wanted: float) -> dict[str, Any]:
+    """Return the fields of a task that asks for so much memory or walltime."""
+    if exceeded == "memory":
+        return {"ram": expected.ram + (wanted - expected.memory) / expected.ram_units}
+    return {"walltime": wanted} | ({"cpu_time": 0} if expected.cpu_time else {})
 
 
 def _of_job(task: Task, federation: Federation) -> Iterable[Queue]:

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Column,
     Connection,
     Double,
@@ -16,13 +17,16 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     delete,
+    false,
     func,
     or_,
     select,
 )
 
 from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.failure_kinds import FAILURE_RULES
 from pilotage.model.records.failures import FailedAttempt, Failure
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import Job, place_of
@@ -56,10 +60,14 @@ failures = Table(
     text_column("ending"),
     Column("against", String, nullable=False),
     Column("others", String, nullable=False, server_default="queue"),
-    Column("blame", String, nullable=False, server_default=""),
+    Column("kind", String, nullable=False, server_default=""),
+    Column("grows", Boolean, nullable=False, server_default=false()),
     Index("failures_by_place", "queue", "vo", "owner", "node", "time"),
     Index("failures_by_task", "task"),
 )
+
+NO_CODE = 2**31 - 1
+"""Stands for a payload that never ran, where exit codes are compared."""
 
 KEPT = 7 * 86400.0
 """Seconds for which a failure is kept: many times the longest that a circuit breaker is open."""
@@ -85,7 +93,7 @@ _other = failures.alias()
 _NEWEST = (
     select(_other.c.time)
     .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
-    .where(_other.c.blame != "storage")
+    .where(_other.c.kind != "storage")
     .order_by(_other.c.time.desc())
     .limit(1)
     .offset(MOST_OF_A_PLACE - 1)
@@ -94,14 +102,15 @@ _NEWEST = (
 _TOO_MANY = delete(failures).where(
     *(_f[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")),
     # Each of these spares its job an attempt, and trips no breaker of the place.
-    _f.blame != "storage",
+    _f.kind != "storage",
     _f.time < _NEWEST,
 )
 
 _ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)
 _SPEAKING = _ALL.where(_f.against != "task")
 _AT_QUEUES = _SPEAKING.where(among(_f.queue, "queues"))
-_OF_JOBS = _ALL.where(or_(_f.against != "task", _f.blame != ""), among(_f.job, "jobs"))
+_EXCUSED = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if not rules.counts])
+_OF_JOBS = _ALL.where(or_(_f.against != "task", _EXCUSED), among(_f.job, "jobs"))
 _ENDED_WELL = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in DONE_JOBS]), among(_c.first, "tasks"))
@@ -145,17 +154,19 @@ _SHARED = (
     )
     .where(among(_f.task, "tasks"), _f.against != "task")
 )
+_STOPPING = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if rules.stops_tasks])
+_EXCEEDED = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if rules.exceeded])
+# As FailedAttempt.way: the same for all if their least and their greatest agree.
+_WAY = (
+    _f.kind,
+    case((_EXCEEDED, 0), else_=func.coalesce(_f.exit_code, NO_CODE)),
+    case((_EXCEEDED, ""), else_=_f.ending),
+)
 _ALIKE = (
     select(_f.task)
-    .where(_f.blame == "")
+    .where(_STOPPING, _f.grows.is_(False))
     .group_by(_f.task)
-    .having(
-        func.count() >= bindparam("least"),
-        # count() of a column skips nulls: every attempt must have an exit code.
-        func.count(_f.exit_code) == func.count(),
-        func.min(_f.exit_code) == func.max(_f.exit_code),
-        func.min(_f.ending) == func.max(_f.ending),
-    )
+    .having(func.count() >= bindparam("least"), *(func.min(one) == func.max(one) for one in _WAY))
 )
 _LIVE = select(*TASK_COLUMNS).where(among(_t.id, "ids"), has_state(tasks, *LIVE_TASKS)).order_by(_t.id)
 _OF_JOB = (

@@ -1,4 +1,4 @@
-"""Who is to blame for a failed attempt: its payload, the disk of its node, or its pilot."""
+"""The kind of a failed attempt: of its payload, the disk of its node, or its pilot."""
 
 import signal
 import time
@@ -53,20 +53,20 @@ def failed(site: Site, disk: SmallDisk, act: str, last: float, *, is_full: bool,
 
 
 @pytest.mark.parametrize(
-    ("act", "is_full", "clears", "blame", "words"),
+    ("act", "is_full", "clears", "kind", "words"),
     [
-        ("true", False, False, "", ""),
-        ("true", True, False, "node", "the disk of the pilot is full"),
-        ("true", True, True, "node", "the disk of the pilot was full"),
-        ("head -c 30000000 /dev/zero", False, False, "", ""),
-        ("cp /dev/zero large", False, False, "", "the disk of the pilot is full"),
+        ("true", False, False, "payload", ""),
+        ("true", True, False, "disk", "the disk of the pilot is full"),
+        ("true", True, True, "disk", "the disk of the pilot was full"),
+        ("head -c 30000000 /dev/zero", False, False, "payload", ""),
+        ("cp /dev/zero large", False, False, "payload", "the disk of the pilot is full"),
     ],
 )
 def test_f3_a_full_disk_is_its_node_s_fault_unless_the_payload_filled_it(
-    site: Site, disk: SmallDisk, act: str, is_full: bool, clears: bool, blame: str, words: str
+    site: Site, disk: SmallDisk, act: str, is_full: bool, clears: bool, kind: str, words: str
 ) -> None:
     report = failed(site, disk, act, 0.7, is_full=is_full, clears=clears)
-    assert (report.exit_code, report.blame) == (3, blame), report.error
+    assert (report.exit_code, report.kind) == (3, kind), report.error
     assert words in report.error
     assert bool(words) is ("disk" in report.error)
 
@@ -108,7 +108,7 @@ def test_a_payload_that_passes_a_limit_on_a_full_disk_is_to_blame(site: Site, di
         disk.fill()
         wait_for(lambda: "failed" in site.server.states(), "its failure")
     assert site.server.last().error.startswith("walltime exceeded")
-    assert site.server.last().blame == ""
+    assert site.server.last().kind == "walltime"
 
 
 def test_a_payload_whose_lease_ends_is_its_pilot_s_fault(site: Site) -> None:
@@ -121,4 +121,4 @@ def test_a_payload_whose_lease_ends_is_its_pilot_s_fault(site: Site) -> None:
         process.send_signal(signal.SIGCONT)
         wait_for(lambda: "failed" in site.server.states(), "its failure")
     assert site.server.last().error.startswith("stopped by its pilot")
-    assert site.server.last().blame == "pilot"
+    assert site.server.last().kind == "pilot"
