@@ -247,6 +247,17 @@ def test_f3_a_small_task_whose_jobs_all_fail_alike_stops_at_their_first_attempts
     assert "ModuleNotFoundError" in found.error
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_f3_one_or_two_jobs_have_the_attempts_that_their_task_says(house: House, jobs: int) -> None:
+    house.task(jobs=jobs, command=("x",), retries=Retries(attempts=4))
+    pilot = house.pilot()
+    for number in range(1, 5):
+        house.take("broker")
+        given = attempts(house.match(pilot))
+        assert [attempt for _, attempt in given] == [number] * jobs
+        fail_alike(house, pilot, given)
+
+
 def test_f3_broken_inputs_do_not_stop_a_task_whose_others_are_good(house: House) -> None:
     """Forty jobs, ten of them broken: none of the others is stopped, whatever the order."""
     task = house.task(jobs=40, command=("x",), max_attempts=1)

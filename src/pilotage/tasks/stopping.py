@@ -18,8 +18,9 @@ def stop(world: World) -> Decision:
     """Fail every task whose attempts so far all failed in the same way, and close its live jobs.
 
     Kind, exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
-    succeeded. Of a task with fewer jobs, once per job is enough, if they failed at several nodes or their
-    queue has few pilots. If the place may be to blame, the task goes on: its jobs elsewhere will show (F2).
+    succeeded. Of a task with fewer jobs, but at least three, once per job is enough, if they failed at
+    several nodes or their queue has few pilots. If the place may be to blame, the task goes on: its jobs
+    elsewhere will show (F2).
     An attempt counts if its kind says so, and if the next one asks for no more (:attr:`Failure.stops_tasks`).
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
@@ -57,8 +58,9 @@ def _is_hopeless(
     if task.state is TaskState.SCOUTING:
         # A task with few scouts never has as many failures as others do.
         least = min(least, max(constants.fewest, made))
-    elif task.state is TaskState.RUNNING and len({failure.job for failure in failures}) == made:
-        least = min(least, max(constants.fewest, made)) if _is_shown(failures, constants) else least
+    elif task.state is TaskState.RUNNING and constants.fewest <= made == len({one.job for one in failures}):
+        # A task of fewer jobs has as many attempts as its jobs may have.
+        least = min(least, made) if _is_shown(failures, constants) else least
     ways = {failure.way for failure in failures}
     doubtful = any(failure.may_follow_place for failure in failures)
     return len(failures) >= least and len(ways) == 1 and not doubtful
