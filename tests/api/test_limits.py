@@ -13,14 +13,18 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
 
+from pilotage import request_budget
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, untaken
 from pilotage.api.guard import LARGEST_BODY, MOST_HELD, SMALL_BODY
+from pilotage.federation.faults import Fault
 from pilotage.model.values.identity import Credential
+from pilotage.request_budget import MOST_FAULTS, MOST_SUGGESTIONS
 from tests import sqlite
 from tests.waiting import PATIENCE, wait_for
 
@@ -205,6 +209,61 @@ def test_requests_of_people_that_hang_leave_room_for_pilots(
         go_on.set()
         for thread in hanging:
             thread.join()
+
+
+def test_faults_and_suggestions_are_bounded_by_the_request(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of 900 tasks had 1,000 faults explained, each with its nearest known word: minutes, and 2 GB."""
+    compared, explained = 0, 0
+
+    def close(*_: object) -> list[str]:
+        nonlocal compared
+        compared += 1
+        return []
+
+    def fault(*given: Any) -> Fault:
+        nonlocal explained
+        explained += 1
+        return Fault(*given)
+
+    monkeypatch.setattr("difflib.get_close_matches", close)
+    monkeypatch.setattr("pilotage.federation.messages.Fault", fault)
+    task = {f"field {number}": 1 for number in range(300)}
+    token = server.token()
+    for path, more in (("/plan/broker", {}), ("/tasks", {}), ("/workflows", {"name": "w"})):
+        compared = explained = 0
+        body = json.dumps({"tasks": [task] * 100, **more}).encode()
+        status, text = server.ask("POST", path, body, token)
+        refused = json.loads(text)["refused"]
+        assert (status, len(refused), {len(one["errors"]) > 0 for one in refused}) == (422, 100, {True})
+        assert "has 301 faults" in refused[-1]["errors"][0]["message"]
+        assert compared <= MOST_SUGGESTIONS
+        assert explained <= MOST_FAULTS
+
+
+def test_work_for_a_client_that_has_gone_ends(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads went on for minutes with what nobody waited for."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def without_end(*_: object) -> object:
+        begun.set()
+        try:
+            while True:
+                request_budget.check()
+                time.sleep(0.01)
+        except request_budget.ClientGone:
+            ended.set()
+            raise
+
+    monkeypatch.setattr("pilotage.api.documents.checked", without_end)
+    body = json.dumps({"tasks": [{"name": "a"}]}).encode()
+    head = f"POST /api/v1/plan/broker HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {server.token()}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with server.connect() as connection:
+        connection.sendall(head.encode() + body)
+        assert begun.wait(PATIENCE)
+    assert ended.wait(PATIENCE)
 
 
 HANGING = """

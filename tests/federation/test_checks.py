@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotage.federation.checks import check_task, federation_faults
-from pilotage.federation.faults import MOST_FAULTS, Path
+from pilotage.federation.faults import Path
 from pilotage.federation.source_files import MAX_PAYLOAD
 from pilotage.model.records.director_parts import SubmitPool
 from pilotage.model.records.federation import (
@@ -27,6 +27,7 @@ from pilotage.model.records.federation import (
 )
 from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
 from pilotage.model.values.identity import Identity
+from pilotage.request_budget import MOST_FAULTS
 
 FEDERATION = Federation(
     name="north",

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.federation.documents import checked, read, read_tasks, write
-from pilotage.federation.faults import MOST_FAULTS, BadDocument, BadFile, field_name
+from pilotage.federation.faults import BadDocument, BadFile, field_name
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
+from pilotage.request_budget import MOST_FAULTS
 from tests.properties import examples
 
 GOOD = """\

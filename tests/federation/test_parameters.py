@@ -208,7 +208,7 @@ def test_elsewhere_any_value_is_one_word(text: str) -> None:
 def test_few_of_many_unknown_names_are_compared_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 
-    def close(name: str, known: tuple[str, ...], n: int) -> list[str]:
+    def close(name: str, known: list[str], *_: float) -> list[str]:
         if known:
             compared.append(name)
         return []

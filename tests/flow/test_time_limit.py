@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pilotage import brokerage
+from pilotage import brokerage, request_budget
 from pilotage.api.explanations import explained_task
 from pilotage.brokerage.production import Production
 from pilotage.flow.calls import preview
@@ -207,6 +207,29 @@ def test_a_preview_of_such_a_task_is_answered_with_a_sentence(
     assert [one.name for one in found.tasks] == ["good"]
     assert refused == [(0, [("", f"the brokerage 'odd' did not decide within {LIMIT:g} s")])]
     assert threading.active_count() == before
+
+
+def test_a_decision_that_nobody_waits_for_is_ended() -> None:
+    limit, begun, ended = TimeLimit(), threading.Event(), threading.Event()
+
+    def decide() -> None:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    with request_budget.opened() as budget:
+
+        def leave() -> None:
+            begun.wait()
+            budget.is_client_gone = True
+
+        threading.Thread(target=leave).start()
+        with pytest.raises(request_budget.ClientGone):
+            limit.call(decide)
+    assert ended.is_set()
 
 
 def test_a_plugin_that_does_not_end_while_it_is_made_keeps_no_other_from_being_made(

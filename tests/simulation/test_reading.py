@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.federation.faults import MOST_FAULTS, BadFile
+from pilotage.federation.faults import BadFile
+from pilotage.request_budget import MOST_FAULTS
 from pilotage.simulation.drawn_jobs import expected
 from pilotage.simulation.reading import Case, read
 from pilotage.simulation.submissions import submissions

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from pilotage.federation.faults import MOST_FAULTS
+from pilotage.request_budget import MOST_FAULTS
 
 
 class RequestBody(BaseModel, extra="forbid"):

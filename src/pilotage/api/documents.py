@@ -44,4 +44,4 @@ def read(
     try:
         return checked(kind, document, also)
     except BadDocument as bad:
-        return bad
+        return BadDocument(bad.faults)  # without the cause, which holds every value of the document

@@ -9,10 +9,12 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pilotage import request_budget
+from pilotage.request_budget import RequestBudget
 
 from .access import UNKNOWN, KnownTokens, bearer_of
 from .faults import AWAY, refusal_of
@@ -149,7 +151,14 @@ class Guard:
             answer = refusal_of(scope, self._pages, refusal.status, refusal.detail, headers)
             await answer(scope, incoming, send)
             return
-        await self._serve(scope, incoming if body is None else _replayed(body, incoming), send, release)
+        with request_budget.opened() as budget:
+            if body is None:
+                await self._serve(scope, incoming, send, release)
+                return
+            client = _Client(body, incoming, budget)
+            del body
+            async with client:
+                await self._serve(scope, client, send, release)
 
     def _ask_database(self) -> None:
         """Raise :class:`_Refusal` while the database is away."""
@@ -361,14 +370,30 @@ async def _discard(incoming: _Incoming, most: int) -> None:
                 most -= len((await incoming()).get("body", b""))
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Hand out a body that was read already, then what follows it."""
-    left: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+class _Client:
+    """The client of a request, after its body was read: hands that out, and ends the budget when it goes."""
 
-    async def received() -> Message:
-        return left.pop() if left else await receive()
+    def __init__(self, body: bytes, receive: Receive, budget: RequestBudget) -> None:
+        self._body = [body]
+        self._receive = receive
+        self._budget = budget
 
-    return received
+    async def __aenter__(self) -> None:
+        self._gone = asyncio.create_task(self._watch())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._gone.cancel()
+
+    async def __call__(self) -> Message:
+        if self._body:
+            return {"type": "http.request", "body": self._body.pop(), "more_body": False}
+        await asyncio.shield(self._gone)
+        return {"type": "http.disconnect"}
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._budget.is_client_gone = True
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

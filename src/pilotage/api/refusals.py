@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pilotage.flow.calls.catalogue import StillWanted
 from pilotage.flow.errors import AlreadyEnrolled, KeyReused, NotNow, NotThere, PilotGone, PilotRefused
 from pilotage.ports.catalogue import CatalogueError
+from pilotage.request_budget import ClientGone, RequestTooLong
 from pilotage.store import (
     DatasetTaken,
     FederationChanged,
@@ -22,7 +23,9 @@ STATUS: Mapping[type[Exception], int] = {
     **dict.fromkeys((CatalogueError, DatasetTaken, FederationChanged, FileConflict, KeyReused), 409),
     **dict.fromkeys((NoFederation, NotNow, StillWanted, UnreadableTask), 409),
     PilotGone: 410,
+    RequestTooLong: 413,
     TooManyStreams: 429,
+    ClientGone: 499,
 }
 """The status of each refusal."""
 

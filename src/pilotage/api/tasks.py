@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from pilotage.explain import chains
 from pilotage.explain.layout import folded
 from pilotage.federation.documents import MOST_TASKS
-from pilotage.federation.faults import MOST_FAULTS, BadDocument
+from pilotage.federation.faults import BadDocument
 from pilotage.flow import task_cancellation
 from pilotage.flow.calls import lease, publications, steering, submit, sure_waits, task_wait, what_if
 from pilotage.flow.calls.inputs import Fault
@@ -20,6 +20,7 @@ from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
+from pilotage.request_budget import MOST_FAULTS
 from pilotage.store import ListPage, OutputPage, Store, TaskDetails, TaskPage, TaskSort, TaskView
 
 from . import set_aside_lines

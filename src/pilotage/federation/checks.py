@@ -1,12 +1,12 @@
 """Checks across fields: references must exist, limits must agree, names must be unique."""
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from pilotage import request_budget
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import ComputingElement, Federation, GlobalShare, Queue
 from pilotage.model.records.work import InputFile, TaskSpec
@@ -21,8 +21,9 @@ from pilotage.model.values.ranking import RankError, rank
 
 from . import classads
 from .bindings import binding_faults
-from .faults import MOST_FAULTS, Fault, Path, repeated
+from .faults import Fault, Path, explained, repeated
 from .output_datasets import output_dataset_faults
+from .suggestions import nearest
 from .task_checks import task_faults
 
 
@@ -43,7 +44,7 @@ def check_task(
         binding_faults(spec, federation, owner),
         output_dataset_faults(spec, federation, owner),
     )
-    return [(fault.path, fault.text) for fault in islice(found, MOST_FAULTS)]
+    return [(fault.path, fault.text) for fault in explained(found)]
 
 
 def federation_faults(federation: Federation) -> list[Fault]:
@@ -60,7 +61,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
         _plugins(federation),
         classads.federation_faults(federation),
     )
-    return list(islice(found, MOST_FAULTS))
+    return list(islice(found, request_budget.MOST_FAULTS))
 
 
 def file_faults(
@@ -72,6 +73,7 @@ def file_faults(
     """
     storages = KnownNames("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(files):
+        request_budget.check()
         for fault in (
             *(fault for name in file.replicas for fault in storages.lacks(("replicas",), name)),
             *([] if file.replicas else [Fault(("replicas",), "is empty", "name the storages that hold it")]),
@@ -137,8 +139,7 @@ class KnownNames(NamedTuple):
     def lacks(self, path: Path, name: str) -> Iterator[Fault]:
         """Yield the fault of an unknown name, with the nearest known one."""
         if name not in self.names:
-            # This compares with every name. With thousands of names each fault would take seconds.
-            near = difflib.get_close_matches(name, self.names, n=1) if len(self.names) <= 1000 else []
+            near = nearest(name, self.names)
             known = ", ".join(sorted(self.names)[: self.told])
             known += ", ..." if len(self.names) > self.told else ""
             remedy = f"did you mean {near[0]}?" if near else f"known: {known}" if known else ""

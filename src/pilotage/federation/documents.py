@@ -3,19 +3,20 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import ValidationError
 
+from pilotage import request_budget
 from pilotage.model.documents.serialization import from_json, to_document
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.types import Name
 
 from . import messages, text
-from .faults import MOST_FAULTS, BadDocument, Fault, Path, show
+from .faults import BadDocument, Fault, Path, explained, show
 from .remainder import Remainder, remainder
 from .source_files import (
     WORKFLOW,
@@ -45,11 +46,15 @@ class _Named:
 MOST_TASKS = 1000
 """Most tasks of one submission."""
 
+MOST_COUNTED = 50_000
+"""Most faults of which the first are explained; of more there is only the number."""
+
 
 def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()) -> T:
     """Return the record that a document of plain values describes. Types are strict.
 
-    Raises :class:`BadDocument` with every fault in plain words, up to ``MOST_FAULTS``. One round also checks
+    Raises :class:`BadDocument` with every fault in plain words, as far as the request's
+    budget explains them. One round also checks
     references within a federation or a world, and everything that ``also`` finds.
     """
     try:
@@ -57,14 +62,18 @@ def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]
         # "5" for 5.
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
-        found = list(islice(messages.faults(kind, error, document), MOST_FAULTS))
+        count = error.error_count()
+        if count > MOST_COUNTED or not request_budget.faults_left():
+            fault = Fault((), f"has {count} faults", "send it alone, or a part of it, to see them")
+            raise BadDocument([fault]) from error
+        found = explained(messages.faults(kind, error, document))
         if (kind is Federation or _is_world(kind)) and (rest := remainder(kind, document, found)):
             found += rest.further(chain(_contradictions(rest.value), also(rest.value)), found)
-        raise BadDocument(found[:MOST_FAULTS]) from error
+        raise BadDocument(found[: request_budget.MOST_FAULTS]) from error
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error
-    if faults := list(islice(chain(_contradictions(value), also(value)), MOST_FAULTS)):
+    if faults := explained(chain(_contradictions(value), also(value))):
         raise BadDocument(faults)
     return value
 
@@ -95,7 +104,7 @@ def read(
 ) -> T:
     """Return the federation or world in a file of YAML or JSON, checked, and passed by ``also``.
 
-    Raises :class:`BadFile` with every fault, up to ``MOST_FAULTS``.
+    Raises :class:`BadFile` with every fault, up to :data:`~pilotage.request_budget.MOST_FAULTS`.
     """
     source = SourceFile.of(path)
     try:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from pilotage import request_budget
 from pilotage.model.values.urls import hidden
 
 Path = tuple[str | int, ...]
-
-MOST_FAULTS = 1000
-"""Most faults reported for one document."""
 
 
 def field_name(path: Path) -> str:
@@ -76,6 +75,20 @@ class BadFile(Exception):
     def __init__(self, faults: Iterable[FileFault]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+def explained(found: Iterable[Fault]) -> list[Fault]:
+    """Return the faults of one document that the request's budget explains, and at least the first.
+
+    Raises :class:`~pilotage.request_budget.ClientGone` or ``RequestTooLong``.
+    """
+    faults: list[Fault] = []
+    request_budget.check()
+    for fault in islice(found, max(1, request_budget.faults_left())):
+        faults.append(fault)
+        request_budget.check()
+    request_budget.take_faults(len(faults))
+    return faults
 
 
 def repeated(path: Path, names: Sequence[str]) -> Iterator[Fault]:

@@ -1,6 +1,5 @@
 """Validation errors in plain words: which field is wrong, why, and what would be right."""
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -16,6 +15,7 @@ from pilotage.model.values.file_names import FILE_NAME, PLAIN_NAME
 from pilotage.model.values.types import OUTPUT_DATASET
 
 from .faults import Fault, Path, show
+from .suggestions import nearest
 
 _UNITS = {
     "MB, 0 for no limit": "min_memory max_memory max_workdir",
@@ -129,9 +129,8 @@ OLD_WORLD = (
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """Return the fault of an unknown field, with the nearest known one."""
     names = sorted(known)
-    # Cut it: strangers choose its length, and comparing takes quadratic time.
-    word = str(path[-1])[:100]
-    near = [*_meant_by(word, names)] or difflib.get_close_matches(word, names, n=1)
+    word = str(path[-1])
+    near = [*_meant_by(word, names)] or nearest(word, names)
     if path in (("reports",), ("held",)) and "heartbeats" in names:
         remedy = OLD_WORLD
     elif near:
@@ -193,10 +192,8 @@ def _meant(document: Any, path: Path) -> str:
 def _likeness(kind: type[Any], given: Mapping[str, Any]) -> int:
     """Return how many of the given fields are those of a kind of input, or resemble one."""
     names = [part.name for part in fields(kind)]
-    words = [str(word)[:100] for word in islice(given, len(names))]
-    return sum(
-        any(_meant_by(word, names)) or bool(difflib.get_close_matches(word, names, n=1)) for word in words
-    )
+    words = [str(word) for word in islice(given, len(names))]
+    return sum(any(_meant_by(word, names)) or bool(nearest(word, names)) for word in words)
 
 
 def _meant_by(word: str, names: Sequence[str]) -> Iterator[str]:
@@ -238,7 +235,7 @@ _BOUNDS = {
 def _choice(details: ErrorDetails, path: Path) -> Fault:
     expected = str(details["ctx"]["expected"]).replace("'", "")
     known = expected.replace(" or ", ", ").split(", ")
-    near = difflib.get_close_matches(str(details["input"]), known, n=1)
+    near = nearest(str(details["input"]), known)
     message = f"{show(details['input'])} is none of {', '.join(known)}"
     return Fault(path, message, f"did you mean {near[0]}?" if near else "give one of them")
 

@@ -1,6 +1,5 @@
 """Faults of placeholders in a task's texts: names without a value, and values that a text cannot take."""
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from pilotage.model.values.types import OutputPattern
 
 from .faults import Fault, Path
 from .shell_words import TooManyWordsError, code_words
+from .suggestions import nearest
 
 MOST_TEXT = 100_000
 """Most bytes of one word of a command, or of all variables, once the values are in."""
@@ -94,7 +94,7 @@ def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
     if path[0] in ("outputs", "optional_outputs"):
         # Names may have any braces: only a clear mistake is refused.
         for name in names(text, strict=True):
-            near = difflib.get_close_matches(name[:100], OWN, n=1, cutoff=0.75)
+            near = nearest(name, OWN, cutoff=0.75)
             if near and name not in OWN:
                 yield Fault(path, f"{text!r} names no value of a job", f"did you mean {{{near[0]}}}?")
 
@@ -111,7 +111,7 @@ def _names(
             yield from _first_event(path, spec)
         if name not in known:
             compared = known if next(unknown) < MOST_SUGGESTIONS else ()
-            near = difflib.get_close_matches(name[:100], compared, n=1)
+            near = nearest(name, compared)
             begin = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(known[:20])};"
             remedy = f"{begin} for braces that stay write {{{{{name[:60]}}}}}"
             yield Fault(path, f"there is no parameter {{{name[:60]}}}", remedy)

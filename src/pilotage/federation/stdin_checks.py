@@ -1,15 +1,14 @@
 """Faults of a task's standard input: it must be a file that each job has, or a text."""
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT, named_files
 from pilotage.model.values.parameters import row_count
 
 from .faults import Fault
+from .suggestions import nearest
 
 MOST_BYTES = 100_000
 """Most bytes of a text."""
@@ -71,7 +70,7 @@ def _names(spec: TaskSpec) -> Iterator[Fault]:
             yield Fault(_FIELD, f"{name!r} is read by one job, not by each", remedy)
             return
         if all_known and name not in files:
-            near = difflib.get_close_matches(name[:200], [*islice(sorted(files), 1000)], n=1)
+            near = nearest(name, sorted(files))
             remedy = f"did you mean {near[0]}? {_TEXT}" if near else _TEXT
             yield Fault(_FIELD, f"{name[:100]!r} is no input and no payload file", remedy)
             return

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
+from pilotage import request_budget
 from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
@@ -12,7 +13,7 @@ from pilotage.model.values.software import ArchitectureError, parse_architecture
 from pilotage.model.values.urls import url_fault
 
 from . import classads
-from .faults import MOST_FAULTS, Fault, Path, repeated
+from .faults import Fault, Path, repeated
 from .placeholder_checks import placeholder_faults
 from .secret_checks import secret_faults
 from .source_files import MAX_PAYLOAD
@@ -39,7 +40,7 @@ def task_faults(spec: TaskSpec) -> list[Fault]:
     found = chain.from_iterable(
         part(spec) for part in (*parts, _resources, _products, _notify, classads.task_faults)
     )
-    return list(islice(found, MOST_FAULTS))
+    return list(islice(found, request_budget.MOST_FAULTS))
 
 
 def _payload(spec: TaskSpec) -> Iterator[Fault]:

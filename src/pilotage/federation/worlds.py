@@ -6,6 +6,7 @@ from itertools import chain, islice
 
 from pydantic import ValidationError
 
+from pilotage import request_budget
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.work import Requirements
@@ -13,7 +14,7 @@ from pilotage.model.values.software import ArchitectureError, parse_architecture
 
 from . import world_numbers
 from .checks import brokerages, federation_faults
-from .faults import MOST_FAULTS, Fault
+from .faults import Fault
 
 _KEYS = {"tasks": "id", "jobs": "id", "transfers": "id", "pilots": "id", "files": "name"}
 _NUMBERS = {
@@ -40,7 +41,7 @@ def check_world(world: World) -> list[Fault]:
     found = chain(
         federation, _numbers(world), _names(world), _references(world), _requirements(world), _specs(world)
     )
-    return list(islice(found, MOST_FAULTS))
+    return list(islice(found, request_budget.MOST_FAULTS))
 
 
 def _numbers(world: World) -> Iterator[Fault]:

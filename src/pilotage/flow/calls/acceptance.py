@@ -4,16 +4,17 @@ Loops may run on other machines with other packages. So a missing package here i
 fault of the federation. A misspelt name, options that an adapter refuses and impossible URLs are faults.
 """
 
-import difflib
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
 
+from pilotage import request_budget
 from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
 from pilotage.explain.advice import need_at
 from pilotage.explain.words import number
-from pilotage.federation.faults import MOST_FAULTS, Fault, Path
+from pilotage.federation.faults import Fault, Path
+from pilotage.federation.suggestions import nearest
 from pilotage.federation.url_checks import url_faults
 from pilotage.model.documents.decision import Refusal
 from pilotage.model.records.federation import ComputingElement, Federation, Storage, TransferService
@@ -38,7 +39,7 @@ def faults(federation: Federation) -> list[Fault]:
         *(_element_faults(path, element) for path, element in _elements(federation)),
         *(_catalogue_faults(at, federation) for at in range(len(federation.catalogues))),
     )
-    return list(islice(found, MOST_FAULTS))
+    return list(islice(found, request_budget.MOST_FAULTS))
 
 
 def notes(federation: Federation) -> list[Fault]:
@@ -227,7 +228,7 @@ def _catalogue_faults(at: int, federation: Federation) -> Iterator[Fault]:
 
 
 def _misspelt(path: Path, name: str, known: Collection[str]) -> Iterator[Fault]:
-    near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    near = [] if name in known else nearest(name, known, cutoff=0.8)
     # Only a name close to a known one is a fault: other kinds may be installed where the loops run.
     if near:
         yield Fault(path, f"{name!r} is not known here", f"did you mean {near[0]}?")

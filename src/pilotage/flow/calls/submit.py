@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 
+from pilotage import request_budget
 from pilotage.federation import checks
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import field_name
@@ -167,6 +168,7 @@ def examined_offline(
     submitted = SubmissionOutcome()
     accepted: list[tuple[int, Resolved]] = []
     for index, spec in specs:
+        request_budget.check()
         resolved, faults = inputs.resolve(spec, federation, lookup)
         # The others are told in the same round: of the task as it was given where not all inputs were found.
         others = (faults_of or faults_in)(spec if faults else resolved.spec, federation)

@@ -1,13 +1,13 @@
 """Decide for a task as if it had other requests, or as if queues were different."""
 
-import difflib
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks
 from pilotage.federation.faults import BadDocument, Fault
+from pilotage.federation.suggestions import nearest
 from pilotage.flow import planning
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
@@ -114,8 +114,8 @@ def _with_queues(
     return changed
 
 
-def _unknown_queue(name: str, known: Iterable[str]) -> Fault:
-    near = difflib.get_close_matches(name[:200], known, n=3)
+def _unknown_queue(name: str, known: Collection[str]) -> Fault:
+    near = nearest(name, known, most=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else "pilotage queues lists them"
     return Fault((name,), "there is no such queue", remedy)
 

@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pilotage import request_budget
+
 T = TypeVar("T")
 
 DECISION_TIMEOUT = 30.0
@@ -26,6 +28,9 @@ CALL_TIMEOUT = 20.0
 
 LEAST_TIMEOUT = 2.0
 """The same for a small part of a world."""
+
+LOOK_AGAIN = 0.2
+"""Seconds after which a call looks whether its client is still there."""
 
 GRACE = 2.0
 """Seconds for a decision to end after the exception."""
@@ -112,12 +117,19 @@ class TimeLimit:
             return len(self._left_behind)
 
     def call(self, call: Callable[[], T], seconds: float | None = None) -> T:
-        """Return the result of a call, or raise its exception. Raises :class:`OutOfTime`."""
+        """Return the result of a call, or raise its exception. Raises :class:`OutOfTime`, or
+        :class:`~pilotage.request_budget.ClientGone` when nobody waits for the decision any more.
+        """
         if self.seconds is None:
             return call()
         most = self.seconds if seconds is None else min(seconds, self.seconds)
         run = _Run(call)
-        if not _has_ended(run, most):
+        try:
+            has_ended = _has_ended(run, most)
+        except Exception:
+            self._end(run)
+            raise
+        if not has_ended:
             self._end(run)
             raise OutOfTime(f"did not decide within {most:g} s")
         if run.error is not None:
@@ -137,7 +149,13 @@ class TimeLimit:
 def _has_ended(run: _Run, seconds: float) -> bool:
     """Wait for a decision, and return whether it ended in time. It gets more time while it imports."""
     latest = time.monotonic() + LONGEST_IMPORT
-    while not run.done.wait(seconds):
-        if not run.is_importing() or time.monotonic() > latest:
+    ends = time.monotonic() + seconds
+    while not run.done.wait(min(seconds, LOOK_AGAIN)):
+        request_budget.check()
+        now = time.monotonic()
+        if now < ends:
+            continue
+        if not run.is_importing() or now > latest:
             return False
+        ends = now + seconds
     return True
