@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from pilotage.model.values.freshness import KNOWN_FOR
@@ -57,6 +58,19 @@ def pages(client: TestClient, name: str) -> list[str]:
         if not (after := page["next"]):
             assert page["total"] == len(found)
             return found
+
+
+@pytest.mark.parametrize("field", ["name", "vo", "group", "vo_role"])
+@pytest.mark.parametrize(
+    "name", ["alice~atlas", "a=b", "a:b", "al\u202eice", "al\u200bice", "a\tb", "a ", "\u00a0a"]
+)
+def test_a_name_that_could_pass_for_another_gets_no_token(
+    operator: TestClient, field: str, name: str
+) -> None:
+    """``alice~atlas`` had the scope ``user.alice~atlas`` of the alice of atlas."""
+    answer = operator.post("/tokens", json={"name": "alice", field: name})
+    assert (answer.status_code, answer.json()["detail"][0]["field"]) == (422, field)
+    assert operator.post("/tokens", json={"name": "Zoë O'Hara-Šimić, 2nd", "vo": "at.las"}).status_code == 201
 
 
 def test_an_expired_token_is_refused_and_listed_no_more(house: House, operator: TestClient) -> None:

@@ -16,7 +16,7 @@ from pilotage.model.values.scopes import (
 from pilotage.model.values.types import FileName, Name, Scope
 
 NAMES = st.from_regex(TypeAdapter(Name).json_schema()["pattern"].replace("$", r"\Z"), fullmatch=True).filter(
-    lambda name: len(name) <= 200
+    lambda name: len(name) <= 200 and ":" not in name
 )
 PEOPLE = st.builds(Identity, name=NAMES | st.just("x"), vo=st.just("") | NAMES | st.just("user.x"))
 

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotage.flow.calls.federation_changes import WorkInTheWay
 from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
+from pilotage.model.values.identity import UnfitName
 from pilotage.store import BadCursor, TooBroad
 
 from . import (
@@ -194,6 +195,10 @@ async def _too_broad(_: Request, fault: TooBroad) -> Response:
     return answer({"detail": [{"field": "match", "message": str(fault)}]}, 422)
 
 
+async def _unfit(_: Request, fault: UnfitName) -> Response:
+    return answer({"detail": [{"field": fault.field, "message": str(fault)}]}, 422)
+
+
 async def _no_cursor(_: Request, fault: BadCursor) -> Response:
     return answer({"detail": [{"field": "after", "message": str(fault)}]}, 422)
 
@@ -207,5 +212,6 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     LeaseTooShort: _too_short,
     TooBroad: _too_broad,
     BadCursor: _no_cursor,
+    UnfitName: _unfit,
 }
 """Handlers for faults of steps and requests. The guard handles every other fault."""

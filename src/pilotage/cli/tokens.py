@@ -109,10 +109,13 @@ def revoke(
 
 
 def _made_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
-    from pilotage.model.values.identity import Credential, Identity
+    from pilotage.model.values.identity import Credential, Identity, UnfitName
     from pilotage.store import Store
 
     expires = None if seconds is None else time.time() + seconds
     credential = Credential(role=role.value, identity=Identity(**identity), expires=expires)
     with using_store(settings.store), closing(Store.open(settings.store)) as store:
-        return store.tokens.create(credential)
+        try:
+            return store.tokens.create(credential)
+        except UnfitName as error:
+            raise BadInput(f"--{error.field.replace('_', '-')} {error}") from error

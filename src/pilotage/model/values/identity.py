@@ -27,8 +27,30 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """Return ``VO:NAME``, which bounds of each person count by: two VOs may each have an alice."""
+        """Return ``VO:NAME``, which bounds of each person count by: two VOs may each have an alice.
+
+        Neither name has a colon, so two identities never share a key.
+        """
         return f"{self.vo}:{self.name}"
+
+
+class UnfitName(ValueError):
+    """A name of a person, VO, group or role that could pass for another, or for two. ``field`` names it."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        super().__init__("has ~, =, :, an invisible character, or a blank at an end; leave it out")
+
+
+def refuse_unfit_names(identity: Identity) -> None:
+    """Raise :class:`UnfitName` unless each name of an identity is unmistakable.
+
+    Scopes and keys join names with ``~``, ``=`` and ``:``.
+    """
+    for field in ("name", "vo", "group", "vo_role"):
+        name = getattr(identity, field)
+        if name != name.strip() or not name.isprintable() or set("~=:").intersection(name):
+            raise UnfitName(field)
 
 
 GENERIC = Identity(name="generic")

@@ -17,9 +17,10 @@ PERSONAL = "user."
 def personal_scope(owner: Identity) -> str:
     """Return the scope of one person: ``user.NAME``, followed by ``~VO`` if they belong to one.
 
-    The same name in two VOs means two people. No name of a person or VO contains ``~`` or ``=``.
+    The same name in two VOs means two people. No name of a person or VO contains ``~`` or ``:``
+    (:func:`~.identity.refuse_unfit_names`).
     """
-    return _legal(f"{PERSONAL}{owner.name}" + (f"~{owner.vo}" if owner.vo else ""))
+    return f"{PERSONAL}{owner.name}" + (f"~{owner.vo}" if owner.vo else "")
 
 
 def scopes_of(owner: Identity) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ def scopes_of(owner: Identity) -> tuple[str, ...]:
 
 def is_of_vo(scope: str, vo: str) -> bool:
     """Return whether a scope belongs to a VO, or to one of its people."""
-    return scope == vo_scope(vo) or (scope.startswith(PERSONAL) and scope.endswith(f"~{_legal(vo)}"))
+    return scope == vo_scope(vo) or (scope.startswith(PERSONAL) and scope.endswith(f"~{vo}"))
 
 
 def default_scope(owner: Identity, name: str) -> str:
@@ -65,9 +66,4 @@ def version_of(dataset: str, version: int | None) -> str:
 
 def vo_scope(vo: str) -> str:
     """Return the scope of a VO. A name that looks like a personal scope is changed to differ from it."""
-    return _legal(f"vo~{vo}" if vo.startswith(PERSONAL) else vo)
-
-
-def _legal(scope: str) -> str:
-    # The first colon of an identifier ends the scope.
-    return scope.replace(":", "=")
+    return f"vo~{vo}" if vo.startswith(PERSONAL) else vo

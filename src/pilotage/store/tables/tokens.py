@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select, update
 
 from pilotage.model.records.states import LIVE_PILOTS
-from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.model.values.identity import Credential, Identity, Role, refuse_unfit_names
 from pilotage.store.database.columns import Id, metadata, owner_columns
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
@@ -91,7 +91,13 @@ class Tokens:
         return self.create_all([credential])[0]
 
     def create_all(self, credentials: Sequence[Credential]) -> list[str]:
-        """Make a token for each of some credentials, in one transaction. Those of ended pilots are void."""
+        """Make a token for each of some credentials, in one transaction. Those of ended pilots are void.
+
+        Raises :class:`~pilotage.model.values.identity.UnfitName`.
+        """
+        for one in credentials:
+            if one.role != "site":  # a site's is the name of one that is declared
+                refuse_unfit_names(one.identity)
         made = [self._new() for _ in credentials]
         now = self._clock()
         rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
