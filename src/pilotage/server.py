@@ -7,11 +7,12 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -275,8 +276,17 @@ def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Calla
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=REQUEST_GRACE,
+        **of_proxies(settings.proxies),
     )
     return _Server(config, ending)
+
+
+def of_proxies(networks: Sequence[str]) -> Mapping[str, Any]:
+    """Return the web server's options: only proxies in these networks say for whom and how they ask.
+
+    Everybody else, also on this machine, could name any address.
+    """
+    return {"proxy_headers": bool(networks), "forwarded_allow_ips": list(networks)}
 
 
 class _Server(uvicorn.Server):

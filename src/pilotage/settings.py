@@ -79,6 +79,8 @@ class Settings:
     """Days for which the server keeps worlds of some decisions; 0 keeps none."""
     more_urls: tuple[str, ...] = ()
     """Addresses of further servers of the same store. Pilots go on to the next where one does not answer."""
+    proxies: tuple[str, ...] = ()
+    """Networks of proxies that say for whom they ask, in ``X-Forwarded-For``: ``127.0.0.1,10.1.0.0/16``."""
     notify_networks: tuple[str, ...] = ()
     """Networks that are not public and may get notifications all the same: ``10.1.0.0/16``."""
     notify_http: bool = False
@@ -288,6 +290,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "events_kept": _between(LEAST_EVENT_DAYS, MOST_EVENT_DAYS, "days"),
     "worlds_kept": _between(0, MOST_EVENT_DAYS, "days"),
     "more_urls": _urls,
+    "proxies": _networks,
     "notify_networks": _networks,
     "notify_http": _yes_or_no,
     "notify_commands": _commands,

@@ -6,8 +6,12 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+import uvicorn
+from fastapi.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
-from pilotage.web.sessions import CODE_LIFE, MOST_ATTEMPTS, SESSION_LIFE
+from pilotage.server import of_proxies
+from pilotage.web.sessions import CODE_LIFE, MOST_WRONG, SESSION_LIFE
 from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import OLGA, PageHouse, TestClient
@@ -73,14 +77,41 @@ def test_a_revoked_token_opens_no_session_and_neither_outlives_it_by_one_of_its_
     assert [one.get("/tasks").status_code for one in (browser, other)] == [303, 303]
 
 
-def test_pilots_and_wrong_tokens_do_not_get_in_and_nobody_tries_many(house: House, pages: PageHouse) -> None:
+def test_pilots_and_wrong_tokens_do_not_get_in_and_lock_out_nobody(house: House, pages: PageHouse) -> None:
     browser = pages.browser()
     assert browser.post("/sign-in", data={"token": pages.token("pilot", ALICE)}).status_code == 403
-    for _ in range(MOST_ATTEMPTS - 1):
+    for _ in range(MOST_WRONG - 1):
         assert browser.post("/sign-in", data={"token": "wrong"}).status_code == 403
-    assert browser.post("/sign-in", data={"token": pages.token("user", ALICE)}).status_code == 429
+    assert browser.post("/sign-in", data={"token": "wrong"}).status_code == 429
+    assert browser.get("/open?code=wrong").status_code == 403
+    # Others come from the same address: behind a proxy, or at a university.
+    assert pages.browser().post("/sign-in", data={"token": pages.token("user", ALICE)}).status_code == 303
+    assert pages.browser().get(f"/open?code={pages.code.code}").status_code == 303
     house.now += 61
-    assert browser.post("/sign-in", data={"token": pages.token("user", ALICE)}).status_code == 303
+    assert browser.post("/sign-in", data={"token": "wrong"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("proxies", "caller", "seen"),
+    [
+        ((), "127.0.0.1", ["127.0.0.1", "http"]),
+        (("127.0.0.1",), "127.0.0.1", ["192.0.2.7", "https"]),
+        (("10.0.0.0/8",), "10.1.2.3", ["192.0.2.7", "https"]),
+        (("10.0.0.0/8",), "127.0.0.1", ["127.0.0.1", "http"]),
+    ],
+)
+def test_only_a_proxy_of_the_settings_says_for_whom_it_asks(
+    proxies: tuple[str, ...], caller: str, seen: list[str]
+) -> None:
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = JSONResponse([scope["client"][0], scope["scheme"]])
+        await answer(scope, receive, send)
+
+    config = uvicorn.Config(told, **of_proxies(proxies), log_config=None)
+    config.load()
+    browser = TestClient(config.loaded_app, client=(caller, 50_000))
+    headers = {"X-Forwarded-For": "192.0.2.7", "X-Forwarded-Proto": "https"}
+    assert browser.get("/", headers=headers).json() == seen
 
 
 def test_a_one_time_code_opens_one_session_on_this_machine_alone(house: House, pages: PageHouse) -> None:

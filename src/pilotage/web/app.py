@@ -20,11 +20,11 @@ from pilotage.flow.runtime import Runtime
 from . import actions, federation_actions, live, place_actions, rendering
 from .pages import answered, own_path, read_form, refuse
 from .sessions import (
-    MOST_ATTEMPTS,
+    MOST_WRONG,
     SESSION_LIFE,
-    Attempts,
     HostCheck,
     OneTimeCode,
+    WrongTokens,
     admitted,
     form_token,
     is_from_here,
@@ -116,7 +116,7 @@ class _Door:
     """Opens and ends sessions."""
 
     def __init__(self, runtime: Runtime, code: OneTimeCode | None) -> None:
-        self._attempts = Attempts(runtime.clock)
+        self._wrong = WrongTokens(runtime.clock)
         self._code = code
 
     async def show(self, request: Request) -> Response:
@@ -129,26 +129,30 @@ class _Door:
         after = own_path(form.get("next", "/"))
         if not is_from_here(request):
             return _sign_in_page(after, "this form came from another site", 403)
-        if not self._attempts.allow(_address(request)):
-            told = f"more than {MOST_ATTEMPTS} sign-ins in a minute came from your address; wait a minute"
-            return _sign_in_page(after, told, 429)
         token = form.get("token", "").strip()
         known = _tokens(request)
         credential = await known.find(token) if 0 < len(token) <= LONGEST_TOKEN else None
         if credential is None or credential.role not in ("user", "operator"):
-            return _sign_in_page(after, NO_TOKEN, 403)
+            return self._refused(request, after)
         runtime: Runtime = request.app.state.runtime
         session = session_of(credential, runtime.clock())
         try:
             made = await run_in_threadpool(runtime.store.tokens.open_session, session, token)
         except LookupError:  # it was revoked a moment ago
-            return _sign_in_page(after, NO_TOKEN, 403)
+            return self._refused(request, after)
         return _opened(request, made, after, (session.expires or 0) - runtime.clock())
+
+    def _refused(self, request: Request, after: str) -> Response:
+        """Refuse a wrong token. Right ones open sessions, whoever else tries from the same address."""
+        if self._wrong.count(request.client.host if request.client else "") <= MOST_WRONG:
+            return _sign_in_page(after, NO_TOKEN, 403)
+        told = f"more than {MOST_WRONG} wrong tokens came from your address within a minute; wait a minute"
+        return _sign_in_page(after, told, 429)
 
     async def open(self, request: Request) -> Response:
         """Open a session with the one-time code of the server's terminal."""
         code = request.query_params.get("code", "")
-        if not self._attempts.allow(_address(request)) or self._code is None or not is_loopback(request):
+        if self._code is None or not is_loopback(request):
             return _sign_in_page("/", "a one-time link works on the server's own machine alone", 403)
         if not self._code.redeem(code):
             told = "the one-time link was used, or is older than ten minutes; paste your token instead"
@@ -181,10 +185,6 @@ def _opened(request: Request, token: str, after: str, seconds: float) -> Respons
 
 def _sign_in_page(after: str, fault: str = "", status: int = 200) -> Response:
     return HTMLResponse(rendering.sign_in(own_path(after), fault), status)
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _tokens(request: Request) -> KnownTokens:

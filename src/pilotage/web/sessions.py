@@ -28,11 +28,11 @@ SESSION_LIFE = 12 * 3600.0
 CODE_LIFE = 600.0
 """Seconds for which a one-time code opens a session."""
 
-MOST_ATTEMPTS = 20
-"""Most sign-ins that one address may try in a minute."""
+MOST_WRONG = 20
+"""Most wrong tokens of one address, a minute apart at most, before the answer asks for a pause."""
 
 REMEMBERED_ADDRESSES = 10_000
-"""Addresses whose attempts are counted at once."""
+"""Addresses whose wrong tokens are counted at once."""
 
 AS_JSON = "/as-json"
 """Begins the paths under which a session reads the API's documents."""
@@ -58,20 +58,20 @@ class OneTimeCode:
             return True
 
 
-class Attempts:
-    """Counts sign-ins by address, so that nobody tries tokens in bulk."""
+class WrongTokens:
+    """Counts wrong tokens by address. Nobody guesses one of 32 random bytes, so no right one is refused."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._counts: TTLCache[str, int] = TTLCache(REMEMBERED_ADDRESSES, 60.0, clock)
         self._lock = threading.Lock()
 
-    def allow(self, address: str) -> bool:
-        """Count an attempt; return whether the address may make it."""
+    def count(self, address: str) -> int:
+        """Count one more; return how many came without a minute's pause."""
         with self._lock:
             many = self._counts.get(address, 0) + 1
-            # An entry that is written again lives for another minute: whoever keeps trying stays out.
+            # An entry that is written again lives for another minute.
             self._counts[address] = many
-            return many <= MOST_ATTEMPTS
+            return many
 
 
 def operator_session(now: float) -> Credential:
