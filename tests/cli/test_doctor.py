@@ -2,6 +2,7 @@
 
 import json
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pilotage.doctor.checks import DoctorCheck, Finding, all_checks
 from pilotage.doctor.examination import Examined, examined
 from pilotage.doctor.installation import Installation, NotExamined
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.settings import Settings
@@ -207,3 +209,22 @@ def test_wrong_settings_and_unknown_names_are_named(pilotage: Pilotage) -> None:
     assert "PILOTAGE_PORTS is no setting; PILOTAGE_PORT is one" in result.stdout
     assert pilotage("doctor", "--only", "nothing").exit_code == 2
     assert "storage: Write, read" in pilotage("doctor", "--list").stdout
+
+
+@pytest.mark.parametrize(
+    ("slow", "blamed"), [(-149.4, "the clock of all nodes is 149 s behind"), (0.4, "of fast is 149 s behind")]
+)
+def test_nodes_are_not_blamed_for_the_servers_time(
+    tmp_path: Path, store_url: str, slow: float, blamed: str
+) -> None:
+    """After a step of the database's clock every node seemed to be wrong."""
+    store = Store.open(store_url)
+    store.save_federation(_federation(tmp_path), "test")
+    for queue, ahead in (("fast", -149.0), ("slow", slow)):
+        text = json.dumps({"clock_ahead": ahead}).encode()
+        key = LogKey(kind="pilot", record=new_pilot(store, queue))
+        log = KeptLog(key=key, stream="node", size=len(text), head=len(text), data=zlib.compress(text))
+        store.logs.put([(log, Identity(name="pilots"))], store.clock())
+    store.close()
+    (found,) = _examined(tmp_path, store_url, "nodes")["nodes", ""].findings
+    assert blamed in found.what

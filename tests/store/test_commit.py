@@ -341,3 +341,12 @@ def test_without_reasons_choices_are_numbered_their_candidates_kept_and_nothing_
     assert with_reasons == without
     assert without[0] == {"CERN-q": 3, "PIC-q": 3}
     assert without[1].candidacies
+
+
+def test_times_of_a_history_never_decrease(store: Store) -> None:
+    (job,) = new_jobs(store, new_task(store), time=NOW + 100)
+    moved(store, move("job", [job], J.DEFINED, J.HELD), time=NOW + 50)
+    moved(store, move("job", [job], J.HELD, J.DEFINED), time=NOW + 120)
+    seen = store.queries.job(job)
+    assert seen is not None
+    assert [event.time - NOW for event in seen.events] == [100, 100, 120]

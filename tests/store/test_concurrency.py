@@ -3,17 +3,24 @@
 import subprocess
 import sys
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection, text
 
+from pilotage.model.records.constants import LogConstants
+from pilotage.model.records.logs import KeptLog, LogKey
+from pilotage.model.records.measurements import COMMITS, KEPT_LOGS
 from pilotage.model.records.states import JobState as J
 from pilotage.store import Store, TaskPage
-from pilotage.testing import NOW
-from pilotage.testing.stores import bring, decision, move, new_jobs, new_task, states
-from tests.waiting import PATIENCE
+from pilotage.store.store import READINESS
+from pilotage.testing import ALICE, NOW
+from pilotage.testing.stores import FEDERATION, bring, decision, move, new_jobs, new_task, states
+from tests.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -156,3 +163,94 @@ def test_many_threads_share_one_store(store: Store) -> None:
     found = store.queries.task(task)
     assert found is not None
     assert found.jobs == {J.FINISHED: 240}
+
+
+_WAITING = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
+
+
+def _log(store: Store) -> None:
+    log = KeptLog(key=LogKey(kind="job", record=1), stream="stderr", size=1, head=1, data=zlib.compress(b"x"))
+    store.logs.put([(log, ALICE)], NOW)
+
+
+def _measure(store: Store) -> None:
+    store.measurements.count(KEPT_LOGS, ("atlas", "alice"), 5.0)
+    store.measurements.count(COMMITS, (), 1.0)
+    store.add_measurements()
+
+
+def _prune(store: Store) -> None:
+    store.log_retention.prune(store.clock(), LogConstants())
+
+
+def _lease(store: Store) -> None:
+    store.leases.take("x", "a server", NOW, lambda _: True)
+
+
+FIRST_WRITES: dict[str, tuple[Callable[[Store], object], Callable[[Store], object]]] = {
+    "readiness": (Store.try_to_write, Store.try_to_write),
+    "work": (lambda store: store.note_done("x"), lambda store: store.note_done("x")),
+    "work and readiness": (lambda store: store.note_done(READINESS), Store.try_to_write),
+    "measurements": (_measure, _measure),
+    "a count of logs and new ones": (_prune, _measure),
+    "new logs and a count": (_measure, _prune),
+    "logs": (_log, _log),
+    "readers of logs": (
+        lambda store: store.logs.ask("job", 1, NOW),
+        lambda store: store.logs.ask("job", 1, NOW),
+    ),
+    "tasks": (new_task, new_task),
+    "leases": (_lease, _lease),
+    "secrets": (
+        lambda store: store.notification_settings.make_secret(ALICE),
+        lambda store: store.notification_settings.make_secret(ALICE),
+    ),
+    "absences": (lambda store: store.absences.note(NOW, 0), lambda store: store.absences.note(NOW, 0)),
+    "federations": (
+        lambda store: store.save_federation(FEDERATION, "a"),
+        lambda store: store.save_federation(FEDERATION, "a"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_WRITES)
+def test_two_servers_may_write_the_first_row_at_once(postgresql_url: str, name: str) -> None:
+    """The second one comes while the first has written and has not committed, transaction by transaction."""
+    first, second = Store.open(postgresql_url), Store.open(postgresql_url)
+    _log(first)
+    with first.database.engine.begin() as connection:
+        connection.execute(text("DELETE FROM log_volumes"))
+    write = first.database.write
+    faults: list[BaseException] = []
+
+    def follow() -> None:
+        try:
+            FIRST_WRITES[name][1](second)
+        except BaseException as fault:
+            faults.append(fault)
+
+    def waits_or_has_ended(follower: threading.Thread) -> bool:
+        with second.database.engine.connect() as connection:
+            return not follower.is_alive() or bool(connection.execute(_WAITING).scalar())
+
+    def slow(work: Callable[[Connection], Any], *arguments: Any, **options: Any) -> Any:
+        follower = threading.Thread(target=follow)
+
+        def with_follower(connection: Connection) -> Any:
+            done = work(connection)
+            if not follower.ident:
+                follower.start()
+                wait_for(lambda: waits_or_has_ended(follower), "the other server")
+            return done
+
+        done = write(with_follower, *arguments, **options)
+        follower.join(PATIENCE)
+        return done
+
+    first.database.write = slow  # type: ignore[method-assign]
+    FIRST_WRITES[name][0](first)
+    assert faults == []
+    first.close()
+    second.close()

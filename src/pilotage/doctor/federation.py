@@ -8,7 +8,7 @@ from pilotage.model.values.phrases import plural
 
 from .checks import Finding, check, warning
 from .installation import Installation
-from .server import skew
+from .server import LEAST_SKEW, SET_CLOCK, skew
 
 MOST_PILOTS = 200
 """Newest pilots whose nodes are looked at."""
@@ -40,17 +40,24 @@ def lacking_adapters(known: Installation) -> Iterator[Finding]:
 
 @check("nodes")
 def nodes(known: Installation) -> Iterator[Finding]:
-    """Compare the clock of the newest pilot's node at each queue with the server's."""
-    seen: set[str] = set()
+    """Compare the clock of the newest pilot's node at each queue with the server's.
+
+    Where all nodes differ alike, the servers' time was wrong, not every site's.
+    """
+    seen: dict[str, tuple[str, float]] = {}
     for pilot in known.store.queries.pilots(None, None, MOST_PILOTS):
         if pilot.queue in seen or (node := known.store.logs.node(pilot.id)) is None:
             continue
-        seen.add(pilot.queue)
-        ahead = node.get("clock_ahead", 0.0)
-        where = f"{pilot.node or 'a node'} of {pilot.queue}"
-        why = "certificates and signed addresses fail there, and builds go wrong"
-        mend = f"ask the site to run NTP; pilotage queues test {pilot.queue}"
-        yield from skew(f"the clock of {where}", ahead, why, mend)
+        seen[pilot.queue] = pilot.node or "a node", node.get("clock_ahead", 0.0)
+    differences = [ahead for _, ahead in seen.values()]
+    if len(seen) > 1 and max(differences) - min(differences) <= LEAST_SKEW:
+        why = "all nodes agree with each other: the servers' time was wrong when these pilots began"
+        yield from skew("the clock of all nodes", differences[0], why, SET_CLOCK)
+        return
+    why = "certificates and signed addresses fail there, and builds go wrong"
+    for queue, (name, ahead) in seen.items():
+        mend = f"ask the site to run NTP; pilotage queues test {queue}"
+        yield from skew(f"the clock of {name} of {queue}", ahead, why, mend)
 
 
 @check("versions of agents")

@@ -72,6 +72,10 @@ SLOWER, FASTER = 0.9, 1.25
 """Rates of a clock that stands ahead of the right time, or behind it, until they meet. At the faster rate
 a lease, 0.6 of its time-out, still ends before the time-out does."""
 
+LONGEST_GAP = 10.0
+"""Seconds without a call after which a process may have been frozen. What it read before may be wrong now, so
+a longer gap counts as this long for either rate, and the database is read again at once."""
+
 FOLLOWED_AT_ONCE = 5.0
 """Seconds by which the right time may be ahead, for it to be followed at once."""
 
@@ -96,13 +100,14 @@ class MonotoneClock:
         with self._lock:
             passed = max(0.0, at - self._at)
             ahead = self._last + passed - right
+            steered = min(passed, LONGEST_GAP)
             self._at = max(at, self._at)
             if ahead >= 0:
-                self._last = max(right, self._last + SLOWER * passed)
+                self._last = max(right, self._last + passed - (1 - SLOWER) * steered)
             elif ahead >= -FOLLOWED_AT_ONCE:
                 self._last = right
             else:
-                self._last = min(right, self._last + FASTER * passed)
+                self._last = min(right, self._last + passed + (FASTER - 1) * steered)
             now, told = self._last, self._told
             grew = abs(ahead) - abs(told) > SKEW_TOLD or ahead * told < 0
             tell = abs(ahead) > SKEW_TOLD and grew
@@ -149,6 +154,7 @@ class DatabaseClock:
         self._reading = threading.Lock()
         self._told = 0.0
         # There is no earlier offset to keep yet. Of slow readings the quickest is the best.
+        self._called = steady()
         self._offset, self._next, took = self._measured()
         for _ in range(FIRST_READINGS):
             if took > LONGEST_READING:
@@ -157,8 +163,11 @@ class DatabaseClock:
                 )
 
     def __call__(self) -> float:
+        now = self._steady()
+        is_due = now >= self._next or now - self._called > LONGEST_GAP
+        self._called = now
         # One thread reads again; the others go on with the offset of before.
-        if self._steady() >= self._next and self._reading.acquire(blocking=False):
+        if is_due and self._reading.acquire(blocking=False):
             self._apart(self._read_again)
         return self._offset + self._steady()
 
@@ -181,10 +190,11 @@ class DatabaseClock:
         before = self._steady()
         now = self._read()
         after = self._steady()
+        pause = self._every if after - before <= LONGEST_READING else min(self._every, LONGEST_GAP)
         # Assume that the answer belongs to the middle between question and answer.
         if after - before <= LONGEST_READING:
             self._tell(self._local() - now - (after - before) / 2)
-        return now - (before + after) / 2, after + self._every, after - before
+        return now - (before + after) / 2, after + pause, after - before
 
     def _tell(self, skew: float) -> None:
         if abs(skew - self._told) < SKEW_TOLD:

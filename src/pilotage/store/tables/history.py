@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Literal, NamedTuple, cast
 
 from cachetools import LRUCache
@@ -170,13 +171,19 @@ def meaning_of(entry: str) -> int:
 
 
 def events(connection: Connection, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
-    """Return the transitions of each history."""
+    """Return the transitions of each history. Their times never decrease, whatever clocks did."""
     read = [_entries(history) for history in histories]
     numbers = {int(words[0]) for entries in read for words in entries}
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
     found = connection.execute(query, {"ids": sorted(numbers)}) if numbers else ()
     known = {id_: TransitionKind(*words) for id_, *words in found}
-    return [tuple(_event(words, known[int(words[0])]) for words in entries) for entries in read]
+    return [
+        tuple(
+            _event(words, known[int(words[0])], time)
+            for words, time in zip(entries, accumulate(map(_time, entries), max), strict=True)
+        )
+        for entries in read
+    ]
 
 
 def decisions_of(history: str) -> list[int]:
@@ -184,11 +191,15 @@ def decisions_of(history: str) -> list[int]:
     return [int(word[1:]) for words in _entries(history) for word in words[2:] if word[0] == "d"]
 
 
-def _event(words: list[str], meaning: TransitionKind) -> EventView:
+def _time(words: list[str]) -> float:
+    return int(words[1], 36) / 1000
+
+
+def _event(words: list[str], meaning: TransitionKind, time: float) -> EventView:
     rest = {word[0]: word[1:] for word in words[2:]}
     states = STATES[cast(Kind, meaning.kind)]
     return EventView(
-        time=int(words[1], 36) / 1000,
+        time=time,
         source=states(meaning.source) if meaning.source else None,
         target=states(meaning.target),
         cause=(LEFT_OUT if bulk.GAP in rest else "") + meaning.cause,

@@ -1,10 +1,11 @@
 """Iterations of steps that run once per period, however many processes decide (P2)."""
 
-from sqlalchemy import Column, Connection, Double, String, Table, bindparam, insert, select, update
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, select
 
 from pilotage.model.documents.decision import Begin
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.upserts import replaced, upsert
 
 iterations = Table(
     "iterations",
@@ -18,8 +19,8 @@ MATCHES_BEGIN = "matches-begin"
 
 _i = iterations.c
 _LAST = select(_i.time).where(_i.step == bindparam("step"))
-_FIRST = insert(iterations)
-_NEXT = update(iterations).where(_i.step == bindparam("of")).values(time=bindparam("began"))
+# Two servers that start together note the first time of the same name.
+_NOTE = upsert(iterations, ["step"], ["step", "time"], replaced(["time"]))
 
 
 def last(connection: Connection, step: str) -> float | None:
@@ -32,14 +33,10 @@ def begin(connection: Connection, asked: Begin, time: float) -> bool:
     """Begin an iteration. Return False if another one has begun since the decision."""
     if last(connection, asked.step) != asked.last:
         return False
-    if asked.last is None:
-        connection.execute(_FIRST, {"step": asked.step, "time": time})
-    else:
-        connection.execute(_NEXT, {"of": asked.step, "began": time})
+    note(connection, asked.step, time)
     return True
 
 
 def note(connection: Connection, step: str, time: float) -> None:
     """Record that something happened, replacing the last record."""
-    if not connection.execute(_NEXT, {"of": step, "began": time}).rowcount:
-        connection.execute(_FIRST, {"step": step, "time": time})
+    connection.execute(_NOTE, {"step": step, "time": time})

@@ -18,8 +18,8 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    insert,
     select,
+    text,
 )
 
 from pilotage.model.records.constants import LogConstants
@@ -60,8 +60,10 @@ _KEY = ("vo", "owner")
 _LIMIT: Any = bindparam("limit", type_=None)
 _OLDEST = select(func.min(_l.time)).where(_l.vo == _v.vo, _l.owner == _v.owner).scalar_subquery()
 _VOLUMES = select(_v.vo, _v.owner, _v.stored, _OLDEST)
-_COUNT = insert(log_volumes).from_select(
-    [*_KEY, "stored"], select(_l.vo, _l.owner, func.sum(_l.stored)).group_by(_l.vo, _l.owner)
+# Servers add beside it, also people who had no log before.
+_COUNT = text(
+    "INSERT INTO log_volumes (vo, owner, stored) SELECT vo, owner, sum(stored) FROM logs WHERE true "
+    "GROUP BY vo, owner ON CONFLICT (vo, owner) DO UPDATE SET stored = excluded.stored"
 )
 _IS_THEIRS = (_l.vo == bindparam("of_vo"), _l.owner == bindparam("of_owner"))
 _FIRST = (
