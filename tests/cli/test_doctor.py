@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from pilotage.agent import VERSION
+from pilotage.client import Unreachable
 from pilotage.doctor.checks import DoctorCheck, Finding, all_checks
 from pilotage.doctor.examination import Examined, examined
 from pilotage.doctor.installation import Installation, NotExamined
@@ -155,6 +156,9 @@ def test_a_check_that_breaks_or_hangs_is_a_finding_and_the_others_go_on() -> Non
     def breaks(_: Installation) -> Iterator[Finding]:
         raise KeyError("free")
 
+    def loses_its_server(_: Installation) -> Iterator[Finding]:
+        raise Unreachable("no answer from http://server")
+
     def cannot(_: Installation) -> Iterator[Finding]:
         raise NotExamined("nothing to examine")
 
@@ -164,6 +168,7 @@ def test_a_check_that_breaks_or_hangs_is_a_finding_and_the_others_go_on() -> Non
     checks = [
         DoctorCheck(name="hangs", examine=hangs),
         DoctorCheck(name="breaks", examine=breaks),
+        DoctorCheck(name="server", examine=loses_its_server),
         DoctorCheck(name="cannot", examine=cannot),
         DoctorCheck(name="things", examine=hangs, each=things),
         DoctorCheck(name="well", examine=lambda _: ()),
@@ -172,6 +177,9 @@ def test_a_check_that_breaks_or_hangs_is_a_finding_and_the_others_go_on() -> Non
     go_on.set()
     assert "did not end" in _told(found["hangs"])
     assert "KeyError: 'free'" in _told(found["breaks"])
+    (finding,) = found["server"].findings
+    assert finding.severity == "fault", finding
+    assert finding.what == "no answer from http://server"
     assert "no list" in _told(found["things"])
     assert found["cannot"].skipped == "nothing to examine"
     assert found["well"] == Examined(check="well")

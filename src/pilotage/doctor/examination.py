@@ -84,6 +84,12 @@ def _result(name: str, about: str, future: "Future[tuple[Finding, ...]]") -> Exa
 
 
 def _broken(error: BaseException) -> Finding:
+    from pilotage.client import Unreachable
+
+    if isinstance(error, Unreachable):
+        return Finding(
+            what=cited(error), why="it answered a moment ago, and does not now", mend="pilotage doctor, again"
+        )
     if isinstance(error, TimeoutError):
         what = f"the check did not end: {error}"
         return Finding(what=what, why="whatever needs it hangs as well", mend="pilotage doctor, again")
