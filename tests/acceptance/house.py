@@ -63,26 +63,46 @@ class House:
     # The address for pilots, if a proxy stands between, and further variables of all processes.
     public_url: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    # Spools of pilots that call home through a tunnel.
+    spools: Sequence[Path] = ()
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # One for all calls: to make a client takes longer than most calls.
     _client: httpx.Client = field(default_factory=httpx.Client, repr=False)
 
     def start(self, name: str) -> None:
         """Start a part, or start it again."""
-        environment = os.environ | {
-            "PILOTAGE_HOME": str(self.home),
-            "PILOTAGE_STORE": self.store,
-            "PILOTAGE_URL": self.public_url or self.url,
-            **self.environment,
-        }
         command = [sys.executable, "-m", "pilotage.cli", "up", *self.parts[name]]
         database = make_url(self.store).database
         if self.store.startswith("sqlite:") and not Path(str(database)).exists():
             sqlite.new_store(Path(str(database)))  # to migrate takes a process of its own half a second
         with (self.home / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, start_new_session=True
+                command, stdout=log, stderr=log, env=self._variables, start_new_session=True
             )
+
+    def command(self, *words: str, **variables: str) -> str:
+        """Run a command of the operator, and return all that it prints. Its exit code may be any."""
+        command = [sys.executable, "-m", "pilotage.cli", *words]
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**self._variables, **variables},
+            timeout=PATIENCE,
+            check=False,
+        )
+        return done.stdout
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PILOTAGE_HOME": str(self.home),
+            "PILOTAGE_STORE": self.store,
+            "PILOTAGE_URL": self.public_url or self.url,
+            **self.environment,
+        }
 
     def restart(self, name: str) -> None:
         """``kill -9`` a part, and start it again."""
@@ -112,7 +132,10 @@ class House:
             # Several servers stand behind one another, with commas between.
             told = {argument.partition(",")[0] for argument in command}
             is_agent = AGENTS & command or "--remove-token-file" in command
-            if is_agent and f"--url={self.public_url or self.url}" in told:
+            calls_here = f"--url={self.public_url or self.url}" in told or any(
+                one.startswith(f"--url=file://{spool}/") for one in told for spool in self.spools
+            )
+            if is_agent and calls_here:
                 found.append(process)
         return sorted(found, key=lambda process: process.pid)
 

@@ -1,7 +1,7 @@
 """After the faults: what an operator does until nothing is live, or the time is over."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlalchemy import Connection, text
 
@@ -35,7 +35,7 @@ class Calm:
         self._system, self._expected = system, expected
         self.said: dict[int, str] = {}
 
-    def wait(self, is_over: Callable[[], bool], until: float) -> list[str]:
+    def wait(self, until: float) -> list[str]:
         """Act as an operator until nothing is live, at most until a moment of the steady clock.
 
         Returns what did not end.
@@ -47,7 +47,7 @@ class Calm:
                 with engine.connect() as connection:
                     is_at_rest = not connection.execute(text(_LIVE)).scalar_one()
                     # What goes on now is live only for the next look.
-                    if not self._retry(connection) and is_at_rest and is_over() and not self._system.agents():
+                    if not self._retry(connection) and is_at_rest and not self._system.agents():
                         return []
                     if time.monotonic() > until:
                         slurm = self._system.real.slurm

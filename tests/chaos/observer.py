@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from pilotage.model.records.states import (
     COUNTED_JOBS,
@@ -16,6 +16,7 @@ from pilotage.model.records.states import (
     LIVE_TASKS,
     SUBMITTING_JOBS,
     WAITING_PILOTS,
+    JobState,
     State,
     TransferState,
 )
@@ -36,6 +37,10 @@ EVERY = 0.1
 """Seconds between two looks."""
 
 
+BUSY = (JobState.SENT, JobState.STARTING, JobState.RUNNING, JobState.HOLDING, JobState.TRANSFERRING)
+"""States of jobs that a fault at their site affects."""
+
+
 def _states(*states: State) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
@@ -46,9 +51,14 @@ SELECT replace(queue, '-queue', ''), state,
   EXISTS (SELECT 1 FROM borrowings WHERE job = jobs.id AND attempt = jobs.attempt), COUNT(*)
 FROM jobs WHERE state IN ({_states(*JOBS_AT_A_SITE)}) GROUP BY 1, 2, 3
 """
+# What a fault at a site affects.
+_BUSY = f"""
+SELECT id, replace(queue, '-queue', '') FROM jobs WHERE queue IS NOT NULL AND state IN ({_states(*BUSY)})
+"""
+# A test pilot goes to its queue whatever is there.
 _PILOTS = f"""
 SELECT site, queue, state, COUNT(*), SUM(slots) FROM pilots
-WHERE state IN ({_states(*LIVE_PILOTS)}) GROUP BY 1, 2, 3
+WHERE state IN ({_states(*LIVE_PILOTS)}) AND reason NOT LIKE 'test of its queue%' GROUP BY 1, 2, 3
 """
 _DELIVERIES = f"""
 SELECT source, destination, COUNT(*) FROM transfers WHERE state = '{TransferState.DELIVERING}' GROUP BY 1, 2
@@ -96,14 +106,14 @@ def counted(connection: Connection) -> Counter[tuple[str, str]]:
 class Observer:
     """Looks at the tables from a thread of its own.
 
-    ``most`` keeps the highest counts, ``states`` the latest state of each task.
+    ``most`` keeps the highest counts, ``busy`` the site of each job that is at one.
     """
 
     def __init__(self, system: System) -> None:
         self._engine = system.engine()
         self.most: Counter[tuple[str, str]] = Counter()
         self.most_recent: Counter[tuple[str, str]] = Counter()
-        self.states: dict[int, str] = {}
+        self.busy: dict[int, str] = {}
         self.looks = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -128,9 +138,9 @@ class Observer:
             try:
                 with self._engine.connect() as connection:
                     found = counted(connection)
-                    self.states = dict(connection.execute(text("SELECT id, state FROM tasks")).tuples().all())
-            except OperationalError:
-                continue  # the database is a victim itself
+                    self.busy = dict(connection.execute(text(_BUSY)).tuples().all())
+            except DBAPIError:
+                continue  # the database is a victim itself, and its tables may be missing
             self.most |= found
             self.most_recent = found
             self.looks += 1

@@ -10,7 +10,7 @@ CALM = 3.0
 GAP = (0.5, 6.0)
 """Least and most seconds between two strikes. A fault may still last when the next one strikes."""
 
-ARRIVALS_EVERY = 4.0
+ARRIVALS_EVERY = 2.0
 """Mean seconds between two submissions."""
 
 

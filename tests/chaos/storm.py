@@ -1,67 +1,67 @@
 """A storm: faults and work by a plan on a system that runs; then calm, and the verdict."""
 
 import random
-import statistics
 import subprocess
 import threading
 import time
 import traceback
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf
 
 import psutil
 from sqlalchemy import text
 
-from .calm import ENDED, SETTLING, Calm
+from .calm import SETTLING, Calm
 from .faults import KINDS as FAULTS
 from .observer import Observer
 from .plan import Arrival, Plan, Strike
+from .recovery import Pace, Recovery, Struck, measured, payloads, table, too_slow
 from .system import System
 from .verdict import Evidence, history, judge
 from .work import Expectation, Work, probe, work_of
 
-MOST_OPEN, MOST_PROBES = 12, 6
-"""Tasks that have not ended, and probes, at which a new one is left out: a slow machine gets less work."""
+MOST_OPEN = 30
+"""Tasks that have not ended at which a new one is left out: a slow machine gets less work."""
 
 LONGEST_END = 60.0
 """Seconds in which a server must end after SIGTERM, once there is nothing left to do."""
 
+TURN = 60.0
+"""Seconds that a fault waits for a victim."""
+
 
 @dataclass
 class Outcome:
-    """What a storm showed. ``recoveries`` are seconds by kind of fault. ``said`` are the errors of tasks that
-    failed by a fault and ended well after a retry.
+    """What a storm showed. ``said`` are the errors of tasks that failed by a fault and ended well after a
+    retry, ``lacking`` why kinds of faults are left out, ``slower`` how many times slower the machine was.
     """
 
     plan: Plan
     faults: list[str] = field(default_factory=list)
-    struck: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    recoveries: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    struck: Counter[str] = field(default_factory=Counter)
+    recoveries: Mapping[str, Recovery] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    slower: float = 1.0
     tasks: int = 0
     jobs: int = 0
-    attempts: int = 0
+    payloads: int = 0
+    again: int = 0
     looks: int = 0
     said: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Return the report."""
-        head = f"{'fault':<24}{'times':>6}{'median s':>10}{'worst s':>9}"
-        rows = [
-            f"{kind:<24}{times:>6}{_shown(self.recoveries[kind], statistics.median):>10}"
-            f"{_shown(self.recoveries[kind], max):>9}"
-            for kind, times in sorted(self.struck.items())
+        work = f"{self.tasks} tasks, {self.jobs} jobs, {self.payloads} payloads"
+        return [
+            f"seed {self.plan.seed}, {self.plan.seconds:g} s",
+            *table(self.recoveries, self.struck, self.slower),
+            f"{work}, {self.again} jobs computed again; {self.looks} looks at all limits",
+            *(f"left out: {kind}: {why}" for kind, why in self.lacking.items()),
+            *(f"retried: {line}" for line in self.said),
+            *(f"WRONG: {fault}" for fault in self.faults[:50]),
+            f"{len(self.faults)} faults" if self.faults else "all hypotheses hold",
         ]
-        work = f"{self.tasks} tasks, {self.jobs} jobs, {self.attempts} attempts"
-        done = f"{work}; {self.looks} looks at all limits"
-        wrong = [f"retried: {line}" for line in self.said] + [f"WRONG: {fault}" for fault in self.faults[:50]]
-        verdict = f"{len(self.faults)} faults" if self.faults else "all hypotheses hold"
-        return [f"seed {self.plan.seed}, {self.plan.seconds:g} s", head, *rows, done, *wrong, verdict]
-
-
-def _shown(seconds: Sequence[float], of: Callable[[Sequence[float]], float]) -> str:
-    return f"{of(seconds):.1f}" if seconds else ""
 
 
 class Storm:
@@ -69,13 +69,13 @@ class Storm:
 
     def __init__(self, plan: Plan, system: System) -> None:
         self.system = system
-        self.outcome = Outcome(plan)
+        why = {kind: fault.lacking(system) for kind, fault in FAULTS.items()}
+        self.outcome = Outcome(plan, lacking={kind: told for kind, told in why.items() if told})
         self.expected: dict[int, Expectation] = {}
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._probing: list[threading.Thread] = []
-        self._end = inf
-        self._probes = 0
+        self._strikes: list[Struck] = []
+        self._pace = Pace()
         self._begun = time.monotonic()
         self._observer = Observer(system)
 
@@ -110,43 +110,40 @@ class Storm:
             try:
                 act(*arguments)
             except Exception:
+                told = f"{act.__name__} {_name(arguments[0])}: {traceback.format_exc(limit=-3)}"
+                self._say(told)
                 with self._lock:
-                    told = traceback.format_exc(limit=-3)
-                    self.outcome.faults.append(f"{act.__name__} {_name(arguments[0])}: {told}")
+                    self.outcome.faults.append(told)
 
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()
-        (self._probing if act == self._recover else self._threads).append(thread)
+        self._threads.append(thread)
 
     def _strike(self, strike: Strike) -> None:
-        fault = FAULTS[strike.kind](self.system, random.Random(strike.seed))
-        begun = time.monotonic()
-        if not fault.start():
+        if strike.kind in self.outcome.lacking:
             return
+        fault = FAULTS[strike.kind](self.system, random.Random(strike.seed))
+        until = self._begun + min(strike.at + TURN, self.outcome.plan.seconds)
+        busy, begun = self._observer.busy, time.time()
+        while not fault.start():
+            if time.monotonic() > until:
+                return
+            time.sleep(0.5)
+            busy, begun = self._observer.busy, time.time()
         self._say(f"{strike.kind} for {strike.seconds:.1f} s")
-        with self._lock:
-            self.outcome.struck[strike.kind] += 1
+        affected = {job for job, site in busy.items() if fault.site in ("", site)}
         try:
-            if fault.has_stand_in:
-                self._beside(self._recover, strike.kind, begun)
             time.sleep(strike.seconds)
         finally:
-            begun = time.monotonic()
             fault.stop()
-        if not fault.has_stand_in:
-            self._beside(self._recover, strike.kind, begun)
-
-    def _recover(self, kind: str, begun: float) -> None:
-        """Note how long it takes until new work gets through, unless many others do so now."""
+        struck = Struck(strike.kind, begun, time.time(), fault.away, affected)
+        if fault.jobs is not None:
+            struck.jobs = fault.jobs
         with self._lock:
-            if sum(one.is_alive() for one in self._probing) > MOST_PROBES:
-                return
-            self._probes += 1
-            number = self._probes
-        (task,) = self._submit(probe(number, self.system.place))
-        if self._final_state(task) == "finished":
-            with self._lock:
-                self.outcome.recoveries[kind].append(time.monotonic() - begun)
+            self.outcome.struck[strike.kind] += 1
+            self._strikes.append(struck)
+            number = len(self._strikes)
+        (struck.probe,) = self._submit(probe(number, fault.site, self.system.place))
 
     def _submit(self, work: Work) -> list[int]:
         tasks = self.system.submit(work)
@@ -158,22 +155,12 @@ class Storm:
                 self.system.call("POST", f"/tasks/{task}/cancel", {"reason": "a storm"})
         return tasks
 
-    def _final_state(self, task: int) -> str:
-        # Questions to the servers would keep a slow machine busy.
-        while (state := self._observer.states.get(task, "")) not in ENDED:
-            if time.monotonic() > self._end:
-                raise AssertionError(f"task {task} does not end")
-            time.sleep(0.2)
-        return state
-
     def _settle(self) -> None:
         """Wait until nothing is live, and note what does not end."""
         self._say("the storm is over")
-        self._end = time.monotonic() + SETTLING
+        self.outcome.slower = self._pace.close()
         calm = Calm(self.system, self.expected)
-        self.outcome.faults += calm.wait(lambda: not any(one.is_alive() for one in self._probing), self._end)
-        for thread in self._probing:
-            thread.join(LONGEST_END)
+        self.outcome.faults += calm.wait(time.monotonic() + SETTLING)
         self.outcome.said = [
             f"task {task} ({self.expected[task].name}): {error}" for task, error in calm.said.items()
         ]
@@ -197,11 +184,14 @@ class Storm:
         engine = self.system.engine()
         with engine.connect() as connection:
             self.outcome.tasks = len(self.expected)
-            self.outcome.jobs, self.outcome.attempts = connection.execute(
-                text("SELECT COUNT(*), COALESCE(SUM(attempt), 0) FROM jobs")
-            ).one()
+            self.outcome.jobs = connection.execute(text("SELECT COUNT(*) FROM jobs")).scalar_one()
+            self.outcome.payloads, self.outcome.again = payloads(self.system.place / "ledger")
             evidence = Evidence(connection, self.system.place, self.expected)
             self.outcome.faults += judge(evidence)
+            self.outcome.recoveries = measured(
+                connection, self.system.place / "ledger", self._strikes, len(self.system.houses)
+            )
+            self.outcome.faults += too_slow(self.outcome.recoveries, self.outcome.slower)
             if self.outcome.faults:
                 (self.system.place / "history.txt").write_text("\n".join(history(evidence)) + "\n")
         engine.dispose()

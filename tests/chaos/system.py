@@ -1,10 +1,12 @@
 """The system under test: PostgreSQL, two servers with all loops, four sites with pilots, proxies between.
 
-Where Slurm and XRootD are installed, one site is a Slurm, and the storage of another an XRootD server.
+Where sshd and Slurm are installed, one site is a Slurm behind SSH: pilots call home through a tunnel, and its
+storage is reached by SFTP. Where XRootD is installed, the storage of another is an XRootD server.
 """
 
 import contextlib
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -19,16 +21,17 @@ from typing import Any
 
 import httpx
 import psutil
-from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy import Engine, create_engine, make_url, text
 
 from tests import postgresql
 from tests.acceptance.house import House
+from tests.computing import standin
 from tests.conftest import locked_port
 from tests.movers.xrootd import XRootD, xrootd
-from tests.sites import slurm
+from tests.sites import login, slurm
 from tests.waiting import PATIENCE
 
-from .batch import BatchSystem
+from .batch import SUBMISSION, BatchSystem
 from .clocks import FalseClock
 from .disks import SmallDisk
 from .proxy import Proxy
@@ -51,14 +54,14 @@ LINK_SLOTS = 2
 """The limits of sites, queues, the one user, all deliveries, storages and links."""
 
 RULES: dict[str, Any] = {
-    "loops": {"period": 0.5, "heartbeat": 0.5, "pilot_idle": 5},
+    "loops": {"period": 0.5, "heartbeat": 0.5, "pilot_idle": 5, "pilot_idle_most": 10},
     "timeouts": {
         "heartbeat": HEARTBEAT,
         "sent": 6,
         "starting": 30,
         "holding": 60,
         "transferring": 60,
-        "pilot_created": 15,
+        "pilot_created": 2 * SUBMISSION,
         "assigned": 60,
         "pending": 2,
     },
@@ -79,20 +82,38 @@ RULES: dict[str, Any] = {
 }
 """The times, limits and other rules of the federation."""
 
+SMALL_DISKS = ("storages/north", "pilots")
+"""Folders on disks of their own, which can be full: the storage of the nucleus, and pilots' directories."""
+
 PILOTS_ADDRESS = "127.0.0.2"
 """The address of the proxies through which pilots call; servers listen on the same ports of 127.0.0.1."""
 
 
+SLURM_COMMANDS = ("sbatch", "squeue", "scancel", "sinfo", "scontrol", "sacct")
+
+
 @dataclass(frozen=True)
 class Real:
-    """What takes part if it is installed: a Slurm as the queue of west, an XRootD server as disk of east."""
+    """What takes part if it is installed: a Slurm behind a login node as west, XRootD as the disk of east."""
 
     slurm: slurm.Slurm | None
+    login: login.LoginNode | None
     xrootd: XRootD | None
 
-    def url(self, place: Path, site: str) -> str:
-        """Return the address of a site's storage."""
-        return self.xrootd.url if site == "east" and self.xrootd else f"file://{place}/storages/{site}"
+    def storage(self, place: Path, site: str) -> dict[str, Any]:
+        """Return the address of a site's storage, and its options."""
+        if site == "east" and self.xrootd:
+            return {"url": self.xrootd.url}
+        folder = f"{place}/storages/{site}"
+        if site == "west" and self.login:
+            known = {"ssh_config": self.ssh["ssh_config"], "known_hosts": f"{self.login.place}/known_hosts"}
+            return {"url": f"sftp://{self.ssh['ssh']}{folder}", "options": known}
+        return {"url": f"file://{folder}"}
+
+    @property
+    def ssh(self) -> dict[str, str]:
+        """Return the options that lead to the login node."""
+        return self.login.options if self.login else {}
 
 
 def federation(place: Path, version: int, real: Real) -> dict[str, Any]:
@@ -112,7 +133,7 @@ def federation(place: Path, version: int, real: Real) -> dict[str, Any]:
             {
                 "name": f"{site}-disk",
                 "site": site,
-                "url": real.url(place, site),
+                **real.storage(place, site),
                 "transfer_slots": TRANSFER_SLOTS[f"{site}-disk"],
             }
             for site in SITES
@@ -129,13 +150,17 @@ def federation(place: Path, version: int, real: Real) -> dict[str, Any]:
 
 
 def _queue(place: Path, site: str, real: Real) -> dict[str, Any]:
-    kind, options = "process", {"directory": str(place / "pilots")}
+    kind = "process"
+    options: dict[str, Any] = {"directory": str(place / "pilots")}
     if site == "south":
         kind = "pbs"
-        options |= {"commands": str(place / "batch" / "commands"), "spool": str(place / "spool")}
+        options |= {"commands": str(place / "pbs" / "commands"), "spool": str(place / "spool-south")}
     elif site == "west" and real.slurm:
         kind = "slurm"
-        options |= {"partition": "main", "spool": str(place / "spool")}
+        options |= {"commands": str(place / "slurm" / "commands"), "partition": "main"}
+        options |= {"spool": str(place / "spool-west")}
+        if real.login:
+            options |= {**real.ssh, "tunnel": True, "relay_host": "127.0.0.1"}
     element = {
         "kind": kind,
         "max_pilots": MAX_PILOTS,
@@ -156,15 +181,17 @@ class System:
         self.storages = place / "storages"
         for folder in ("ledger", "pilots", *(f"storages/{site}" for site in SITES)):
             (place / folder).mkdir(parents=True)
-        self.disks = [
-            disk for folder in ("storages/north", "pilots") if (disk := SmallDisk.mounted(place / folder))
-        ]
-        for disk in self.disks:
+        self.disks = {folder: disk for folder in SMALL_DISKS if (disk := SmallDisk.mounted(place / folder))}
+        for disk in self.disks.values():
             stack.callback(disk.unmount)
         write_inputs(self.storages)
-        self.batch = BatchSystem(place / "batch")
+        bed = None if slurm.lacking() else stack.enter_context(slurm.slurm(kill_wait=30))
+        self.batch = _batch_systems(place, bed)
         self.real = Real(
-            slurm=None if slurm.lacking() else stack.enter_context(slurm.slurm(kill_wait=30)),
+            slurm=bed,
+            login=stack.enter_context(login.login_node(bed.environment))
+            if bed and not login.lacking()
+            else None,
             xrootd=stack.enter_context(xrootd(self.storages / "east", place / "xrootd"))
             if shutil.which("xrootd")
             else None,
@@ -185,12 +212,13 @@ class System:
             stack.callback(proxy.close)
         store = f"postgresql+psycopg://postgres@127.0.0.1:{database_port}/postgres"
         self.houses = [self._house(at, store, ports) for at in range(2)]
-        self.victims, self.struck = threading.Lock(), list[House]()
-        self.database_turn, self.slurm_turn = threading.Lock(), threading.Lock()
+        self.victims = threading.Lock()
+        self.servers_turn, self.database_turn = threading.Lock(), threading.Lock()
+        self.slurm_turn, self.login_turn = threading.Lock(), threading.Lock()
         self.is_kept = False
         self.away: list[str] = []
         self.ended_codes: list[int] = []
-        self._replicas = 1
+        self._replicas, self._replaced = 1, 0
         self._version, self._lock = 0, threading.Lock()
 
     def _house(self, at: int, store: str, ports: Sequence[int]) -> House:
@@ -203,7 +231,9 @@ class System:
         parts = {"server": (str(file), *address)}
         more = dict(self.real.slurm.environment) if self.real.slurm else {}
         environment = {**more, "PILOTAGE_MORE_URLS": other, **self.clocks[at].environment()}
-        return House(home, store, ports[at], file, parts, here, environment)
+        # Pilots behind the tunnel find the address in their spool.
+        spools = (self.place / "spool-west",) if at == 0 else ()
+        return House(home, store, ports[at], file, parts, here, environment, spools)
 
     def _socket(self) -> str:
         host = make_url(self.database.get_uri()).query["host"]
@@ -219,10 +249,29 @@ class System:
         self.replica = postgresql.replica(self.database, self.place / f"postgresql-{self._replicas}")
         self._stack.callback(self.replica.cleanup)
 
-    def engine(self) -> Engine:
+    @property
+    def quiet_store(self) -> str:
         """Return a way into the database that no fault of the network disturbs."""
-        url = f"postgresql+psycopg://postgres@127.0.0.1:{self._quiet_port}/postgres"
-        return create_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self._quiet_port}/postgres"
+
+    def engine(self) -> Engine:
+        """Return an engine that goes this way."""
+        return create_engine(self.quiet_store, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+
+    def empty_database(self) -> None:
+        """Put an empty database in the place of the store, which keeps its data under another name."""
+        self._replaced += 1
+        url = make_url(self.quiet_store).set(database="template1")
+        engine = create_engine(url, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            for statement in (
+                "ALTER DATABASE postgres ALLOW_CONNECTIONS false",
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'postgres'",
+                f"ALTER DATABASE postgres RENAME TO before_{self._replaced}",
+                "CREATE DATABASE postgres TEMPLATE template0",
+            ):
+                connection.execute(text(statement))
+        engine.dispose()
 
     def start(self) -> None:
         """Start both servers, and wait until they answer."""
@@ -236,7 +285,8 @@ class System:
         while time.monotonic() < end:
             try:
                 answer = self.houses[at % 2].ask(method, path, body, key, timeout=5)
-                if answer.status_code < 500 and answer.status_code != 429:
+                # A restored store has new tokens.
+                if answer.status_code < 500 and answer.status_code not in (401, 429):
                     assert answer.is_success, f"{method} {path}: {answer.text[:2000]}"
                     return answer.json() if answer.content else None
                 fault = answer.text
@@ -254,8 +304,8 @@ class System:
                 answer = self.call("POST", work.path, work.document, work.key)
                 break
             except AssertionError as refused:
-                # The disk of an input is away: its user tries again.
-                if "there is no folder" not in str(refused) or time.monotonic() > end:
+                # The storage of an input is away: its user tries again.
+                if not re.search("there is no folder|scanning ", str(refused)) or time.monotonic() > end:
                     raise
                 time.sleep(1)
         assert not answer["refused"], answer
@@ -274,6 +324,20 @@ class System:
     def last_words(self) -> str:
         """Return the ends of all logs."""
         return "\n".join(house.last_words() for house in self.houses)
+
+
+def _batch_systems(place: Path, bed: slurm.Slurm | None) -> dict[str, BatchSystem]:
+    """Return those that can be wrong, by site."""
+    real = standin.install(place / "pbs" / "real")
+    one_by_one = f"flock -o {place}/pbs/lock {real}"
+    pbs = {name: f"{one_by_one}/{name}" for name in ("qsub", "qstat", "qdel")}
+    modes = ("away", "hanging", "forgetful", "ending", "losing")
+    systems = {"south": BatchSystem(place / "pbs", pbs, modes)}
+    if bed:
+        paths = {name: shutil.which(name, path=bed.environment["PATH"]) for name in SLURM_COMMANDS}
+        commands = {name: path for name, path in paths.items() if path}
+        systems["west"] = BatchSystem(place / "slurm", commands, ("away", "hanging", "losing"))
+    return systems
 
 
 @contextlib.contextmanager

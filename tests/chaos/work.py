@@ -126,6 +126,11 @@ class _Maker:
         )
         return self._work((task, "finished", _indexed(jobs)))
 
+    def many(self) -> Work:
+        """Short jobs."""
+        jobs = self._drawn.randint(8, 16)
+        return self._work((self._task(self._name, 0.1, jobs=jobs), "finished", _indexed(jobs)))
+
     def broken(self) -> Work:
         """Jobs whose attempts all fail."""
         task = self._task(self._name, 0.1, failures=ATTEMPTS, jobs=2, max_attempts=2)
@@ -146,14 +151,16 @@ class _Maker:
         task = self._task(self._name, 8, jobs=3)
         return self._work((task, "cancelled", _indexed(3)), cancel_after=self._drawn.uniform(0.5, 6))
 
-    def probe(self) -> Work:
-        """One short job ahead of all others."""
-        return self._work((self._task(self._name, 0.0, priority=799), "finished", _indexed(1)))
+    def probe(self, site: str) -> Work:
+        """One short job ahead of all others, at a site if one is given."""
+        fields: dict[str, Any] = {"queues": [f"{site}-queue"]} if site else {}
+        return self._work((self._task(self._name, 0.0, priority=799, **fields), "finished", _indexed(1)))
 
 
 KINDS: Mapping[str, Callable[[_Maker], Work]] = {
     "merged": _Maker.merged,
     "flaky": _Maker.flaky,
+    "many": _Maker.many,
     "broken": _Maker.broken,
     "chain": _Maker.chain,
     "cancelled": _Maker.cancelled,
@@ -166,9 +173,9 @@ def work_of(number: int, arrival: Arrival, place: Path) -> Work:
     return KINDS[arrival.kind](_Maker(number, arrival, place))
 
 
-def probe(number: int, place: Path) -> Work:
-    """Return a task that tells whether work gets through."""
-    return _Maker(number, Arrival(0, "probe", 0), place).probe()
+def probe(number: int, site: str, place: Path) -> Work:
+    """Return a task that tells whether work gets through, at a site if one is given."""
+    return _Maker(number, Arrival(0, "probe", 0), place).probe(site)
 
 
 def _indexed(jobs: int) -> dict[str, str]:

@@ -10,25 +10,31 @@ from .connections import (
     PilotsSlowed,
     PilotsUnheard,
 )
+from .databases import DatabaseKilled, DatabaseRestarted, ReplicaPromoted
 from .fault import Fault, Nothing
-from .pilots import AgentFrozen, AgentKilled, NodeFrozen, NodeLost
+from .pilots import AgentFrozen, AgentKilled, MemoryExceeded, NodeFrozen, NodeLost
 from .places import (
     BatchSystemWrong,
-    DiskFull,
     Drained,
     FederationReloaded,
+    LoginNodeAway,
+    NucleusFull,
+    PilotsDiskFull,
     SlurmKilled,
     StorageAway,
     StorageFrozen,
+    SubmissionSlow,
+    TunnelCut,
 )
 from .servers import (
     ClockJumped,
-    DatabaseKilled,
-    DatabaseRestarted,
-    ReplicaPromoted,
+    LidClosed,
+    LookedAt,
     ServerEnded,
     ServerFrozen,
     ServerKilled,
+    ServersStopped,
+    StoreRestored,
     WorkerKilled,
 )
 
@@ -40,11 +46,16 @@ KINDS: dict[str, type[Fault]] = {
     "server killed": ServerKilled,
     "server frozen": ServerFrozen,
     "server ended": ServerEnded,
+    "servers stopped": ServersStopped,
+    "lid closed": LidClosed,
+    "store restored": StoreRestored,
+    "looked at": LookedAt,
     "worker killed": WorkerKilled,
     "database killed": DatabaseKilled,
     "database restarted": DatabaseRestarted,
     "replica promoted": ReplicaPromoted,
     "pilot killed": AgentKilled,
+    "pilot out of memory": MemoryExceeded,
     "pilot frozen": AgentFrozen,
     "node lost": NodeLost,
     "node frozen": NodeFrozen,
@@ -60,9 +71,13 @@ KINDS: dict[str, type[Fault]] = {
     "database half-open": DatabaseUnheard,
     "storage away": StorageAway,
     "storage frozen": StorageFrozen,
-    "disk full": DiskFull,
+    "nucleus full": NucleusFull,
+    "pilots' disk full": PilotsDiskFull,
     "batch system wrong": BatchSystemWrong,
+    "submission slow": SubmissionSlow,
     "Slurm killed": SlurmKilled,
+    "tunnel cut": TunnelCut,
+    "login node away": LoginNodeAway,
     "clock jumped": ClockJumped,
 }
 """All faults by the name in reports."""

@@ -1,6 +1,6 @@
 """Faults of the network between pilots, servers and their database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from tests.chaos.proxy import Mode, Proxy
@@ -26,7 +26,12 @@ class _OfAConnection(Fault):
                 return False
             for proxy in self.chosen:
                 proxy.set(self.mode)
+            self.away = self.servers()
         return True
+
+    def servers(self) -> Collection[int]:
+        """Return the servers by number that are out of reach."""
+        return [at for at, proxy in enumerate(self.system.api_proxies) if proxy in self.chosen]
 
     def stop(self) -> None:
         """Forward again."""
@@ -72,7 +77,6 @@ class PilotsAlone(_OfAConnection):
     holds = "each payload ends at the end of its lease, before another attempt begins"
     span = (1.0, 2 * HEARTBEAT)
     mode: ClassVar[Mode] = "cut"
-    has_stand_in = False
 
     def proxies(self) -> Sequence[Proxy]:
         """Return those of both servers."""
@@ -85,11 +89,14 @@ class DatabaseCut(_OfAConnection):
     holds = "servers connect again by themselves"
     span = (0.5, 10.0)
     mode: ClassVar[Mode] = "cut"
-    has_stand_in = False
 
     def proxies(self) -> Sequence[Proxy]:
         """Return the database's."""
         return [self.system.database_proxy]
+
+    def servers(self) -> Collection[int]:
+        """Return all."""
+        return range(len(self.system.houses))
 
 
 class DatabaseSlowed(DatabaseCut):

@@ -2,6 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import ClassVar
 
 from tests.chaos.system import System
@@ -14,11 +15,21 @@ class Fault(ABC):
     """What must hold beside the verdict on the whole storm."""
     span: ClassVar[tuple[float, float]]
     """Least and most seconds that it lasts."""
-    has_stand_in: ClassVar[bool] = True
-    """Whether work goes on while it lasts: recovery is counted from its start, otherwise from its stop."""
+
+    away: Collection[int] = ()
+    """Servers by number that no pilot reaches, or that do not reach the database, while it lasts."""
+    site: str = ""
+    """The only site that it concerns; empty: all."""
+    jobs: Collection[int] | None = None
+    """The jobs that it affects; None: all that are at its site."""
 
     def __init__(self, system: System, drawn: random.Random) -> None:
         self.system, self.drawn = system, drawn
+
+    @classmethod
+    def lacking(cls, system: System) -> str:  # noqa: ARG003
+        """Say what this machine lacks for it; empty where it has all."""
+        return ""
 
     @abstractmethod
     def start(self) -> bool:

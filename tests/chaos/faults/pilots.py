@@ -2,11 +2,13 @@
 
 import contextlib
 import signal
+import time
 from abc import abstractmethod
+from pathlib import Path
 
 import psutil
 
-from tests.chaos.system import TIMEOUTS
+from tests.chaos.system import TIMEOUTS, System
 
 from .fault import Fault
 from .signals import send
@@ -23,6 +25,7 @@ class _OfAnAgent(Fault):
         if not agents:
             return False
         self.agent = self.drawn.choice(agents)
+        self.jobs = _jobs(self.agent)
         with contextlib.suppress(psutil.NoSuchProcess):
             self.strike()
         return True
@@ -41,6 +44,34 @@ class AgentKilled(_OfAnAgent):
     def strike(self) -> None:
         """Kill it alone."""
         self.agent.kill()
+
+
+class MemoryExceeded(_OfAnAgent):
+    """The kernel kills a pilot, or what it starts, because its control group has no memory left."""
+
+    holds = "its jobs begin again elsewhere, as after any end of a pilot"
+    span = (3.0, 10.0)
+
+    @classmethod
+    def lacking(cls, system: System) -> str:
+        """Say whether nobody may make control groups of memory here."""
+        return "" if _control_group(system) else "no control group of memory that may be made"
+
+    def strike(self) -> None:
+        """Put it into a group which grants no more memory."""
+        group = _control_group(self.system)
+        assert group
+        self.group, limit = group
+        self.group.mkdir()
+        (self.group / limit).write_text("65536")
+        with contextlib.suppress(ProcessLookupError):
+            (self.group / "cgroup.procs").write_text(str(self.agent.pid))
+
+    def stop(self) -> None:
+        """Remove the group, once all that were in it are gone."""
+        left = (psutil.Process(int(pid)) for pid in (self.group / "cgroup.procs").read_text().split())
+        psutil.wait_procs(send(left, signal.SIGKILL))
+        self.group.rmdir()
 
 
 class NodeLost(_OfAnAgent):
@@ -77,3 +108,28 @@ class NodeFrozen(AgentFrozen):
     def strike(self) -> None:
         """Stop all."""
         self.frozen = send([self.agent, *self.agent.children(recursive=True)], signal.SIGSTOP)
+
+
+def _jobs(agent: psutil.Process) -> set[int]:
+    """Return the jobs of which a pilot runs a payload."""
+    found = set()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in agent.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                found |= (
+                    {int(child.environ()["PILOTAGE_JOB"])} if "PILOTAGE_JOB" in child.environ() else set()
+                )
+    return found
+
+
+def _control_group(system: System) -> tuple[Path, str] | None:
+    """Return a new group's path, and the name of its limit of memory; None where nobody may make any."""
+    for root, limit in (("memory", "memory.limit_in_bytes"), ("", "memory.max")):
+        group = Path("/sys/fs/cgroup", root, f"{system.place.name}-{time.monotonic_ns()}")
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            has_limit = (group / limit).exists()
+            group.rmdir()
+            if has_limit:
+                return group, limit
+    return None

@@ -1,12 +1,13 @@
 """Faults of sites, storages and batch systems, and what operators do to them."""
 
 import signal
+from typing import ClassVar
 
 import psutil
 
-from tests.chaos.batch import MODES
+from tests.chaos.batch import SUBMISSION
 from tests.chaos.disks import AwayDisk
-from tests.chaos.system import SITES
+from tests.chaos.system import SITES, SMALL_DISKS, System
 
 from .fault import Fault
 from .signals import send
@@ -17,7 +18,6 @@ class StorageAway(Fault):
 
     holds = "transfers and jobs are tried again; nothing counts as lost"
     span = (1.0, 20.0)
-    has_stand_in = False
 
     def start(self) -> bool:
         """Take away a storage that is no disk of its own."""
@@ -44,12 +44,16 @@ class StorageFrozen(Fault):
 
     holds = "transfers and jobs are tried again; nothing counts as lost"
     span = (1.0, 20.0)
-    has_stand_in = False
+    site = "east"
+
+    @classmethod
+    def lacking(cls, system: System) -> str:
+        """Say whether there is no such server."""
+        return "" if system.real.xrootd else "no XRootD"
 
     def start(self) -> bool:
-        """Stop it, where there is one."""
-        if not self.system.real.xrootd:
-            return False
+        """Stop it."""
+        assert self.system.real.xrootd
         self.frozen = send([psutil.Process(self.system.real.xrootd.pid)], signal.SIGSTOP)
         return True
 
@@ -58,24 +62,33 @@ class StorageFrozen(Fault):
         send(self.frozen, signal.SIGCONT)
 
 
-class DiskFull(Fault):
-    """No byte is free on the disk of a storage, or on that of the pilots' directories."""
+class NucleusFull(Fault):
+    """No byte is free at the storage of the nucleus, where all outputs belong."""
 
-    holds = "transfers and jobs are tried again; no half of a file counts as a whole"
+    holds = "transfers are tried again; no half of a file counts as a whole"
     span = (1.0, 15.0)
-    has_stand_in = False
+    folder: ClassVar[str] = SMALL_DISKS[0]
+
+    @classmethod
+    def lacking(cls, system: System) -> str:
+        """Say whether the folder is no disk of its own."""
+        return "" if cls.folder in system.disks else "no right to mount a small disk"
 
     def start(self) -> bool:
-        """Fill a disk."""
-        if not self.system.disks:
-            return False
-        self.disk = self.drawn.choice(self.system.disks)
-        self.disk.fill()
+        """Fill the disk."""
+        self.system.disks[self.folder].fill()
         return True
 
     def stop(self) -> None:
         """Give the room back."""
-        self.disk.clear()
+        self.system.disks[self.folder].clear()
+
+
+class PilotsDiskFull(NucleusFull):
+    """No byte is free where pilots of the server's machine have their directories."""
+
+    holds = "jobs are tried again; no half of a file counts as a whole"
+    folder = SMALL_DISKS[1]
 
 
 class BatchSystemWrong(Fault):
@@ -85,13 +98,77 @@ class BatchSystemWrong(Fault):
     span = (1.0, 20.0)
 
     def start(self) -> bool:
-        """Choose what is wrong."""
-        self.system.batch.set(self.drawn.choice(MODES))
-        return True
+        """Choose what is wrong, and where."""
+        self.site = self.drawn.choice(sorted(self.system.batch))
+        self.batch = self.system.batch[self.site]
+        return self.batch.set(self.mode())
+
+    def mode(self) -> str:
+        """Return what is wrong."""
+        return self.drawn.choice(self.batch.modes)
 
     def stop(self) -> None:
         """Answer rightly again."""
-        self.system.batch.set("")
+        self.batch.set("")
+
+
+class SubmissionSlow(BatchSystemWrong):
+    """Each submission to a batch system takes 45 s: longer than a server waits for another one's answer."""
+
+    holds = "no pilot is submitted twice, and no healthy one is ended"
+    span = (5.0, 1.5 * SUBMISSION)
+
+    def mode(self) -> str:
+        """Submit slowly."""
+        return "slow"
+
+
+class _OfTheLoginNode(Fault):
+    """A fault of the way to the cluster behind SSH."""
+
+    site = "west"
+
+    @classmethod
+    def lacking(cls, system: System) -> str:
+        """Say whether there is no login node."""
+        return "" if system.real.login else "no login node"
+
+
+class TunnelCut(_OfTheLoginNode):
+    """Every SSH connection to the cluster ends, with the tunnels and relays in it."""
+
+    holds = "servers connect again, and pilots find their new relay"
+    span = (0.0, 0.1)
+
+    def start(self) -> bool:
+        """End them, unless the login node is away."""
+        if not self.system.login_turn.acquire(blocking=False):
+            return False
+        assert self.system.real.login
+        self.system.real.login.cut()
+        self.system.login_turn.release()
+        return True
+
+
+class LoginNodeAway(_OfTheLoginNode):
+    """``kill -9`` of the SSH server with all connections; it starts again later."""
+
+    holds = "other sites take the work; outputs of the cluster wait, and its pilots call again"
+    span = (1.0, 40.0)
+
+    def start(self) -> bool:
+        """Kill it."""
+        if not self.system.login_turn.acquire(blocking=False):
+            return False
+        assert self.system.real.login
+        self.system.real.login.kill()
+        return True
+
+    def stop(self) -> None:
+        """Start it again."""
+        assert self.system.real.login
+        self.system.real.login.start()
+        self.system.login_turn.release()
 
 
 class SlurmKilled(Fault):
@@ -99,11 +176,18 @@ class SlurmKilled(Fault):
 
     holds = "other sites take the work; pilots of the cluster go on"
     span = (0.0, 20.0)
+    site = "west"
+
+    @classmethod
+    def lacking(cls, system: System) -> str:
+        """Say whether there is no Slurm."""
+        return "" if system.real.slurm else "no Slurm"
 
     def start(self) -> bool:
-        """Kill it, where there is one that runs."""
-        if not self.system.real.slurm or not self.system.slurm_turn.acquire(blocking=False):
+        """Kill it, if it runs."""
+        if not self.system.slurm_turn.acquire(blocking=False):
             return False
+        assert self.system.real.slurm
         self.system.real.slurm.kill_controller()
         return True
 
@@ -131,11 +215,10 @@ class Drained(Fault):
 
     holds = "jobs that wait there move; others end"
     span = (1.0, 20.0)
-    has_stand_in = False
 
     def start(self) -> bool:
         """Drain or close a place."""
-        site = self.drawn.choice(SITES)
+        site = self.site = self.drawn.choice(SITES)
         self.path = self.drawn.choice((f"site/{site}", f"queue/{site}-queue", f"storage/{site}-disk"))
         body = {"mode": self.drawn.choice(("drain", "close")), "because": "a storm"}
         self.system.call("PUT", f"/restrictions/{self.path}", body)

@@ -1,8 +1,11 @@
-"""Faults of servers and of their database."""
+"""Faults of servers, and what people do to them."""
 
 import contextlib
+import os
 import signal
 from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
 
 import psutil
 
@@ -14,45 +17,65 @@ from tests.chaos.system import TIMEOUTS
 from .fault import Fault
 from .signals import send
 
+MINUTES = (20.0, 150.0)
+"""Least and most seconds for which all servers are away: far longer than any payload runs."""
 
-class _OfAServer(Fault):
-    """A fault of one of the servers that run."""
 
-    house: House
+class _OfServers(Fault):
+    """A fault of one of the servers, or of all. No two such faults strike at once."""
+
+    all_at_once: ClassVar[bool] = False
+    houses: list[House]
 
     def start(self) -> bool:
-        """Begin at a server that is well."""
-        with self.system.victims:
-            well = [house for house in self.system.houses if house not in self.system.struck]
-            # One server stays well: two that are away at once are the fault of its own kind.
-            if len(well) < len(self.system.houses):
-                return False
-            self.house = self.drawn.choice(well)
-            self.system.struck.append(self.house)
-        self.strike()
+        """Begin, if all servers are well."""
+        if not self.system.servers_turn.acquire(blocking=False):
+            return False
+        numbers = range(len(self.system.houses))
+        self.away = set(numbers) if self.all_at_once else {self.drawn.choice(numbers)}
+        self.houses = [self.system.houses[at] for at in sorted(self.away)]
+        try:
+            self.strike()
+        except BaseException:
+            self.stop()
+            raise
         return True
 
     @abstractmethod
     def strike(self) -> None:
-        """Begin at :attr:`house`."""
+        """Begin at :attr:`houses`."""
 
     def stop(self) -> None:
-        """Let the server be well again."""
+        """Let the servers be well again."""
         try:
             self.heal()
         finally:
-            self.system.struck.remove(self.house)
+            self.system.servers_turn.release()
 
     def heal(self) -> None:
         """End what lasts."""
 
-    def processes(self) -> list[psutil.Process]:
-        """Return the server's processes, the first its main one; its pilots have their own."""
-        main = psutil.Process(self.house.running["server"].pid)
-        return [main, *_without_agents(main)]
+    def processes(self) -> Iterator[psutil.Process]:
+        """Yield the servers' processes, each main one before its workers; pilots have their own."""
+        for house in self.houses:
+            main = psutil.Process(house.running["server"].pid)
+            yield from (main, *_without_agents(main))
+
+    def begin_again(self) -> None:
+        """Start the servers again, and wait until they answer."""
+        for house in self.houses:
+            house.start("server")
+        for house in self.houses:
+            house.call("GET", "/health/ready")
+
+    def ask_to_end(self) -> None:
+        """Ask the servers to end (SIGTERM), and wait until they do."""
+        for house in self.houses:
+            house.running["server"].terminate()
+        self.system.ended_codes += [house.running["server"].wait(300) for house in self.houses]
 
 
-class ServerKilled(_OfAServer):
+class ServerKilled(_OfServers):
     """``kill -9`` of a server, which starts again later."""
 
     holds = "the other server goes on with every loop; pilots go on to it"
@@ -60,15 +83,16 @@ class ServerKilled(_OfAServer):
 
     def strike(self) -> None:
         """Kill the main process; its workers notice."""
-        self.house.running["server"].kill()
-        self.house.running["server"].wait()
+        for house in self.houses:
+            house.running["server"].kill()
+            house.running["server"].wait()
 
     def heal(self) -> None:
         """Start it again."""
-        self.house.start("server")
+        self.begin_again()
 
 
-class ServerFrozen(_OfAServer):
+class ServerFrozen(_OfServers):
     """A server with all its workers is stopped for up to twice each time-out, and goes on."""
 
     holds = "the other server goes on with every loop; what the frozen one still says afterwards is refused"
@@ -83,7 +107,7 @@ class ServerFrozen(_OfAServer):
         send(self.frozen, signal.SIGCONT)
 
 
-class ServerEnded(_OfAServer):
+class ServerEnded(_OfServers):
     """SIGTERM, as in an upgrade; the server starts again later."""
 
     holds = "it ends by itself, and leaves nothing in hand"
@@ -91,15 +115,67 @@ class ServerEnded(_OfAServer):
 
     def strike(self) -> None:
         """Ask it to end, and wait until it does."""
-        self.house.running["server"].terminate()
-        self.system.ended_codes.append(self.house.running["server"].wait(300))
+        self.ask_to_end()
 
     def heal(self) -> None:
         """Start it again."""
-        self.house.start("server")
+        self.begin_again()
 
 
-class WorkerKilled(_OfAServer):
+class ServersStopped(ServerEnded):
+    """All servers end for minutes, while payloads go on and end."""
+
+    holds = "outputs of what ended meanwhile are delivered; nothing that is done is computed again"
+    span = MINUTES
+    all_at_once = True
+
+
+class LidClosed(ServerFrozen):
+    """All servers sleep for minutes, and lose their SSH connections, like a laptop with a closed lid."""
+
+    holds = "outputs of what ended meanwhile are delivered; pilots reach the server again"
+    span = MINUTES
+    all_at_once = True
+    site = "west"
+
+    def strike(self) -> None:
+        """Stop all their processes, and cut their connections."""
+        super().strike()
+        if self.system.real.login:
+            self.system.real.login.cut()
+
+
+class StoreRestored(_OfServers):
+    """While jobs are under way, a backup moves the store into an empty database."""
+
+    holds = "all work goes on; pilots of before give way to new ones"
+    span = (0.0, 0.1)
+    all_at_once = True
+
+    def strike(self) -> None:
+        """Back up, empty and restore, with the servers ended."""
+        self.ask_to_end()
+        with self.system.database_turn:
+            file = self.system.place / f"backup-{self.drawn.getrandbits(31)}"
+            self._store("backup", file)
+            self.system.empty_database()
+            self._store("restore", file)
+
+    def heal(self) -> None:
+        """Start all servers again."""
+        self.begin_again()
+
+    def _store(self, verb: str, file: object) -> None:
+        # No fault of the network disturbs a person who does this with care.
+        variables = {
+            "PILOTAGE_STORE": self.system.quiet_store,
+            "PATH": f"{postgresql.PROGRAMS}:{os.environ['PATH']}",
+        }
+        told = self.houses[0].command("store", verb, str(file), **variables)
+        assert ("MB" in told) if verb == "backup" else ("next: pilotage up" in told), told
+
+
+class WorkerKilled(_OfServers):
     """``kill -9`` of one of the processes that move files or make calls for a server."""
 
     holds = "its transfer is tried again"
@@ -107,9 +183,28 @@ class WorkerKilled(_OfAServer):
 
     def strike(self) -> None:
         """Kill one of its children."""
+        self.away = ()
         _, *workers = self.processes()
         if workers:
             send([self.drawn.choice(workers)], signal.SIGKILL)
+
+
+class LookedAt(Fault):
+    """An operator looks, by ``doctor`` and ``stuck``, and tests a queue."""
+
+    holds = "looking changes nothing: pilots reach their server as before"
+    span = (0.0, 0.1)
+    site = "west"
+
+    def start(self) -> bool:
+        """Look from the home of one server."""
+        house = self.drawn.choice(self.system.houses)
+        queue = f"{self.site}-queue"
+        for words in (("doctor",), ("stuck",), ("queues", "test", queue, "--timeout", "5")):
+            told = house.command(*words)
+            assert "Traceback" not in told, told
+            assert "report it as a bug" not in told, told
+        return True
 
 
 class ClockJumped(Fault):
@@ -127,50 +222,6 @@ class ClockJumped(Fault):
     def stop(self) -> None:
         """Show the right time again."""
         self.clock.set(0)
-
-
-class _OfTheDatabase(Fault):
-    """A fault of PostgreSQL, one at a time."""
-
-    holds = "what was committed is there; servers connect again by themselves"
-    span = (0.0, 0.1)
-    has_stand_in = False
-
-    def start(self) -> bool:
-        """Begin, and end at once."""
-        with self.system.database_turn:
-            self.strike()
-        return True
-
-    @abstractmethod
-    def strike(self) -> None:
-        """Begin at the system's database."""
-
-
-class DatabaseKilled(_OfTheDatabase):
-    """``kill -9`` of PostgreSQL with all its processes, and a new start."""
-
-    def strike(self) -> None:
-        """Kill it, and start it again."""
-        postgresql.restart_after_kill(self.system.database)
-
-
-class ReplicaPromoted(_OfTheDatabase):
-    """``kill -9`` of PostgreSQL; its replica takes over, and gets one of its own."""
-
-    holds = "what was committed is there; servers connect to the new one by themselves"
-
-    def strike(self) -> None:
-        """Promote it."""
-        self.system.promote()
-
-
-class DatabaseRestarted(_OfTheDatabase):
-    """PostgreSQL ends all connections and starts again, as in its upgrade."""
-
-    def strike(self) -> None:
-        """Restart it."""
-        postgresql.restart(self.system.database)
 
 
 def _without_agents(process: psutil.Process) -> list[psutil.Process]:
