@@ -20,6 +20,7 @@ import uvicorn
 
 from pilotage import request_budget
 from pilotage.api import create_app
+from pilotage.api.body_shapes import MOST_ITEMS, MOST_KEYS
 from pilotage.api.connections import LimitedProtocol, untaken
 from pilotage.api.guard import LARGEST_BODY, MOST_HELD, SMALL_BODY
 from pilotage.federation.faults import Fault
@@ -240,6 +241,26 @@ def test_faults_and_suggestions_are_bounded_by_the_request(
         assert "has 301 faults" in refused[-1]["errors"][0]["message"]
         assert compared <= MOST_SUGGESTIONS
         assert explained <= MOST_FAULTS
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (json.dumps({f"k{number}": 1 for number in range(MOST_KEYS + 1)}), "10000 keys"),
+        ('{"tasks": [' + "0," * MOST_ITEMS + "0]}", "200000 items"),
+        (" " * SMALL_BODY + "[" * 200, "nests deeper"),
+        (" " * SMALL_BODY + '"' + "a" * 4_000_000, ""),
+        (json.dumps({"tasks": [{"name": 'a", {[\\"' * 200}] * 1000}), ""),
+    ],
+)
+def test_a_large_body_of_a_bad_shape_is_not_parsed(
+    server: Server, monkeypatch: pytest.MonkeyPatch, body: str, told: str
+) -> None:
+    """An object of 900,000 keys held the event loop, which is everybody's, for a second."""
+    monkeypatch.setattr("pilotage.api.guard.BODY_RATE", 2**40)
+    status, text = server.ask("POST", "/plan/broker", body.encode(), server.token())
+    assert status == (413 if told else 422)
+    assert told in text
 
 
 def test_work_for_a_client_that_has_gone_ends(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,16 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotage import request_budget
-from pilotage.request_budget import RequestBudget
 
 from .access import UNKNOWN, KnownTokens, bearer_of
+from .body_shapes import shape_fault
 from .faults import AWAY, refusal_of
 from .pages import Pages
+from .watched_client import WatchedClient
 
 LARGEST_BODY = 16 * 1024 * 1024
 """Most bytes of a request with many records: some ten thousand tasks, or reports."""
@@ -27,11 +29,11 @@ SMALL_BODY = 64 * 1024
 """Most bytes of any other request."""
 
 MOST_HELD = 4 * LARGEST_BODY
-"""Most bytes of all bodies of one person, or of one pilot, that arrive or are worked on."""
+"""Most bytes of all bodies of one person, or of their pilots, that arrive or are worked on."""
 
 BODY_RATE = 2 * 1024 * 1024
-"""Bytes a second of large bodies of one person, or of one pilot. Nobody else is served while one is parsed,
-which takes some 0.1 s for each MiB: so a person takes a fifth of that time at most."""
+"""Bytes a second of large bodies of one person, or of their pilots. Nobody else is served while one is
+parsed, which takes some 0.1 s for each MiB: so a person takes a fifth of that time at most."""
 
 MOST_VALUES = 1_000_000
 """Most values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to
@@ -155,7 +157,7 @@ class Guard:
             if body is None:
                 await self._serve(scope, incoming, send, release)
                 return
-            client = _Client(body, incoming, budget)
+            client = WatchedClient(body, incoming, budget)
             del body
             async with client:
                 await self._serve(scope, client, send, release)
@@ -231,8 +233,9 @@ class Guard:
         token = bearer_of(request.headers.get("authorization", ""))
         caller = await self._tokens().find(token) if token else None
         if caller is not None:
-            # Pilots of one owner are many, and one of them takes nothing from the others.
-            held.sender = f"pilot {caller.pilot}" if caller.pilot else caller.identity.key
+            # A person's pilots share among them: as many shares as pilots would be as many as they like.
+            held.sender = f"pilots of {caller.identity.key}" if caller.pilot else caller.identity.key
+            held.free = SMALL_BODY if caller.pilot else 0
         elif not opened:
             raise _Refusal(401, UNKNOWN, {"WWW-Authenticate": "Bearer"})
         streamed = path.startswith(STREAMED)
@@ -248,6 +251,9 @@ class Guard:
         except TimeoutError:
             raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
         await self._pace.wait(held.sender, len(body))
+        is_large_json = len(body) > SMALL_BODY and "json" in request.headers.get("content-type", "")
+        if is_large_json and (fault := await run_in_threadpool(shape_fault, body)):
+            raise _Refusal(413, f"the request {fault}")
         return body
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, release: Callable[[], None]) -> None:
@@ -291,11 +297,14 @@ class _HeldBytes:
 
     def __init__(self, of_all: Counter[str]) -> None:
         self.sender = ""
+        self.free = 0
+        """Bytes that are not counted: the number of connections bounds the small reports of pilots."""
         self._of_all = of_all
         self._size = 0
 
     def take(self, size: int) -> None:
         """Count further bytes. Raises :class:`_Refusal` if the sender has too many in memory."""
+        self.free, size = max(0, self.free - size), max(0, size - self.free)
         if self._of_all[self.sender] + size > MOST_HELD:
             raise _Refusal(429, f"requests of yours hold {MOST_HELD} bytes already; send fewer at once")
         self._of_all[self.sender] += size
@@ -368,32 +377,6 @@ async def _discard(incoming: _Incoming, most: int) -> None:
         async with asyncio.timeout(DISCARD_TIMEOUT):
             while most > 0 and not incoming.ended:
                 most -= len((await incoming()).get("body", b""))
-
-
-class _Client:
-    """The client of a request, after its body was read: hands that out, and ends the budget when it goes."""
-
-    def __init__(self, body: bytes, receive: Receive, budget: RequestBudget) -> None:
-        self._body = [body]
-        self._receive = receive
-        self._budget = budget
-
-    async def __aenter__(self) -> None:
-        self._gone = asyncio.create_task(self._watch())
-
-    async def __aexit__(self, *_: object) -> None:
-        self._gone.cancel()
-
-    async def __call__(self) -> Message:
-        if self._body:
-            return {"type": "http.request", "body": self._body.pop(), "more_body": False}
-        await asyncio.shield(self._gone)
-        return {"type": "http.disconnect"}
-
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._budget.is_client_gone = True
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

@@ -1,0 +1,42 @@
+"""Bounds on the shape of a large JSON body, counted before anybody parses it.
+
+A parser holds the interpreter, and so everybody's event loop, until it has read an object to its end: one of
+900,000 keys took a second. The count gives way to other threads after each bracket and comma.
+"""
+
+import re
+
+MOST_KEYS = 10_000
+"""Most keys of one object."""
+
+MOST_ITEMS = 200_000
+"""Most items of one list."""
+
+MOST_NESTED = 100
+"""Most objects and lists within each other."""
+
+# Possessive, and matched from where the last match ended: no text is looked at twice.
+_TO_STRUCTURE = re.compile(rb'(?:[^"{}\[\],]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}\[\],]', re.DOTALL)
+
+
+def shape_fault(body: bytes) -> str:
+    """Return why a JSON text is not parsed; empty if it may be. What is no JSON is the parser's to refuse."""
+    left: list[int] = []
+    at = 0
+    while found := _TO_STRUCTURE.match(body, at):
+        at = found.end()
+        sign = body[at - 1 : at]
+        if sign in b"{[":
+            left.append(MOST_KEYS if sign == b"{" else MOST_ITEMS)
+            if len(left) > MOST_NESTED:
+                return f"nests deeper than {MOST_NESTED} levels; write it flatter"
+        elif not left:
+            return ""
+        elif sign == b",":
+            left[-1] -= 1
+            if left[-1] == 0:
+                most = f"{MOST_KEYS} keys in one object, or {MOST_ITEMS} items in one list"
+                return f"has more than {most}; send it in parts"
+        else:
+            left.pop()
+    return ""
