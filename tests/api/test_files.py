@@ -104,6 +104,9 @@ def test_members_of_a_vo_share_its_scope_and_not_each_other_s(
     assert alice.post("/files", json={"files": [entry("mine", scope="user.alice~atlas")]}).status_code == 200
     assert bob.get("/files/describe", params={"file": "user.alice~atlas:mine"}).status_code == 403
     assert "user.alice~atlas:mine" not in [one["file"] for one in bob.get("/files").json()["files"]]
+    # What a VO's scope names belongs to the VO: each member may forget it. A person's own scope is theirs.
+    assert bob.post("/files/forget", json={"file": "user.alice~atlas:mine"}).status_code == 403
+    assert bob.post("/files/forget", json={"file": registered}).status_code == 204
 
 
 def test_an_operator_reaches_every_scope(operator: TestClient, registered: str) -> None:

@@ -13,6 +13,7 @@ from fastapi import HTTPException
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.serialization import to_json
+from pilotage.model.rules.webhooks import without_webhooks
 from pilotage.store import Store
 
 PIECE = 1 << 18
@@ -31,7 +32,8 @@ def pieces(runtime: Runtime) -> Generator[bytes]:
     """
     address = runtime.store.database.engine.url
     if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
-        return _at_once(to_json(runtime.store.snapshots.whole(runtime.clock(), runtime.seeds())))
+        world = runtime.store.snapshots.whole(runtime.clock(), runtime.seeds())
+        return _at_once(to_json(without_webhooks(world)))
     if not _ONE.acquire(blocking=False):
         raise HTTPException(503, "another world is being read", headers={"Retry-After": "5"})
     written = _written(runtime)
@@ -83,4 +85,4 @@ def main() -> None:
         world = store.snapshots.whole(float(sys.argv[1]), int(sys.argv[2]))
     finally:
         store.close()
-    sys.stdout.buffer.write(to_json(world))
+    sys.stdout.buffer.write(to_json(without_webhooks(world)))
