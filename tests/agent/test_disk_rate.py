@@ -10,8 +10,9 @@ from pilotage.agent import disk_rate
 from pilotage.agent.attempt import Attempt
 from pilotage.agent.disk_rate import DiskRate
 from pilotage.agent.held import Held, LeaseTimes
-from pilotage.agent.jobs import JobRunner, Resources
+from pilotage.agent.jobs import JobRunner
 from pilotage.agent.proof import Containment
+from pilotage.agent.resources import Resources
 from pilotage.agent.wire import JobOrder, Point, Report, Work
 
 WRITES = """

@@ -12,8 +12,9 @@ from pilotage.agent import node
 from pilotage.agent.attempt import Attempt
 from pilotage.agent.command import claim, parser
 from pilotage.agent.held import Held, LeaseTimes
-from pilotage.agent.jobs import JobRunner, Resources
+from pilotage.agent.jobs import JobRunner
 from pilotage.agent.node import look
+from pilotage.agent.resources import Resources
 from pilotage.agent.wire import JobOrder, Node, Work
 from tests.waiting import PATIENCE, wait_for
 

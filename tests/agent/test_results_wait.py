@@ -1,7 +1,9 @@
 """What payloads made waits while the server is away: nothing is computed twice."""
 
 import asyncio
+import hashlib
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,14 +11,19 @@ from typing import Any
 
 import pytest
 
+from pilotage.agent.attempt import AttemptFailedError
 from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, UnreachableError
+from pilotage.agent.leaving import leave, seal
+from pilotage.agent.parsing import parse
+from pilotage.agent.wire import LeftResults, Report
 from tests.waiting import wait_for
 
-from .fake_pilot_server import TOKEN, FakeServer
+from .fake_pilot_server import OWN_TOKEN, TOKEN, FakeServer
 from .test_agent import Site, sh
 
 pytestmark = pytest.mark.slow
 
+ADLER = f"adler32:{zlib.adler32(b'result' + bytes([10])):08x}"
 LEASE = 1.5
 """The lease in s of the jobs here."""
 
@@ -58,6 +65,44 @@ def test_outputs_that_go_through_the_server_wait_for_it(away: Site) -> None:
 def test_the_end_of_a_payload_waits_beyond_twice_the_lease(away: Site) -> None:
     with server_away_as_the_payload_ends(away):
         assert (away.scratch() / "out").read_text() == "result\n"
+
+
+@pytest.mark.parametrize(
+    ("storage", "files"), [({"storage_url": "sftp://x", "asks": True}, ["out"]), ({}, [])]
+)
+def test_results_lie_in_the_spool_once_the_pilot_must_end(
+    away: Site, storage: dict[str, Any], files: list[str]
+) -> None:
+    go, spool = away.shared / "go", away.root / "spool" / "left" / "pilot"
+    command = sh(f"until [ -e {go} ]; do sleep 0.05; done; echo result > out")
+    away.server.works = [[away.work(*command, outputs=["out"], **storage)]]
+    with away.agent("--walltime=6", f"--spool={spool}", "--spool-room=1") as agent:
+        with away.server.serving():
+            wait_for(lambda: "running" in away.server.states(), "its payload runs")
+        go.touch()
+        assert agent.wait(60) == 0
+    seals, _, text = (spool / "1.1/manifest").read_bytes().partition(b"\n")
+    assert seal(hashlib.sha256(OWN_TOKEN.encode()).hexdigest(), 1, 1, text) == seals.decode()
+    manifest = parse(LeftResults, text)
+    assert [(one.name, one.size, one.checksum) for one in manifest.report.outputs] == [("out", 7, ADLER)]
+    assert [(file.name, file.size) for file in manifest.files] == [(name, 7) for name in files]
+    for number, file in enumerate(manifest.files):
+        assert hashlib.sha256((spool / f"1.1/{number}").read_bytes()).hexdigest() == file.sha256
+    everything = b"".join(path.read_bytes() for path in away.root.glob("spool/**/*") if path.is_file())
+    assert OWN_TOKEN.encode() not in everything
+    assert list(away.place.iterdir()) == []
+
+
+def test_a_full_spool_takes_no_results(tmp_path: Path) -> None:
+    (tmp_path / "spool/other").mkdir(parents=True)
+    (tmp_path / "spool/other/file").write_bytes(bytes(900_000))
+    (tmp_path / "out").write_bytes(bytes(200_000))
+    report = Report(1, 1, "done")
+    with pytest.raises(AttemptFailedError, match="output out: the spool has no room"):
+        leave(tmp_path / "spool/mine", 1.0, "hash", report, None, tmp_path, ("out",))
+    assert list((tmp_path / "spool/mine").iterdir()) == []
+    (tmp_path / "spool/other/file").unlink()
+    leave(tmp_path / "spool/mine", 1.0, "hash", report, None, tmp_path, ("out",))
 
 
 def test_results_of_an_attempt_that_another_pilot_has_are_dropped(away: Site) -> None:

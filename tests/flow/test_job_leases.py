@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from pilotage.agent.attempt import Attempt
 from pilotage.agent.held import Held, lease_of
-from pilotage.agent.jobs import JobRunner, Resources
+from pilotage.agent.jobs import JobRunner
+from pilotage.agent.resources import Resources
 from pilotage.agent.wire import MatchAnswer, Work
 from pilotage.flow.calls import report
 from pilotage.flow.errors import PilotGone

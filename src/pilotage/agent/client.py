@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import random
 import re
@@ -130,6 +131,11 @@ class PilotClient:
         self._heard = max(self._heard, answer.time)
         self._headers[wire.HEARD] = repr(self._heard)
         return answer
+
+    @property
+    def token_hash(self) -> str:
+        """Return the SHA-256 of the pilot's own token."""
+        return hashlib.sha256(self._headers["Authorization"].partition(" ")[2].encode()).hexdigest()
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file. Blocks. Raises OSError, and UnreachableError."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from . import relay
 from .client import PilotClient
 from .delegated_groups import DelegatedGroups, find
-from .jobs import Resources
 from .logs import OwnLog
 from .machine import guard
 from .node import look
 from .pilot import PilotAgent
+from .resources import Resources
 from .wire import Node
 
 TYPE_CHECKING = False
@@ -74,6 +74,12 @@ def _add_limits(options: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--least-disk", type=float, default=100.0, help="MB free there without which it takes no jobs"
     )
+    options.add_argument(
+        "--spool", type=Path, help="a folder for results that the server does not get before the pilot's end"
+    )
+    options.add_argument(
+        "--spool-room", type=float, default=0.0, help="MB that may lie there and beside it, of all pilots"
+    )
     options.add_argument("--keep", action="store_true", help="keep the jobs' directories")
     options.add_argument(
         "--no-control-groups",
@@ -124,6 +130,8 @@ def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
         hidden=tuple(options.hide),
         gpus=node.gpus,
         node=node,
+        spool=options.spool,
+        spool_room=options.spool_room,
     )
 
 

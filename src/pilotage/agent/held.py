@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from . import payload_secrets
 from .attempt import Attempt
 from .containers import ContainerRuntime
-from .wire import MatchAnswer, Point, Work
+from .wire import MatchAnswer, Point, Report, Work
 
 
 class LeaseTimes(NamedTuple):
@@ -45,7 +45,8 @@ class Held:
     ``given`` is the time when the call began that brought the attempt. ``heard`` is true once the server has
     answered a report of it; until then only the first lease counts, because the server may not know that the
     pilot has it. ``stored`` is true once its scratch folder may hold bytes, ``done`` once it was reported
-    done, and ``end_heard`` once the server may have heard of its end.
+    done, and ``end_heard`` once the server may have heard of its end. ``leaving`` is true once its results go
+    into the spool, ``unsent`` are its outputs that no storage has by then, and ``report`` tells its end.
     """
 
     attempt: Attempt
@@ -54,7 +55,10 @@ class Held:
     gpus: tuple[str, ...] = ()
     runtime: ContainerRuntime | None = None
     payload: RunningPayload | None = None
+    unsent: tuple[str, ...] = ()
+    report: Report | None = None
     stopping: str = ""
+    leaving: bool = False
     dropped: bool = False
     stored: bool = False
     done: bool = False

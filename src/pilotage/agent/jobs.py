@@ -7,16 +7,15 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import disk_rate, outputs, payload_secrets, transfer, workdir
+from . import disk_rate, leaving, outputs, payload_secrets, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
-from .client import PilotClient
+from .client import PilotClient, UnreachableError
 from .containers import choose, write_variables
-from .delegated_groups import DelegatedGroups
 from .failure_kind import with_kind
 from .file_access import Ways
 from .held import Held, lease_of
@@ -24,36 +23,14 @@ from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
 from .patient_calls import PatientCalls
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .pilot_host import PilotHost
+from .resources import Resources
 from .view import UNCONTAINED, SitePaths, View, view
-from .wire import AttemptLogs, Log, MatchAnswer, Node, Output, Pair, Report
+from .wire import AttemptLogs, Log, MatchAnswer, Output, Pair, Report
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 CLEANING = 20.0
 """Seconds that an ending pilot spends on removing files."""
-
-
-@dataclass(frozen=True)
-class Resources:
-    """A pilot's share of its machine: ``slots`` payloads at a time, ``cores`` and ``memory`` for all of them.
-
-    Memory is in MB (0: no limit), ``walltime`` in s. It makes the jobs' directories in ``directory``;
-    ``keep`` leaves them there. It takes jobs only while ``least_disk`` MB are free there. Payloads cannot see
-    the folders in ``hidden``, nor GPUs other than their own. ``delegation`` makes a control group for each
-    payload.
-    """
-
-    cores: int = 1
-    memory: float = 0
-    walltime: float = 86_400
-    slots: int = 1
-    directory: Path = Path()
-    keep: bool = False
-    least_disk: float = 100
-    hidden: tuple[str, ...] = ()
-    gpus: tuple[str, ...] = ()
-    node: Node = field(default_factory=Node)
-    delegation: DelegatedGroups = field(default_factory=DelegatedGroups)
 
 
 class JobRunner:
@@ -63,11 +40,14 @@ class JobRunner:
         self.held: dict[Pair, Held] = {}
         self.working: set[Held] = set()
         self._pilot, self._resources = pilot, resources
+        self._client = client
         self._ways = Ways(client)
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleaning: set[asyncio.Future[None]] = set()
         self._calls = PatientCalls(pilot, client, self.lease_end)
-        self._pool = ThreadPoolExecutor(max_workers=max(2, min(8, resources.slots)))
+        threads = max(2, min(8, resources.slots))
+        # Apart: transfers may stand for minutes while a server or storage hangs.
+        self._pool, self._movers = ThreadPoolExecutor(threads), ThreadPoolExecutor(threads)
 
     def accept(self, attempt: Attempt, given: float, answer: MatchAnswer) -> None:
         """Take on an attempt from an answer. An empty payload has succeeded at once."""
@@ -148,6 +128,34 @@ class JobRunner:
         if pair in self.held:
             self._forget(self.held.pop(pair), wanted=True)
 
+    async def leave_results(self) -> bool:
+        """Leave results that the server does not have in the spool. Return whether there are any."""
+        spool = self._resources.spool
+        waiting = [held for held in self.held.values() if held.done or (held.stored and not held.stopping)]
+        if spool is None or not waiting:
+            return False
+        for held in waiting:
+            held.leaving = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=OVERDUE)
+        return any([await self._left(held, spool) for held in waiting])
+
+    async def _left(self, held: Held, spool: Path) -> bool:
+        if not (held.done and held.report):
+            return False
+        logs = AttemptLogs(*held.attempt.pair, await self._streams(held))
+        place, resources = self._place(held), self._resources
+        arguments = resources.spool_room, self._client.token_hash, held.report, logs, place, held.unsent
+        try:
+            await self._in_thread(leaving.leave, spool, *arguments)
+        except (OSError, AttemptFailedError) as error:
+            log.error("job %s: its results are lost: %s", held.attempt.name, error)
+            return False
+        log.info("job %s: its results are left in %s", held.attempt.name, spool)
+        held.unsent = ()
+        held.end_heard = True
+        return True
+
     async def drop_all(self, reason: str) -> None:
         """Kill all payloads and delete all files.
 
@@ -202,7 +210,9 @@ class JobRunner:
             if ended.disk_io is not None:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
             logs = AttemptLogs(*held.attempt.pair, await self._streams(held), ended.points)
-            self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told), logs)
+            held.report = Report(*held.attempt.pair, "done" if held.done else "failed", **told)
+            if not held.unsent:
+                self._pilot.say(held.report, logs)
         self._pilot.wake()
 
     async def _prepare(self, held: Held) -> None:
@@ -216,7 +226,7 @@ class JobRunner:
         for file in attempt.order.inputs:
             path = place / workdir.input_path(file)
             arguments = self._ways, attempt, file, path, lambda: bool(held.stopping)
-            fetch = partial(self._in_thread, transfer.fetch, *arguments)
+            fetch = partial(self._moved, transfer.fetch, *arguments)
             await self._calls.answered(f"input {file.name}", held, fetch)
         if held.stopping:
             raise AttemptFailedError(held.stopping)
@@ -315,12 +325,16 @@ class JobRunner:
             await self._in_thread(add_note, place, f"outputs{outputs.told(skipped)}")
         held.stored = bool(found)
         stored: list[Output] = []
-        for name in found:
+        for number, name in enumerate(found):
             # Count the bytes sent, not those on disk: a sparse file is sent in full.
             left = outputs.most_bytes(attempt) - sum(one.size for one in stored)
             arguments = self._ways, attempt, name, place, lambda: bool(held.stopping), left
-            store = partial(self._in_thread, transfer.store, *arguments)
-            stored.append(await self._calls.answered(f"output {name}", held, store))
+            store = partial(self._moved, transfer.store, *arguments)
+            try:
+                stored.append(await self._calls.answered(f"output {name}", held, store))
+            except UnreachableError:
+                held.unsent = tuple(found[number:])
+                break
         return stored
 
     async def _files_of(self, held: Held) -> dict[str, str]:
@@ -357,6 +371,9 @@ class JobRunner:
 
     def _place(self, held: Held) -> Path:
         return self._resources.directory / held.attempt.name
+
+    async def _moved(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._movers, function, *arguments)
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)

@@ -48,23 +48,36 @@ class PatientCalls:
         """Make a call. Repeat it while the server is away, and the lease lasts.
 
         Results need no lease: nothing of theirs runs any more, so they wait as long as their pilot lives.
-        Raises AttemptFailedError.
+        Raises AttemptFailedError, and UnreachableError for results that are to be left in the spool.
         """
         pause = Pause(longest=ASK_AGAIN)
         while True:
             try:
-                return await call()
+                return await self._unless_leaving(held, call)
             except (GivenUpError, RefusedError) as error:
                 raise AttemptFailedError(f"{what}: {error}") from error
             except UnreachableError as error:
+                if held.leaving:
+                    raise
                 over = held.dropped if held.stored else self._pilot.ending or now() > self._lease_end(held)
                 if over:
                     raise AttemptFailedError(f"{what}: {error}") from error
                 log.warning("job %s, %s: %s", held.attempt.name, what, error)
                 await self._paused(held, pause.failed(error.pause))
 
+    async def _unless_leaving(self, held: Held, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call, but do not wait for an answer once the results are to be left in the spool.
+
+        The connection to a laptop that sleeps stands for minutes.
+        """
+        answer = asyncio.ensure_future(call())
+        while not (await asyncio.wait({answer}, timeout=0.2))[0]:
+            if held.leaving:
+                raise UnreachableError("the pilot ends", heard=True)
+        return answer.result()
+
     async def _paused(self, held: Held, seconds: float) -> None:
         """Wait, but not for an attempt that nobody wants any more."""
         until = now() + seconds
-        while now() < until and not held.dropped:
+        while now() < until and not (held.dropped or held.leaving):
             await asyncio.sleep(min(0.2, max(0.0, until - now())))

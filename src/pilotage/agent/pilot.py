@@ -17,12 +17,13 @@ from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, find_runtimes
 from .failure_kind import OUT_OF_TIME
-from .jobs import JobRunner, Resources
+from .jobs import JobRunner
 from .logs import OwnLog, weight
 from .machine import now
 from .node_disk import free_disk
 from .pilot_host import PilotHost
 from .proof import Containment, prove
+from .resources import Resources
 from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
 log = logging.getLogger(__name__)
@@ -40,8 +41,11 @@ REPORT_DELAY = 0.5
 LONGEST_PAUSE, PAUSE_WITH_NEWS = 60.0, 15.0
 """Longest pauses in s between two calls while the server is unreachable: of a pilot without news, and of one
 that has something to report."""
-END_GRACE = 20.0
-"""Seconds for delivering the last reports."""
+LOOK_AT_END = 0.5
+"""Seconds between two looks at the time during a call."""
+END_GRACE, AWAY_GRACE = 20.0, 1.0
+"""Seconds for delivering the last reports; the second if the server is away and the site has a spool, which
+may need the rest of the time."""
 MOST_AT_ONCE = 10_000
 """Most jobs that the server gives in one match."""
 LOGS_AT_ONCE = 4_000_000
@@ -101,11 +105,14 @@ class PilotAgent:
         try:
             while not self._is_over():
                 self._woken.clear()
-                await self._converse(proof)
+                await self._converse_in_time(proof)
                 self._look_at_the_time()
                 await self._rest()
+            has_left = await self._jobs.leave_results()
             await self._jobs.drop_all(self.ending)
-            await self._say_goodbye()
+            # A server that hears a goodbye takes what it was not told for lost.
+            if not has_left:
+                await self._say_goodbye()
             await trial
         except (GivenUpError, RefusedError) as error:
             log.error("given up: %s", error)
@@ -186,6 +193,8 @@ class PilotAgent:
         if self.ending:
             return
         log.info("ends: %s", reason)
+        if self._resources.spool and self._talk.until:
+            grace = min(grace, AWAY_GRACE)
         self.ending, self._end_by = reason, now() + grace
         self._jobs.kill_all(reason)
         self.wake()
@@ -209,6 +218,16 @@ class PilotAgent:
             await asyncio.wait_for(self._woken.wait(), max(0.0, moment - now()))
 
     # The conversation with the server
+
+    async def _converse_in_time(self, proof: asyncio.Task[Containment]) -> None:
+        """Make the calls that are due, but do not wait for an answer beyond the pilot's own end."""
+        conversation = asyncio.create_task(self._converse(proof))
+        while not (await asyncio.wait({conversation}, timeout=LOOK_AT_END))[0]:
+            self._look_at_the_time()
+            if self._is_over():
+                conversation.cancel()
+                return
+        await conversation
 
     async def _converse(self, proof: asyncio.Task[Containment]) -> None:
         if now() < self._talk.until:

@@ -167,7 +167,7 @@ def store(
 
     def once() -> None:
         legal("output", name, deep=True)
-        with _opened(directory, name) as local:
+        with open_output(directory, name) as local:
             # Refuse it before sending the first byte. A file may still grow while it is read.
             if local.seek(0, os.SEEK_END) > most:
                 raise _too_large(most)
@@ -182,7 +182,7 @@ def store(
     return stored[-1]
 
 
-def _opened(directory: Path, name: str) -> IO[bytes]:
+def open_output(directory: Path, name: str) -> IO[bytes]:
     """Open a regular file that the payload made. Refuse links on the way, and pipes in its place."""
     if directory.is_symlink():
         raise AttemptFailedError("the payload put a link in the place of its directory")

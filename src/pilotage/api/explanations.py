@@ -63,7 +63,7 @@ from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
 
-from . import set_aside_lines
+from . import result_lines, set_aside_lines
 
 MOST_JOBS = 1000
 """Most jobs of a pilot that are listed."""
@@ -250,7 +250,7 @@ def explained_task(
     """Return a task's failures, the obstacles to its start, and the decisions about it."""
     told = _failures(runtime, task)
     if task.state not in ENDED["task"]:
-        told += set_aside_lines.of_task(runtime, task)
+        told += [*set_aside_lines.of_task(runtime, task), *result_lines.of_task(runtime, task.id)]
     if after := task_wait.after(runtime, task):
         told.append(f"task {task.id} {after}")
     known = troubles(runtime, task)
@@ -334,7 +334,7 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
         full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
         return list(throttled.of_job(full, job.since + federation.timeouts.throttled))
     if job.state is not JobState.ACTIVATED or job.queue not in declared:
-        return []
+        return result_lines.of_job(runtime, job)
     asked = queries.requirements(job.id)
     queue, live = declared[job.queue], queries.live_pilots(job.queue)
     found = eligible_pilots.eligible_pilots(queue, asked, live) if asked else []

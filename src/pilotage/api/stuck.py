@@ -1,5 +1,7 @@
 """What makes no progress for longer than is usual for its kind."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
 
@@ -8,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import servers, stuck
 from pilotage.flow.runtime import Runtime
+from pilotage.model.records.waiting_results import WaitingResults
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
@@ -19,7 +22,9 @@ router = APIRouter(prefix=f"{PREFIX}/stuck", tags=["health"])
 class StuckRecords(BaseModel):
     """Records of a kind that are in one state at one place for longer than usual. Times in s."""
 
-    kind: Annotated[str, Field(description="Task, job, transfer, pilot, publication, notification, or loop.")]
+    kind: Annotated[
+        str, Field(description="Task, job, transfer, pilot, publication, notification, results, or loop.")
+    ]
     state: Annotated[str, Field(description="The state that they do not leave.")]
     place: Annotated[str, Field(description="Queue, storage, share or catalogue; of a loop, its name.")]
     count: Annotated[
@@ -52,7 +57,8 @@ def get_stuck(runtime: TheRuntime) -> Response:
 
 def shown_stuck(runtime: Runtime) -> list[StuckRecords]:
     """Return stuck records as operators see them, the worst first. Raises :class:`NoFederation`."""
-    return [*map(_loop, servers.failing_loops(runtime)), *map(_records, stuck.everything(runtime))]
+    loops, results = map(_loop, servers.failing_loops(runtime)), _results(runtime)
+    return [*loops, *results, *map(_records, stuck.everything(runtime))]
 
 
 def _loop(found: servers.FailingLoop) -> StuckRecords:
@@ -71,6 +77,29 @@ def _loop(found: servers.FailingLoop) -> StuckRecords:
         reason=f"{where}{found.error}",
         command="pilotage servers" if found.servers else f"pilotage up --no-api --only {found.name}",
     )
+
+
+def _results(runtime: Runtime) -> Iterator[StuckRecords]:
+    """Yield results that could not be taken from a spool, by queue."""
+    by_queue: dict[str, list[WaitingResults]] = defaultdict(list)
+    for one in runtime.store.results_in_spools.everything():
+        if one.problem:
+            by_queue[one.queue].append(one)
+    for queue, found in by_queue.items():
+        yield StuckRecords(
+            kind="results",
+            state="waiting",
+            place=queue,
+            count=len(found),
+            oldest=found[0].job,
+            task=0,
+            since=found[0].since,
+            usual=None,
+            limit=None,
+            told="a server takes them from the spool at once",
+            reason=found[0].problem,
+            command=f"pilotage explain job:{found[0].job}",
+        )
 
 
 def _records(found: stuck.ToldGroup) -> StuckRecords:

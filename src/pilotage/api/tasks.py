@@ -23,7 +23,7 @@ from pilotage.model.values.types import FINITE
 from pilotage.request_budget import MOST_FAULTS
 from pilotage.store import ListPage, OutputPage, Store, TaskDetails, TaskPage, TaskSort, TaskView
 
-from . import set_aside_lines
+from . import result_lines, set_aside_lines
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of, listed
 from .bodies import RequestBody
@@ -207,7 +207,7 @@ def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
     known = troubles(runtime, task)
     return replace(
         task,
-        troubles=tuple(known),
+        troubles=(*known, *result_lines.of_task(runtime, task.id)),
         warnings=tuple(_warnings(runtime, task, known)),
         after=task_wait.after(runtime, task),
         blocked=task_wait.is_blocked(runtime, task),

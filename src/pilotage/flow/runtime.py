@@ -36,6 +36,7 @@ from .outside.elements import Elements, Load
 from .outside.fence import FencedWorkers
 from .outside.file_readers import MOST_OF_PILOTS, FileReaders
 from .outside.kept_worlds import KeptWorlds
+from .outside.left_manifests import keep
 from .outside.log_readers import LogReaders
 from .outside.look_ups import LookUps
 from .outside.notifying import Notifying
@@ -108,8 +109,8 @@ class Runtime:
         self.idle_timeouts, self.site_variables = IdleTimeouts(store), SiteVariables(store)
         self.passes, self.news = dict[str, LoopPass](), list[Callable[[], None]]()
         tell, fenced = partial(partial, self.wakeups.tell), FencedWorkers(self.workers, self.presence)
-        submits = any("submissions" in step.hears for step in steps)
-        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits, fenced)
+        submits, kept = any("submissions" in step.hears for step in steps), partial(keep, store, self.clock)
+        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits, fenced, kept)
         on_this_machine, told = movers(tell("deliveries")), tell("deliveries")
         self.deliveries = Deliveries(on_this_machine, self.workers, told, fenced)
         self.spaces = Spaces(on_this_machine, self.workers, self.clock, tell("space_sightings"))

@@ -52,6 +52,19 @@ def receive(world: World) -> Decision:
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
 
+def accept(world: World) -> Decision:
+    """Apply reports that pilots left in their sites' spools. This is no heartbeat: those pilots have ended.
+
+    Nothing follows from what they do not mention. Reports on attempts that others have change nothing.
+    """
+    hearing = _Hearing(world)
+    told = {one.pilot: one for one in world.heartbeats}
+    for pilot in world.pilots:
+        hearing.hear_reports(pilot, [job for job in world.jobs if _is_held(job, pilot)], told[pilot.id])
+    changed: tuple[Change, ...] = (*hearing.moves.gathered(), *hearing.forgotten())
+    return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
+
+
 def stops(world: World) -> dict[int, list[Attempt]]:
     """Return attempts that each pilot holds or reports although they are not, or no longer, its own: it must
     stop them.
@@ -137,12 +150,16 @@ class _Hearing:
 
     def hear(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
         """Process one pilot's whole message, given the jobs that it is known to hold."""
+        self.hear_reports(pilot, held, told)
+        self._miss(told)
+
+    def hear_reports(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
+        """Process one pilot's reports alone."""
         self._pilot = pilot
         self._jobs = {(job.id, job.attempt): job for job in held}
         self._states = {job.id: job.state for job in held}
         for report in told.reports:
             self._report(report)
-        self._miss(told)
 
     def _report(self, report: Report) -> None:
         """Process one report, through the states that it skips."""

@@ -57,13 +57,24 @@ Excess = Literal["", "memory", "walltime"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftBehind:
+    """Results of an attempt that a pilot left: the ``place`` in the spool, which keeps it for some ``days``,
+    and the sealed ``manifest``, which anybody at the site may have written."""
+
+    place: str
+    manifest: str
+    days: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PilotStatus:
     """The status of a pilot in its batch system.
 
     ``unknown`` means that it cannot be seen now, which is not the same as ``ended``; ``missing`` then says
     that the batch system answers, and does not have it. ``reason`` says in the batch system's words why it
     waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal, or None if nobody knows it.
-    ``excess`` is the limit for which the batch system ended or held it.
+    ``excess`` is the limit for which the batch system ended or held it. ``left`` is all that an ended or
+    missing pilot left in its site's spool: whoever learns the end learns this, too.
     """
 
     state: ElementState
@@ -71,6 +82,7 @@ class PilotStatus:
     exit_code: int | None = None
     excess: Excess = ""
     missing: bool = False
+    left: tuple[LeftBehind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +141,20 @@ class Forwarding(Protocol):
 
     def explained(self, attempt: str) -> Sequence[str]:
         """Return that broker's decisions about an attempt, by its name there, as lines. Raises OSError."""
+
+
+@runtime_checkable
+class ResultsKeeper(Protocol):
+    """The ability of an adapter whose pilots can leave results in a spool that the server reaches.
+
+    Calls raise OSError.
+    """
+
+    def read_left(self, place: str, number: int, start: int, size: int) -> str:
+        """Return ``size`` bytes of a file from ``start`` on, or those up to its end, in base64."""
+
+    def drop_left(self, places: Collection[str]) -> None:
+        """Remove results from the spool."""
 
 
 @runtime_checkable

@@ -49,6 +49,7 @@ from .tables.set_aside import SetAsideRecords
 from .tables.simulations import Simulations
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
+from .tables.waiting_results import ResultsInSpools
 from .transition_log import log_transitions
 from .views.catalogue import Catalogue
 from .views.event_log import EventLog
@@ -102,7 +103,7 @@ class Store:
         self.snapshots = Snapshots(database, self.federations, specs, live)
         self.queries = Queries(database, self.federations, specs, live)
         self.job_lists = JobLists(database, self.federations, specs)
-        self.task_lists = TaskLists(database)
+        self.task_lists, self.results_in_spools = TaskLists(database), ResultsInSpools(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell, keeps_events)
         self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)

@@ -53,6 +53,9 @@ class _Watchdog:
         self._tasks = {task.id: task for task in world.tasks}
         self._failed_attempts = FailedAttempts(world)
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
+        self._waiting = {
+            (one.job, one.attempt, one.pilot) for one in world.waiting_results if world.time < one.until
+        }
         self._queues = {queue.name for queue in world.federation.queues}
         self._draining = draining_queues(world.federation)
         self._federation = world.federation
@@ -76,6 +79,9 @@ class _Watchdog:
         moves = JobMoves()
         stay: list[Job] = []
         for job in self._world.jobs:
+            if (job.id, job.attempt, job.pilot) in self._waiting:
+                # Its payload has ended well, and a server takes its results from the site's spool.
+                continue
             outcome, cause = self._over(job)
             error = self._excess(job) or cause
             changes: dict[str, Value] = {"error": error, "ended": self._world.time}

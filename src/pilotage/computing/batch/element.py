@@ -17,7 +17,7 @@ from .options import BatchOptions
 from .profile import BatchJob, CommandFault, Profile, Request
 from .reference import Reference
 from .script import EXITS, pilot_script
-from .spool import Spool
+from .spool import MOST_TAILS, Spool
 from .spool_paths import SpoolPaths
 from .system import MOST_NAMED, BatchSystem
 
@@ -82,7 +82,32 @@ class BatchElement:
         jobs |= self._with_reasons(jobs, system)
         for text, found in known.items():
             statuses[text] = self._status(found, jobs.get(found), complaints.get(found.job, ""))
-        return self._with_last_words(statuses, known)
+        return self._with_last_words(self._with_results(statuses, known), known)
+
+    def _with_results(
+        self, statuses: Mapping[str, PilotStatus], known: Mapping[str, Reference]
+    ) -> dict[str, PilotStatus]:
+        """Add what ended and missing pilots left in the spool. An end that we have not looked behind is none.
+
+        Raises OSError if the spool cannot be read: then nothing is said of any pilot.
+        """
+        gone = [text for text in known if statuses[text].state == "ended" or statuses[text].missing]
+        if not gone:
+            return dict(statuses)
+        seen, later = gone[:MOST_TAILS], gone[MOST_TAILS:]
+        spool = Spool(self._host(), self._options.spool)
+        left = spool.left([known[text].pilot for text in seen], self._options.results_days)
+        told = {text: replace(statuses[text], left=tuple(left.get(known[text].pilot, ()))) for text in seen}
+        unseen = PilotStatus(state="unknown", reason="its spool is looked at later")
+        return {**statuses, **told, **dict.fromkeys(later, unseen)}
+
+    def read_left(self, place: str, number: int, start: int, size: int) -> str:
+        """See :class:`~pilotage.ports.computing.ResultsKeeper`."""
+        return Spool(self._host(), self._options.spool).read_left(place, number, start, size)
+
+    def drop_left(self, places: Collection[str]) -> None:
+        """See :class:`~pilotage.ports.computing.ResultsKeeper`."""
+        Spool(self._host(), self._options.spool).drop_left(places)
 
     def _own(
         self, references: Iterable[Reference], jobs: Mapping[str, BatchJob]

@@ -38,6 +38,10 @@ class BatchOptions:
     """The Python of worker nodes, 3.9 or newer."""
     environment: Mapping[str, str | int | float] = field(default_factory=dict)
     """Environment variables of pilots."""
+    results_room: Annotated[float, Field(ge=0, le=1e9)] = 10_000
+    """MB that results may take in the spool, of all pilots together, while the server is away."""
+    results_days: Annotated[float, Field(gt=0, le=365)] = 14
+    """Days for which they may wait there."""
     tunnel: bool = False
     """Whether pilots reach the server through the SSH connection."""
     relay_host: Annotated[str, Field(pattern=r"^[\w.:-]*$")] = ""

@@ -51,7 +51,7 @@ fi
 work=$(mkdir -p {directory} && mktemp -d {directory}/"$name.XXXXXX") || exit 73
 trap 'kill -TERM "$child" 2>/dev/null' TERM INT USR2
 "$found" -I "$agent" {options} --directory="$work" --hide="$spool" \\
-  --token-file="$token" --remove-token-file </dev/null &
+  --spool="$spool/left/$name" --token-file="$token" --remove-token-file </dev/null &
 child=$!
 wait "$child"
 code=$?
@@ -81,7 +81,8 @@ def pilot_script(
     ]
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in options.environment.items()]
     told = agent_options(replace(orders[0], server_url=url))
-    more = [f"--identity={paths.identity}"] if options.tunnel else []
+    more = [f"--spool-room={options.results_room:g}"]
+    more += [f"--identity={paths.identity}"] if options.tunnel else []
     return TEXT.format(
         spool=shlex.quote(paths.root),
         logs=shlex.quote(paths.logs),

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 import secrets
 import shlex
 import socket
@@ -11,11 +12,15 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from pilotage.computing.agent_file import agent_file
+from pilotage.ports.computing import LeftBehind
 from pilotage.settings import Settings
 
 from .commands import Command, CommandRunner, shell
 from .options import shell_path
 from .spool_paths import SpoolPaths
+
+_PLACE = re.compile(r"[0-9a-f]+/left/[\w.+-]+/\d+\.\d+")
+"""The folder of an attempt's results below a spool."""
 
 KEPT = 14
 """Days before logs, and tokens of pilots that never started, are deleted."""
@@ -26,7 +31,10 @@ TAIL = 400
 MOST_TAILS = 50
 """Most log ends read per poll."""
 
-_SEPARATOR = "--pilotage-log--"
+MOST_MANIFEST = 2_000_000
+"""Most bytes of a manifest of results that a pilot left."""
+
+_SEPARATOR, _LEFT = "--pilotage-log--", "--pilotage-left--"
 
 
 def instance() -> str:
@@ -95,6 +103,41 @@ class Spool:
             if lines:
                 found[name] = lines[-1]
         return found
+
+    def left(self, pilots: Collection[str], days: float) -> dict[str, list[LeftBehind]]:
+        """Return what pilots left in the spool, by pilot. Remove what has been there for ``days``.
+
+        Pilots of another server of this account lie beside. Raises OSError if the spool cannot be read.
+        """
+        each = f'echo "{_LEFT}${{m%/manifest}}"; head -c {MOST_MANIFEST} "$m"; echo'
+        inner = f'for m in */left/"$n"/*/manifest; do if [ -f "$m" ]; then {each}; fi; done'
+        loop = f"for n in {shlex.join(pilots)}; do {inner}; done"
+        old = f"find */left -mindepth 2 -maxdepth 2 -mtime +{days:g} -exec rm -rf {{}} + 2>/dev/null"
+        outcome = self._runner.run(shell(f"cd {shell_path(self._option)} && {{ {old}; {loop}; }}"))
+        if outcome.code != 0:
+            raise SpoolFault(f"{self._runner.name}: the spool cannot be read: {outcome.complaint}")
+        found: dict[str, list[LeftBehind]] = {}
+        for part in outcome.stdout.split(_LEFT)[1:]:
+            place, _, manifest = part.partition("\n")
+            if _PLACE.fullmatch(place):
+                one = LeftBehind(place=place, manifest=manifest.rstrip("\n"), days=days)
+                found.setdefault(place.split("/")[2], []).append(one)
+        return found
+
+    def read_left(self, place: str, number: int, start: int, size: int) -> str:
+        """Return bytes of a file that a pilot left, in base64. Raises OSError."""
+        part = f"tail -c +{start + 1} {shlex.quote(f'{place}/{number}')} | head -c {size}"
+        script = f"cd {shell_path(self._option)} && {part} | base64 -w 0"
+        outcome = self._runner.run(shell(script))
+        if outcome.code != 0:
+            raise SpoolFault(f"{self._runner.name}: {place} cannot be read: {outcome.complaint}")
+        return outcome.stdout.strip()
+
+    def drop_left(self, places: Collection[str]) -> None:
+        """Remove what pilots left. Raises OSError."""
+        outcome = self._runner.run(shell(f"cd {shell_path(self._option)} && rm -rf {shlex.join(places)}"))
+        if outcome.code != 0:
+            raise SpoolFault(f"{self._runner.name}: results cannot be removed: {outcome.complaint}")
 
     def forget(self, pilots: Collection[str]) -> None:
         """Remove the tokens of pilots that will not start."""

@@ -11,13 +11,14 @@ from pilotage.agent import command
 from pilotage.agent.attempt import AttemptFailedError, legal
 from pilotage.agent.client import PilotClient
 from pilotage.agent.held import Held
-from pilotage.agent.jobs import JobRunner, Resources
+from pilotage.agent.jobs import JobRunner
 from pilotage.agent.logs import OwnLog, stderr_tail
 from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
 from pilotage.agent.pilot import PilotAgent
 from pilotage.agent.pilot_host import PilotHost
 from pilotage.agent.proof import Containment
+from pilotage.agent.resources import Resources
 from pilotage.agent.storage import open_storage
 from pilotage.agent.wire import Node, Offer, Report
 from pilotage.computing.web_service import Credentials
@@ -38,7 +39,6 @@ class ForwardingRunner(JobRunner):
         self, pilot: PilotHost, resources: Resources, client: PilotClient, peer: Peer, storage: str
     ) -> None:
         super().__init__(pilot, resources, client)
-        self._client = client
         self._peer = peer
         self._handover_storage = storage
         self._attempts: list[ForwardedAttempt] = []

@@ -15,7 +15,7 @@ from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.pilots import submissions
 from pilotage.ports.adapters import AdapterError
-from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.computing import ComputingElementPort, LeftBehind, PilotOrder, PilotStatus, Submitted
 from pilotage.ports.pool_logs import pool_log, submitting
 
 from .inquiries import Inquiries
@@ -30,6 +30,9 @@ MADE_WITHIN = 5.0
 SERVED_LATELY = 3 * 3600.0
 """Seconds for which a calling pilot shows that its queue has pilots (B26)."""
 
+Keep = Callable[[Queue, str, Pilot, Sequence[LeftBehind]], None]
+"""Records what a pilot left in its spool, by queue and server."""
+
 Load = Callable[[ComputingElement], ComputingElementPort]
 
 
@@ -38,7 +41,7 @@ class Elements:
 
     Answers stay until a pass has committed them: :meth:`submissions` and :meth:`sightings` go into its world,
     :meth:`forget` follows its commit. ``on_news`` is called when there is something to read. ``fenced``
-    workers submit and cancel pilots.
+    workers submit and cancel pilots. ``keep`` records what pilots left in spools.
     """
 
     def __init__(
@@ -48,12 +51,13 @@ class Elements:
         on_news: Callable[[], None],
         submits: bool = True,
         fenced: WorkersPort | None = None,
+        keep: Keep = lambda *_: None,
     ) -> None:
         self._load = load
         self._workers, self._fenced = workers, fenced or workers
         self.pools = SubmitPools(self._fenced)
         self.inquiries = Inquiries(workers, self.adapter, on_news)
-        self._on_news = on_news
+        self._on_news, self._keep = on_news, keep
         self._submits = submits
         self._lock = threading.Lock()
         self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}
@@ -142,7 +146,15 @@ class Elements:
             if news:
                 self._on_news()
 
-        call = self._workers.call(place, lambda: self.adapter(queue, server).poll(by_reference))
+        def poll() -> Mapping[str, PilotStatus]:
+            statuses = self.adapter(queue, server).poll(by_reference)
+            for reference, status in statuses.items():
+                if status.left:
+                    # Before anybody hears of its end: its attempts must not seem lost.
+                    self._keep(queue, server, by_reference[reference], status.left)
+            return statuses
+
+        call = self._workers.call(place, poll)
         call.add_done_callback(done)
 
     def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:

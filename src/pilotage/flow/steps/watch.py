@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 
+from pilotage.flow.outside.left_results import take_due
 from pilotage.flow.outside.removals import clear, remove_due
 from pilotage.flow.restricting import end_lapsed
 from pilotage.flow.runtime import Runtime
@@ -30,6 +31,7 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
     """
     clear(runtime, world, decision, committed)
     remove_due(runtime, world)
+    take_due(runtime, world)
     for task in world.lapsed:
         try:
             cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
@@ -57,7 +59,10 @@ STEP = Step(
     name=WATCH,
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
-    reads=("absences", "queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots, lapsed),
+    reads=(
+        *("absences", "waiting_results", "queue_reports", "job_counts", "failures", due_jobs, "tasks"),
+        *(late_pilots, lapsed),
+    ),
     prepare=end_lapsed,
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
     subjects=(TASK, PILOT, QUEUE),

@@ -39,6 +39,7 @@ from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import JobState
 from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace, free_spaces
 from pilotage.model.records.unable_ways import UnableWay
+from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import (
@@ -322,6 +323,8 @@ class World:
     """Live jobs by owner; empty if none of their quotas is nearly full (T)."""
     absences: tuple[Absence, ...] = ()
     """Times in which no server was there, which count for no time-out of jobs and silent pilots (T)."""
+    waiting_results: tuple[WaitingResults, ...] = ()
+    """Results of attempts that wait in sites' spools: their jobs stay with their pilots (T)."""
     heartbeats: tuple[Heartbeat, ...] = ()
     """Pilots' reports on their jobs."""
     submissions: tuple[PilotSubmission, ...] = ()

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pilotage.model.values.types import DESCRIBED
+
 ServerState = Literal["live", "silent", "ended"]
 """Live: it beats. Silent: its lease is over, and others have taken over. Ended: it has left by itself."""
 
@@ -31,10 +33,14 @@ class ServerActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A time in which no server was there that pilots can call, in s since 1970 UTC."""
+    """A time in which no server was there that pilots can call."""
+
+    __pydantic_config__ = DESCRIBED
 
     began: float
+    """When the last server had beaten last, in s since 1970 UTC."""
     ended: float
+    """When the next one came, in s since 1970 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from pilotage.model.records.federation import Site
 from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.records.storage_spaces import StorageSpace
+from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among, raw_rows
@@ -27,6 +28,7 @@ from pilotage.store.tables import (
     history,
     iterations,
     storage_spaces,
+    waiting_results,
 )
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables import pilots as pilot_rows
@@ -174,6 +176,10 @@ class RecordReader:
     def lifted_breakers(self) -> tuple[LiftedBreaker, ...]:
         """Circuit breakers that an operator has lifted lately."""
         return circuit_breakers.lifted(self._connection)
+
+    def waiting_results(self) -> tuple[WaitingResults, ...]:
+        """Results that wait in sites' spools."""
+        return waiting_results.everything(self._connection)
 
     def absences(self) -> tuple[Absence, ...]:
         """Times in which no server was there (T)."""

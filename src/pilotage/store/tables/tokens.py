@@ -182,6 +182,14 @@ class Tokens:
             lambda connection: connection.execute(update(tokens).where(*own).values(expires=expires))
         )
 
+    def hash_of_pilot(self, pilot: int) -> str:
+        """Return the hash of a pilot's own token. Raises ValueError if it has none any more."""
+        query = select(_t.hash).where(_t.pilot == pilot, _t.role == "pilot")
+        found = self._database.read(lambda connection: connection.execute(query).scalar())
+        if found is None:
+            raise ValueError(f"pilot {pilot} has no token")
+        return str(found)
+
     def people(self) -> list[PersonToken]:
         """Return the unexpired tokens of people, newest first; without the sessions that end with one."""
         is_valid = _t.expires.is_(None) | (_t.expires > self._clock())

@@ -69,6 +69,7 @@ _PARTS = (
     _plain("link_counts", RecordReader.link_counts),
     _plain("queue_reports", RecordReader.queue_reports),
     _plain("failed_deliveries", RecordReader.failed_deliveries),
+    _plain("waiting_results", RecordReader.waiting_results),
     _plain("absences", RecordReader.absences),
     _plain("lifted_breakers", RecordReader.lifted_breakers),
     _plain("storage_spaces", RecordReader.storage_spaces),

@@ -128,6 +128,13 @@ WHOLE: Reads = (
     *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),
     *(notifications.to_send, notifications.unsent),
-    *("absences", "failed_deliveries", "lifted_breakers", "storage_spaces", "advertisements"),
+    *(
+        "absences",
+        "waiting_results",
+        "failed_deliveries",
+        "lifted_breakers",
+        "storage_spaces",
+        "advertisements",
+    ),
 )
 """Everything that the store knows of a world."""

@@ -1,0 +1,143 @@
+"""Results that pilots left in sites' spools are taken from there.
+
+A file is believed if it has the checksum that its manifest names (``left_manifests.py``).
+"""
+
+import base64
+import hashlib
+import logging
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pilotage.model.documents.world import Heartbeat, Report, World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import AT_A_PILOT
+from pilotage.model.records.waiting_results import WaitingResults
+from pilotage.model.records.work import Job
+from pilotage.model.values.paths import scratch_path
+from pilotage.pilots import reports as policy
+from pilotage.ports.computing import ResultsKeeper
+from pilotage.ports.moving import StorageError
+from pilotage.store.tables.waiting_results import LONGEST, SpooledResults
+from pilotage.store.worlds.reports import told_by_pilots
+
+from . import breaker_notices, removals
+from .elements import place_of
+from .left_manifests import LeftOutput, read
+
+if TYPE_CHECKING:
+    from pilotage.flow.runtime import Runtime
+
+log = logging.getLogger(__name__)
+CHUNK = 16 << 20
+"""Bytes that one call reads from a spool."""
+
+
+class _FalseResultsError(Exception):
+    """What lies in a spool is not what the pilot left there."""
+
+
+def take_due(runtime: "Runtime", world: World) -> None:
+    """Take results from spools, in the background. What cannot be taken now is tried again later."""
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    for one in runtime.store.results_in_spools.due(world.time):
+        queue = queues.get(one.queue)
+        if world.time >= one.until or queue is None:
+            runtime.store.results_in_spools.done(one)
+        else:
+            place = f"results at {place_of(queue, one.server)}"
+            runtime.workers.call(place, partial(_take, runtime, queue, one), LONGEST)
+
+
+def _take(runtime: "Runtime", queue: Queue, one: SpooledResults) -> None:
+    """Take results of an attempt from their spool, unless nobody wants them any more. Remove them there."""
+    try:
+        keeper = runtime.elements.adapter(queue, one.server)
+        if not isinstance(keeper, ResultsKeeper):
+            raise LookupError(f"queue {queue.name} has no spool any more")
+        world = runtime.world(told_by_pilots([Heartbeat(pilot=one.pilot)]))
+        if job := _waiting_job(world, one):
+            _store_all(runtime, world, queue, job, keeper, one)
+        keeper.drop_left([one.place])
+    except Exception as error:
+        problem = str(error) or repr(error)
+        log.warning("job %d: its results cannot be taken from the spool: %s", one.job, problem)
+        runtime.store.results_in_spools.put_off(one, runtime.clock(), problem[:500])
+        return
+    runtime.store.results_in_spools.done(one)
+
+
+def _store_all(
+    runtime: "Runtime", world: World, queue: Queue, job: Job, keeper: ResultsKeeper, one: SpooledResults
+) -> None:
+    """Store the outputs, and accept the report. Refuse both if a file is not what the pilot left."""
+    manifest = read(one.manifest)
+    try:
+        for number, file in enumerate(manifest.files):
+            _store(runtime, world, queue, job, _Spooled(keeper, one.place, number, file))
+    except _FalseResultsError as error:
+        log.error("job %d: what lies in the spool of queue %s is refused: %s", one.job, queue.name, error)
+    else:
+        _accept(runtime, one, manifest.report)
+
+
+def _waiting_job(world: World, one: WaitingResults) -> Job | None:
+    """Return the job whose attempt this is; None if another attempt follows, or nobody wants it."""
+    pairs = {(job.id, job.attempt, job.pilot): job for job in world.jobs if job.state in AT_A_PILOT}
+    return pairs.get((one.job, one.attempt, one.pilot))
+
+
+class _Spooled:
+    """A file in a spool as a stream. Its last read raises _FalseResultsError if its checksum is wrong.
+
+    ``fault`` is that error: movers wrap what they meet.
+    """
+
+    def __init__(self, keeper: ResultsKeeper, place: str, number: int, file: LeftOutput) -> None:
+        self.file = file
+        self.fault: _FalseResultsError | None = None
+        self._parts = self._read(keeper, place, number)
+        self._rest = b""
+
+    def _read(self, keeper: ResultsKeeper, place: str, number: int) -> Iterator[bytes]:
+        at, checksum = 0, hashlib.sha256()
+        while at < self.file.size:
+            part = base64.b64decode(keeper.read_left(place, number, at, min(CHUNK, self.file.size - at)))
+            if not part:
+                break
+            at += len(part)
+            checksum.update(part)
+            if at == self.file.size and checksum.hexdigest() != self.file.sha256:
+                break
+            yield part
+        if checksum.hexdigest() != self.file.sha256:
+            self.fault = _FalseResultsError(f"output {self.file.name} is not what its pilot left")
+            raise self.fault
+
+    def read(self, size: int, /) -> bytes:
+        """Read up to ``size`` bytes."""
+        if not self._rest:
+            self._rest = next(self._parts, b"")
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+
+def _store(runtime: "Runtime", world: World, queue: Queue, job: Job, stream: _Spooled) -> None:
+    """Store one output in the attempt's scratch area."""
+    storage = next(one for one in world.federation.storages if one.name == queue.storage)
+    path = scratch_path(world.federation.name, job.id, job.attempt, stream.file.name)
+    try:
+        runtime.deliveries.store(storage, path, stream, stream.file.size)
+    except StorageError as error:
+        raise stream.fault or error from error
+
+
+def _accept(runtime: "Runtime", one: WaitingResults, report: Report) -> None:
+    """Process the report as if its pilot had called. The commit refuses it if the job has moved on."""
+    told = [Heartbeat(pilot=one.pilot, reports=(report,))]
+    world = runtime.world(told_by_pilots(told))
+    decision = policy.accept(world)
+    committed = runtime.store.commit(decision, f"pilot:{one.pilot}")
+    breaker_notices.tell(world, decision, committed)
+    removals.clear(runtime, world, decision, committed)

@@ -1,0 +1,139 @@
+"""Results that wait in sites' spools: where they are, what they are, and when they are next to be taken."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Index,
+    String,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    select,
+    update,
+)
+
+from pilotage.model.records.waiting_results import WaitingResults
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import raw_rows
+
+from .jobs import jobs
+
+AT_ONCE = 100
+"""Most results that one pass begins to take."""
+
+AGAIN = 60.0
+"""Seconds until a failed try is repeated."""
+
+LONGEST = 3600.0
+"""Seconds that one try may take, after which another server tries."""
+
+waiting_results = Table(
+    "waiting_results",
+    metadata,
+    Column("job", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempt", BigInteger, primary_key=True, autoincrement=False),
+    Column("pilot", BigInteger, nullable=False),
+    Column("queue", String, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("until", Double, nullable=False),
+    text_column("problem"),
+    text_column("server"),
+    Column("place", String, nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("due", Double, nullable=False),
+    Index("waiting_results_due", "due"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpooledResults(WaitingResults):
+    """The same, with the ``server`` of the queue's computing element, the ``place`` in its spool, and the
+    ``manifest``. They are next to be taken at ``due``."""
+
+    server: str
+    place: str
+    manifest: str
+    due: float
+
+
+_SHOWN = tuple(field.name for field in fields(WaitingResults))
+_COLUMNS = tuple(field.name for field in fields(SpooledResults))
+_w = waiting_results.c
+_ALL = select(*(_w[name] for name in _SHOWN)).order_by(_w.since, _w.job)
+_OF_TASK = _ALL.where(_w.job == jobs.c.id, jobs.c.task == bindparam("task"))
+_ONE = (_w.job == bindparam("of"), _w.attempt == bindparam("try"))
+_DUE = (
+    select(*(_w[name] for name in _COLUMNS)).where(_w.due <= bindparam("now")).order_by(_w.due).limit(AT_ONCE)
+)
+_PUT_OFF = update(waiting_results).where(*_ONE).values(due=bindparam("next"), problem=bindparam("why"))
+_TAKEN = update(waiting_results).where(*_ONE).values(due=bindparam("next"))
+_DELETE = delete(waiting_results).where(*_ONE)
+
+
+class ResultsInSpools:
+    """Keeps what waits in spools until it is taken."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, new: Sequence[SpooledResults]) -> None:
+        """Keep results. What is known already stays as it is."""
+        rows = [astuple(one) for one in new]
+
+        def write(connection: Connection) -> None:
+            bulk.insert(connection, waiting_results, _COLUMNS, rows, once=True)
+
+        if rows:
+            self._database.write(write, alone=False)
+
+    def everything(self) -> tuple[WaitingResults, ...]:
+        """Return all that waits, the oldest first."""
+        return self._database.read(everything)
+
+    def of_task(self, task: int) -> tuple[WaitingResults, ...]:
+        """Return what waits of a task's jobs, the oldest first."""
+        return self._database.read(lambda connection: _records(raw_rows(connection, _OF_TASK, task=task)))
+
+    def due(self, now: float) -> list[SpooledResults]:
+        """Return what is to be taken now. It is due again later unless :meth:`done` says otherwise."""
+        if not self._database.read(lambda connection: connection.execute(_DUE, {"now": now}).first()):
+            return []
+        return self._database.write(lambda connection: _due(connection, now), alone=False)
+
+    def put_off(self, one: WaitingResults, now: float, problem: str) -> None:
+        """Record that a try failed, and let it be repeated."""
+        values = {"of": one.job, "try": one.attempt, "next": now + AGAIN, "why": problem}
+        self._database.write(lambda connection: connection.execute(_PUT_OFF, values) and None, alone=False)
+
+    def done(self, one: WaitingResults) -> None:
+        """Forget results that were taken, or that nobody wants."""
+        values = {"of": one.job, "try": one.attempt}
+        self._database.write(lambda connection: connection.execute(_DELETE, values) and None, alone=False)
+
+
+def everything(connection: Connection) -> tuple[WaitingResults, ...]:
+    """Return all that waits, the oldest first."""
+    return _records(raw_rows(connection, _ALL))
+
+
+def _records(rows: Iterable[Sequence[Any]]) -> tuple[WaitingResults, ...]:
+    return tuple(WaitingResults(**dict(zip(_SHOWN, row, strict=True))) for row in rows)
+
+
+def _due(connection: Connection, now: float) -> list[SpooledResults]:
+    rows: Sequence[Any] = connection.execute(_DUE, {"now": now}).mappings().all()
+    found = [SpooledResults(**row) for row in rows]
+    if found:
+        later = [{"of": one.job, "try": one.attempt, "next": now + LONGEST} for one in found]
+        connection.execute(_TAKEN, later)
+    return found
