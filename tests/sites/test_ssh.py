@@ -209,6 +209,21 @@ def test_whoever_looks_changes_nothing_at_the_site(
     assert _content(tmp_path / "spool") == before
 
 
+def test_a_server_of_another_home_finds_the_pilots_of_a_silent_one_by_name(
+    options: dict[str, Any],
+    server: FakeServer,
+    login: LoginNode,
+    slurm: Slurm,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its answer never came to the store, so the other submits the same orders."""
+    todo = orders(server, 3)
+    first = submitted(SlurmElement(options), todo)
+    monkeypatch.setattr("pilotage.computing.batch.spool.instance", lambda: "another")
+    assert submitted(SlurmElement(options), todo[1:]) == first[1:]
+    assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == 3
+
+
 def _content(folder: Path) -> dict[Path, bytes]:
     """Return all files but logs, which the pilot writes."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".log"}

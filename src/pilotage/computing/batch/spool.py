@@ -65,17 +65,19 @@ class Spool:
     def put(self, tokens: Mapping[str, str], places: Mapping[str, str]) -> tuple[SpoolPaths, dict[str, str]]:
         """Write each pilot's token, its future place, and the agent if it is missing.
 
-        Return the paths, and the places of pilots that an earlier call recorded. Raises OSError if nothing
-        can be stored.
+        Return the paths, and the places of pilots that an earlier call recorded, from whichever server of
+        the account. Raises OSError if nothing can be stored.
         """
         files = {f"tokens/{pilot}": token.encode() for pilot, token in tokens.items()}
         # Two calls may write at once: each uses its own folder, and `mv -n` lets the first win.
         new = f"new-{secrets.token_hex(8)}"
         files |= {f"{new}/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
-        # Earlier records stay, and the script prints them. It starts no process for each of the others.
-        known = 'n="${f##*/}"; read -r place <"places/$n"; echo "$n $place"'
-        left = f'for f in {new}/*; do if [ -e "$f" ]; then {known}; fi; done'
-        paths, said = self._unpack(files, f"{{ mv -n {new}/* places/; {left}; rm -rf {new}; }}")
+        # Earlier records stay, also those of other servers, and the script prints them. It starts no process
+        # for each of them.
+        known = 'if [ -e "$f" ]; then read -r place <"$f"; echo "$n $place"; fi'
+        others = f'for o in {new}/*; do n="${{o##*/}}"; for f in ../*/places/"$n"; do {known}; done; done'
+        own = f'for f in {new}/*; do n="${{f##*/}}"; if [ -e "$f" ]; then f="places/$n"; {known}; fi; done'
+        paths, said = self._unpack(files, f"{{ {others}; mv -n {new}/* places/; {own}; rm -rf {new}; }}")
         if "there" not in said:
             paths, said_then = self._unpack({f"{agent_name()}.part": agent_file()})
             if "there" not in said_then:

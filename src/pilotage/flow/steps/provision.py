@@ -21,8 +21,8 @@ from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
 
-RESUBMITTED_AFTER = 30.0
-"""Seconds after which a recorded pilot without a known submission is submitted again."""
+ASKED_AGAIN_AFTER = 30.0
+"""Seconds after which a server submits a pilot again that it has no answer about."""
 
 Submission = tuple[str, str, str]
 """Queue, server and submit pool."""
@@ -62,25 +62,29 @@ def _ask(runtime: Runtime, world: World) -> None:
 
 
 def _resubmit(runtime: Runtime, world: World) -> None:
-    """Submit test pilots, and again pilots whose submission is in doubt after a server's end.
+    """Submit test pilots, and again pilots whose submission is in doubt: this server's, and silent ones'.
 
-    Their batch system knows them by name, and accepts none twice.
+    Another server that lives may still wait for its answer. The batch system knows pilots by name, and
+    accepts none twice.
     """
-    lost = [
-        (pilot.id, pilot)
-        for pilot in world.pilots
-        if pilot.state is PilotState.CREATED
-        and not pilot.reference
-        and (
-            queue_test_pilots.is_test_pilot(pilot)
-            or pilot.server in world.servers_gone
-            or world.time - pilot.created >= RESUBMITTED_AFTER
-        )
-        and not runtime.elements.is_under_way(pilot.id)
-    ]
     # Their answer has arrived, and was just forgotten here because this pass records it.
     told = {submission.pilot for submission in world.submissions}
-    _hand_over(runtime, world, [(id_, pilot) for id_, pilot in lost if id_ not in told])
+    waiting = [
+        pilot
+        for pilot in world.pilots
+        if pilot.state is PilotState.CREATED and not pilot.reference and pilot.id not in told
+    ]
+    lost = [pilot for pilot in waiting if _may_submit(world, pilot)]
+    orders = [(pilot.id, pilot) for pilot in lost if not runtime.elements.is_under_way(pilot.id)]
+    _hand_over(runtime, world, orders)
+
+
+def _may_submit(world: World, pilot: Pilot) -> bool:
+    """Return whether this server may submit a recorded pilot that has no reference yet."""
+    if pilot.server in world.servers_gone:
+        return True
+    is_due = queue_test_pilots.is_test_pilot(pilot) or world.time - pilot.created >= ASKED_AGAIN_AFTER
+    return is_due and pilot.server in ("", world.server)
 
 
 def _cancel_late(runtime: Runtime, world: World) -> None:
