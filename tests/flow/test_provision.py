@@ -14,13 +14,13 @@ from pilotage.flow.steps import step
 from pilotage.flow.steps.provision import ASKED_AGAIN_AFTER
 from pilotage.model.records.director_parts import SubmitPool
 from pilotage.model.records.federation import ComputingElement, DirectorConstants, Server, Site
-from pilotage.model.records.states import PilotState
+from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.pilots import director
 from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 from tests.reading import world_of
 
-from .house import NOW, FakeElement, House
+from .house import NOW, FakeElement, House, attempts
 from .test_servers_gone import Named
 
 
@@ -82,6 +82,27 @@ def test_an_adapter_that_answers_for_fewer_pilots_than_were_ordered_fails_them_a
     assert {pilot.state for pilot in found} == {PilotState.FAILED}
     assert {pilot.error for pilot in found} == {"not submitted: 3 orders have 1 answers"}
     assert not any(house.runtime.elements.is_under_way(pilot.id) for pilot in found)
+
+
+def test_the_jobs_of_a_pilot_that_ended_with_its_batch_job_go_on_within_three_minutes(
+    house: House, element: FakeElement
+) -> None:
+    """Its agent was killed, and the batch system says so."""
+    house.take("provision")
+    pilot = min(pilots(house), key=lambda one: one.id)
+    ((job, attempt),) = attempts(house.match(pilot.id, 1))
+    house.report(pilot.id, "running", [(job, attempt)])
+    element.status = PilotStatus(state="ended", reason="FAILED", exit_code=-9)
+    house.take("provision")
+    found = house.store.queries.pilot(pilot.id)
+    assert found is not None
+    assert (found.state, found.error) == (PilotState.RUNNING, "ended without a word: FAILED (exit code -9)")
+    house.now += 180
+    house.take("provision")
+    house.take("watch")
+    after = house.store.queries.job(job)
+    assert after is not None
+    assert (after.state, after.attempt) == (JobState.DEFINED, 2)
 
 
 def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, element: FakeElement) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from pilotage.model.documents.decision import Move, Touch
 from pilotage.model.records.observations import PilotSighting, PilotSubmission
+from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import PilotState as P
 from pilotage.pilots.submissions import observed
 from pilotage.testing import NOW, pilot, world
@@ -53,9 +54,10 @@ def test_refused_pilots_fail_with_the_error_alike_ones_together() -> None:
 
 @pytest.mark.parametrize("state", [P.SUBMITTED, P.RUNNING])
 def test_pilots_that_ended_at_their_site_fail_and_say_how(state: P) -> None:
+    lost = state is P.RUNNING
     told = (
-        PilotSighting(pilot=1, state="ended"),
-        PilotSighting(pilot=2, state="ended", reason="NODE_FAIL", exit_code=137),
+        PilotSighting(pilot=1, state="ended", node_lost=lost),
+        PilotSighting(pilot=2, state="ended", reason="NODE_FAIL", exit_code=137, node_lost=lost),
         PilotSighting(pilot=3, state="running"),
         PilotSighting(pilot=4, state="waiting"),
     )
@@ -64,6 +66,30 @@ def test_pilots_that_ended_at_their_site_fail_and_say_how(state: P) -> None:
         ((2,), state, P.FAILED, "ended without a word: NODE_FAIL (exit code 137)"),
     ]
     assert observed(world(pilots=(pilot(1, state),), sightings=told[:1])).moves[0].changes["ended"] == NOW
+
+
+def test_a_running_pilot_outlives_a_batch_job_that_it_did_not_enrol_from() -> None:
+    """It fails once it has been silent for 150 s since the end: then the job was its own."""
+    told = (PilotSighting(pilot=1, state="ended", reason="FAILED", exit_code=9),)
+    why = "ended without a word: FAILED (exit code 9)"
+    (noted,) = observed(world(pilots=(pilot(1),), sightings=told)).changes
+    assert noted == Touch(kind="pilot", ids=(1,), changes={"ended_there_since": NOW, "error": why})
+
+    def after(seconds: float, heard: float) -> tuple[Any, ...]:
+        since = NOW - seconds
+        ended = pilot(1, ended_there_since=since, heartbeat=since + heard, error=why)
+        return observed(world(pilots=(ended,), sightings=told)).changes
+
+    assert after(149, heard=1) == ()
+    (failed,) = after(150, heard=1)
+    assert isinstance(failed, Move)
+    assert (failed.target, failed.changes) == (P.FAILED, {"error": why, "ended": NOW})
+    (forgotten,) = after(150, heard=60)
+    changes = {"ended_there_since": None, "reference": "", "error": ""}
+    assert forgotten == Touch(kind="pilot", ids=(1,), changes=changes), "nobody asks about that job again"
+    away = (Absence(began=NOW - 100, ended=NOW - 5),)
+    ended = pilot(1, ended_there_since=NOW - 200, heartbeat=NOW - 201, error=why)
+    assert observed(world(pilots=(ended,), absences=away)).changes == (), "no server heard it"
 
 
 def test_pilots_that_their_batch_system_forgot_fail_after_a_while_unless_they_called() -> None:

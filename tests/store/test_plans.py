@@ -122,7 +122,17 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     ),
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
-SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
+SMALL = {
+    "absences",
+    "counters",
+    "counts",
+    "lines",
+    "levels",
+    "queue_reports",
+    "bounds",
+    "federations",
+    "json_each",
+}
 SMALL |= {
     "numbers",
     "failures",

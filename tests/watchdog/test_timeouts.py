@@ -243,8 +243,10 @@ def test_a_silent_pilot_is_lost_and_its_jobs_are_others() -> None:
     assert timeouts.watch(world(*jobs, pilots=(pilot(silent=2 * HOUR - 1),))).changes == ()
 
 
-@pytest.mark.parametrize("present", [(), (pilot(1, P.FINISHED),)])
-def test_what_a_pilot_that_took_its_leave_held_is_others_at_once(present: tuple[Pilot, ...]) -> None:
+@pytest.mark.parametrize(
+    "present", [(), (pilot(1, P.FINISHED),), (pilot(1, P.FAILED, ended_there_since=NOW - 150),)]
+)
+def test_what_a_pilot_held_that_surely_ended_is_others_at_once(present: tuple[Pilot, ...]) -> None:
     jobs = (job(1, S.SENT), job(2, S.RUNNING))
     assert after(world(*jobs, pilots=present)) == {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}
     assert after(world(*jobs, pilots=present, status="paused")) == {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}

@@ -41,6 +41,8 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
         yield f"  {plural(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
     if pilot.state is PilotState.FINISHED and not pilot.matched:
         yield "  it ended without ever having had a job"
+    if pilot.state is PilotState.RUNNING and pilot.ended_there_since is not None:
+        yield f"  its batch job has ended ({moment(pilot.ended_there_since)}): it fails unless it calls soon"
     if pilot.error:
         yield f"  error: {pilot.error}"
 

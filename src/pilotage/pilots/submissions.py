@@ -8,6 +8,7 @@ from pilotage.model.records.observations import PilotSighting
 from pilotage.model.records.states import PILOTS_AT_A_SITE, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.retry_causes import EXCEEDED
+from pilotage.model.rules.timeouts import absent
 from pilotage.model.values.step_names import PROVISION
 
 LONGEST_WAITS = 300
@@ -18,13 +19,13 @@ def observed(world: World) -> Decision:
     """Record submissions. Give up pilots that ended silently at their site, or are stuck there.
 
     A submitted pilot becomes SUBMITTED with its reference. One that has called home already only gets the
-    reference. A refused one FAILS with the error. Jobs of an ended pilot stay its own until the heartbeat
-    time-out, because it may have payloads left (T). Why other pilots do not start is recorded.
+    reference. A refused one FAILS with the error. A running pilot with an ended batch job fails once it has
+    also been silent for :func:`doubted`. Why other pilots do not start is recorded.
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
-    ends = (*_ended(world, pilots), *_stuck(world, pilots), *_lost(world, pilots))
-    seen: tuple[Change, ...] = (*ends, *_waiting(world, pilots), *_missing(world, pilots))
-    changes = (*_submitted(world, pilots), *_refused(world, pilots), *seen)
+    ends = (*_ended(world, pilots), *_ended_silently(world), *_stuck(world, pilots), *_lost(world, pilots))
+    notes = (*_noted_ends(world, pilots), *_waiting(world, pilots), *_missing(world, pilots))
+    changes = (*_submitted(world, pilots), *_refused(world, pilots), *ends, *notes)
     return Decision(step=PROVISION, time=world.time, seed=world.seed, changes=changes)
 
 
@@ -64,8 +65,67 @@ def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
-    errors = {sighting.pilot: _reason(sighting) for sighting in world.sightings if sighting.state == "ended"}
-    return _failed(world, pilots, errors, PILOTS_AT_A_SITE)
+    """A pilot on a lost node may still run: its jobs stay its own until the heartbeat time-out (T)."""
+    ends = [sighting for sighting in world.sightings if sighting.state == "ended"]
+    errors = {one.pilot: _reason(one) for one in ends}
+    lost = {one.pilot: _reason(one) for one in ends if one.node_lost}
+    return [
+        *_failed(world, pilots, errors, (PilotState.SUBMITTED,)),
+        *_failed(world, pilots, lost, (PilotState.RUNNING,)),
+    ]
+
+
+def doubted(heartbeat: float) -> float:
+    """Return for how many s of silence a running pilot may outlive its ended batch job.
+
+    The job may be another than the one that the pilot enrolled from: one was submitted twice. The pilot then
+    calls at least twice in this time. ``heartbeat`` is the longest time between its calls in s.
+    """
+    return 2.5 * heartbeat
+
+
+def _ended_silently(world: World) -> list[Move]:
+    """Fail running pilots that have not called since their batch job ended."""
+    limit = doubted(world.federation.loops.heartbeat)
+    errors = {}
+    for pilot in world.pilots:
+        since = pilot.ended_there_since
+        if since is None or pilot.state is not PilotState.RUNNING or _outlives(world, pilot):
+            continue
+        if world.time - since - absent(world.absences, since, world.time) >= limit:
+            errors[pilot.id] = pilot.error
+    return _failed(world, {pilot.id: pilot for pilot in world.pilots}, errors, (PilotState.RUNNING,))
+
+
+def _outlives(world: World, pilot: Pilot) -> bool:
+    """Return whether a pilot has called since its batch job ended, so that it enrolled from another one.
+
+    The last call of the ended job may have arrived a little after that.
+    """
+    late = world.federation.loops.heartbeat / 4
+    return pilot.ended_there_since is not None and pilot.last_heard > pilot.ended_there_since + late
+
+
+def _noted_ends(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
+    """Note since when batch jobs of running pilots have ended, and why. Forget those that a pilot
+    outlives."""
+    ends: dict[str, list[int]] = defaultdict(list)
+    for sighting in world.sightings:
+        pilot = pilots.get(sighting.pilot)
+        is_first = pilot and pilot.state is PilotState.RUNNING and pilot.ended_there_since is None
+        if is_first and sighting.state == "ended" and not sighting.node_lost:
+            ends[_reason(sighting)].append(sighting.pilot)
+    others = tuple(sorted(pilot.id for pilot in world.pilots if _outlives(world, pilot)))
+    forgotten: dict[str, Value] = {"ended_there_since": None, "reference": "", "error": ""}
+    return [
+        *(
+            Touch(
+                kind="pilot", ids=tuple(sorted(ids)), changes={"ended_there_since": world.time, "error": why}
+            )
+            for why, ids in sorted(ends.items())
+        ),
+        *([Touch(kind="pilot", ids=others, changes=forgotten)] if others else ()),
+    ]
 
 
 def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:

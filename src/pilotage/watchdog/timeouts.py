@@ -47,8 +47,8 @@ class _Watchdog:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        # A pilot that said goodbye runs nothing, so nobody need wait for it.
-        self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state != PilotState.FINISHED}
+        # A pilot that said goodbye, or ended with its batch job, runs nothing: nobody need wait for it.
+        self._pilots = {pilot.id: pilot for pilot in world.pilots if not _runs_nothing(pilot)}
         self._holders = {pilot.id: pilot for pilot in world.pilots}
         self._tasks = {task.id: task for task in world.tasks}
         self._failed_attempts = FailedAttempts(world)
@@ -109,7 +109,7 @@ class _Watchdog:
 
     def _excess(self, job: Job) -> str:
         """Return why the batch system stopped a running job's pilot: for memory or walltime; else empty."""
-        pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
+        pilot = self._holders.get(job.pilot) if job.pilot is not None else None
         stopped = pilot is not None and pilot.state == PilotState.FAILED and job.state is JobState.RUNNING
         return pilot.error if pilot and stopped and exceeded_by(pilot.error) else ""
 
@@ -233,3 +233,9 @@ class _Watchdog:
             cause=rule.text,
             changes={"error": rule.text, "ended": self._world.time},
         )
+
+
+def _runs_nothing(pilot: Pilot) -> bool:
+    """Return whether a pilot has surely ended, with everything that it ran."""
+    has_failed = pilot.state is PilotState.FAILED and pilot.ended_there_since is not None
+    return has_failed or pilot.state is PilotState.FINISHED

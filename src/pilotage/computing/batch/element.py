@@ -252,7 +252,13 @@ class BatchElement:
 
     def _status(self, reference: Reference, job: BatchJob | None, complaint: str) -> PilotStatus:
         if job is not None:
-            return PilotStatus(state=job.state, reason=job.reason, exit_code=job.exit_code, excess=job.excess)
+            return PilotStatus(
+                state=job.state,
+                reason=job.reason,
+                exit_code=job.exit_code,
+                excess=job.excess,
+                node_lost=job.node_lost,
+            )
         with self._lock:
             if reference in self._cancelled:
                 return PilotStatus(state="ended", reason="cancelled from here")

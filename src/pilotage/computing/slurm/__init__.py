@@ -347,6 +347,7 @@ def job_of(state: str, reason: str, code: int | None, partition: str, name: str)
         exit_code=code if found == "ended" else None,
         queue=partition,
         excess=EXCESSES.get(word, ""),
+        node_lost=word == "NODE_FAIL",
     )
 
 

@@ -206,7 +206,7 @@ STEP = Step(
         *("submissions", "sightings", "task_queues", live_and_ended_pilots, "job_counts"),
         *(bounding_advertisements, "iterated", "borrowable_lines", "lifted_breakers"),
         *("server_reports", "list_matches", "silent_servers", "pool_reports", "unable_queues"),
-        *("server", "servers_gone"),
+        *("server", "servers_gone", "absences"),
     ),
     phases=_phases,
     subjects=(TASK_QUEUE, PILOT, QUEUE),

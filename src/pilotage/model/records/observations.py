@@ -44,6 +44,8 @@ class PilotSighting:
     """Its exit code; none: unknown."""
     excess: Literal["", "memory", "walltime"] = ""
     """The limit for which its batch system ended or held it; empty: none."""
+    node_lost: bool = False
+    """Whether it ended only because its batch system lost its node, where it may still run."""
     missing: bool = False
     """Whether its batch system answers, and does not have it."""
 

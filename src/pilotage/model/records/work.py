@@ -348,6 +348,9 @@ class Pilot:
     """Why its batch system does not start it, by its last report; empty: unknown."""
     missing_since: float | None = None
     """Since when its batch system answers that it does not have it, in s since 1970; none: it has it."""
+    ended_there_since: float | None = None
+    """Since when its batch system says that the job it was submitted as has ended, in s since 1970; none: it
+    does not."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
     server: str = ""

@@ -40,6 +40,7 @@ pilots = Table(
     text_column("server"),
     text_column("agent_version"),
     Column("missing_since", Double),
+    Column("ended_there_since", Double),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -52,6 +53,7 @@ PILOT_COLUMNS = (
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
     *(_p.waits, _p.slots, _p.server, _p.agent_version, _p.missing_since),
+    _p.ended_there_since,
 )
 PILOT_STATES = {str(state): state for state in PilotState}
 
@@ -89,4 +91,5 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         server=row[28],
         agent_version=row[29],
         missing_since=row[30],
+        ended_there_since=row[31],
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, not_, or_, select, text
+from sqlalchemy import Select, and_, bindparam, func, not_, or_, select, text
 
 from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.world import JobCount, QueueReport, World
@@ -77,9 +77,10 @@ _heard = func.coalesce(_p.heartbeat, _p.since)
 
 @cache
 def _losing(dialect: str) -> Select[Any]:
-    """Return the query for pilots with jobs that said goodbye, or were silent since ``before``."""
+    """Return the query for pilots with jobs that surely ended, or were silent since ``before``."""
     has_jobs = text(f"pilots.id IN ({HOLDERS[dialect]})")
-    is_gone = or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before"))
+    has_failed = and_(_p.state == str(PilotState.FAILED), _p.ended_there_since.is_not(None))
+    is_gone = or_(_p.state == str(PilotState.FINISHED), has_failed, _heard <= bindparam("before"))
     return select(_p.id).where(has_jobs, is_gone)
 
 
