@@ -138,6 +138,7 @@ SMALL |= {
     "failures",
     "circuit_breakers",
     "last_transfers",
+    *("absences", "waiting_results"),
     "advertisements",
     "last",
     "storage_spaces",

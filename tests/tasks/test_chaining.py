@@ -13,8 +13,8 @@ from pilotage.federation.workflow_checks import workflow_faults
 from pilotage.model.documents.decision import Move
 from pilotage.model.documents.serialization import from_stored
 from pilotage.model.records.chains import Predecessor, Stage
-from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.inputs import InputFile, TaskOutputs
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import LiveWork, TaskSpec
 from pilotage.model.records.states import ENDED, TaskState, is_allowed
 from pilotage.tasks.chaining import follow

@@ -1,7 +1,7 @@
 """Quotas bound the work that has not ended, of a user and of a VO."""
 
-from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.inputs import InputFile
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import LiveWork, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.tasks.quotas import Quota

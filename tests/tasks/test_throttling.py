@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, NewJob

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
     options.add_argument("--host", default="", help="the name or address of this machine; empty: its name")
     options.add_argument("--look", type=float, default=20.0, help="s between two looks at that file")
     chosen = options.parse_args(arguments)
-    asyncio.run(_relay(chosen.tunnel, chosen.identity, Sign(chosen.address, chosen.look), chosen.host))
+    asyncio.run(_relay(chosen.tunnel, chosen.identity, AddressFile(chosen.address, chosen.look), chosen.host))
 
 
 def _context(identity: str, protocol: int) -> ssl.SSLContext:
@@ -71,7 +71,7 @@ def _context(identity: str, protocol: int) -> ssl.SSLContext:
     return context
 
 
-class Sign:
+class AddressFile:
     """The file from which pilots read a relay's URL, and the seconds between two looks at it."""
 
     def __init__(self, file: Path, pause: float) -> None:
@@ -112,7 +112,7 @@ async def _answers(url: str, context: ssl.SSLContext) -> bool:
     return True
 
 
-async def _relay(tunnel: str, identity: str, sign: Sign, host: str) -> None:
+async def _relay(tunnel: str, identity: str, sign: AddressFile, host: str) -> None:
     open_now: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -61,9 +61,8 @@ def after_failure(
         return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
     # If the failed source is gone from the list, the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
-    delay = longer_each_time(constants.retry_delay, transfer.attempt)
-    if transfer.attempt < len(sources):
-        delay = 0.0
+    tried_all = transfer.attempt >= len(sources)
+    delay = longer_each_time(constants.retry_delay, transfer.attempt) if tried_all else 0.0
     return move(
         [transfer],
         TransferState.QUEUED,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from pilotage.model.documents.decision import WorkLimit
-from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import LiveWork, TaskSpec
 from pilotage.model.values.identity import Identity
 

@@ -8,8 +8,8 @@ from typing import Any
 from pilotage.model.documents.decision import Decision, Move, Touch, Value
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
-from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.notifications import armed
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.changed_jobs import changed_columns, words_of_cause

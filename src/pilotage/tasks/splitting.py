@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.world import World
-from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.records.work import (
     InputDataset,

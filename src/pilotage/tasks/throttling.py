@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from pilotage.model.documents.decision import Move
 from pilotage.model.documents.world import World
-from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, NewJob
 from pilotage.model.rules.job_rooms import JobRooms

@@ -36,14 +36,13 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take a plugin's waiting jobs from their queues, and choose again among queues with idle pilots.
 
     Offer each idle queue the longest waiting jobs that it accepts and whose inputs are at its storage, at
-    most as many as its idle slots. The brokerage decides as if there were no other queue. A refused job
-    stays where it is. So does one whose task, VO or brokerage wants it bound early (E1), and one at a queue
-    that keeps its jobs: it is paused, or has ``disable_reassign`` or ``num_slots``. The site's limits apply
-    to jobs of other sites (M8).
+    most as many as its idle slots. The brokerage decides as if there were no other queue. Refused jobs stay
+    where they are, like those that are bound early (E1) or at a queue that keeps its jobs. The site's limits
+    apply to jobs of other sites (M8).
     """
     world = restricted(world, plugin)
-    kept = keeping_queues(world.federation)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
+    kept = {*idle, *keeping_queues(world.federation)}
     bound = {
         task.id
         for task in world.tasks
@@ -53,7 +52,6 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         job
         for job in sorted(world.jobs, key=lambda job: (job.since, job.id))
         if job.state is JobState.ACTIVATED
-        and job.queue not in idle
         and job.queue not in kept
         and job.task not in bound
         and world.time - job.since >= PATIENCE

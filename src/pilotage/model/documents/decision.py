@@ -17,12 +17,12 @@ from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.notifications import NewNotification
 from pilotage.model.records.publications import NewPublication
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import Binding, LiveWork
 from pilotage.model.records.states import Kind, State
 from pilotage.model.records.storage_spaces import StorageSpace

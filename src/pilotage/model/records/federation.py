@@ -33,12 +33,12 @@ from .constants import (
     GuardConstants,
     LogConstants,
     LoopConstants,
-    QuotaConstants,
     ScoutConstants,
     StagingConstants,
     TimeoutConstants,
 )
 from .global_share import GlobalShare
+from .quotas import QuotaConstants
 from .spec import DEFAULT_SHARE
 
 __all__ = [

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.values.identity import Identity
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import COUNTED_JOBS, JobState
 from pilotage.model.records.work import Job

@@ -1,0 +1,54 @@
+"""Quotas of people, groups and VOs: a part of the federation document."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pilotage.model.values.types import CLOSED, Positive
+
+from .spec import LiveWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaConstants:
+    """Limits on unfinished work. Jobs beyond those of live jobs are throttled; the rest is refused."""
+
+    __pydantic_config__ = CLOSED
+
+    tasks_by_user: Positive = 10_000
+    """Tasks of one user of a VO."""
+    jobs_by_user: Positive = 2_000_000
+    """Live jobs of one user of a VO. Further jobs are throttled until others end."""
+    jobs_by_group: Positive = 20_000_000
+    """Live jobs of one group of a VO. Further jobs are throttled until others end."""
+    most_jobs_by_user: Positive = 10_000_000
+    """Jobs of a user's tasks, including throttled and future ones. Further submissions are refused."""
+    files_by_user: Positive = 2_000_000
+    """Input files of these tasks, counted per task."""
+    registered_by_user: Positive = 5_000_000
+    """Files that one user registered, and members of versions of datasets that they made, in all."""
+    stored_by_user: Positive = 1000
+    """MB that all tasks of one user of a VO take in the store, with their parameters, until they are
+    archived."""
+    tasks_by_vo: Positive = 100_000
+    """Tasks of one VO."""
+    jobs_by_vo: Positive = 20_000_000
+    """Live jobs of one VO. Further jobs are throttled until others end."""
+    most_jobs_by_vo: Positive = 100_000_000
+    """Jobs of a VO's tasks, including throttled and future ones. Further submissions are refused."""
+    files_by_vo: Positive = 20_000_000
+    """Input files of these tasks, counted per task."""
+
+    def may_throttle(self, planned: Collection[int]) -> bool:
+        """Return whether a VO's unfinished tasks, of these jobs by owner, could pass a quota of live jobs."""
+        most_together = min(self.jobs_by_vo, self.jobs_by_group)
+        return sum(planned) > most_together or max(planned, default=0) > self.jobs_by_user
+
+    @property
+    def of_user(self) -> LiveWork:
+        """Return the most work of one user."""
+        return LiveWork(tasks=self.tasks_by_user, jobs=self.most_jobs_by_user, files=self.files_by_user)
+
+    @property
+    def of_vo(self) -> LiveWork:
+        """Return the most work of one VO."""
+        return LiveWork(tasks=self.tasks_by_vo, jobs=self.most_jobs_by_vo, files=self.files_by_vo)
