@@ -36,9 +36,8 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take a plugin's waiting jobs from their queues, and choose again among queues with idle pilots.
 
     Offer each idle queue the longest waiting jobs that it accepts and whose inputs are at its storage, at
-    most as many as its idle slots. The brokerage decides as if there were no other queue. Refused jobs stay
-    where they are, like those that are bound early (E1) or at a queue that keeps its jobs. The site's limits
-    apply to jobs of other sites (M8).
+    most as many as its idle slots. The brokerage decides as if there were no other queue. Refused jobs stay,
+    like those bound early (E1) or at a queue that keeps its jobs. The site's limits apply to others' (M8).
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
