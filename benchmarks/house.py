@@ -23,7 +23,7 @@ name: bench
 sites:
   - {{ name: bench, nucleus: true }}
 storages:
-  - {{ name: disk, site: bench, url: "file://{place}/disk" }}
+  - {{ name: disk, site: bench, url: "file://{place}/disk", storage_min_free: 0 }}
 queues:
   - name: many-slots
     site: bench

@@ -33,7 +33,7 @@ name: bench
 sites:
   - {{ name: cluster, nucleus: true }}
 storages:
-  - {{ name: disk, site: cluster, url: "file://{place}/disk" }}
+  - {{ name: disk, site: cluster, url: "file://{place}/disk", storage_min_free: 0 }}
 queues:
   - name: main
     site: cluster

@@ -24,7 +24,7 @@ FEDERATION = """
 name: bench
 sites: [ {{ name: near, nucleus: true }}, {{ name: far }} ]
 storages:
-  - {{ name: disk, site: near, url: "file://{place}/disk" }}
+  - {{ name: disk, site: near, url: "file://{place}/disk", storage_min_free: 0 }}
   - {{ name: web, site: far, url: "http://{address}/web" }}
 queues:
   - name: waiting

@@ -226,12 +226,11 @@ RULES: tuple[Rule, ...] = (
         (
             "brokerage.storage_min_free",
             "model.records.storage_spaces:LEAST_FREE",
-            "model.records.storage_spaces:LEAST_PART",
             "brokerage.storage_space_period",
         ),
         "In GB. Storages are asked in each period; an answer counts for three of them. Where none counts, the"
-        " federation's number does, and is shown as *declared*: then its file is what to change. Unless"
-        " `storage_min_free` is given, no storage needs more than a tenth of all that it tells to have.",
+        " federation's number does, and is shown as *declared*: then its file is what to change. A storage's"
+        " own `storage_min_free` counts before the federation's.",
     ),
     Rule(
         "B19",

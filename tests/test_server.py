@@ -47,7 +47,7 @@ def test_a_token_that_the_store_does_not_know_is_replaced(tmp_path: Path) -> Non
 FEDERATION = """
 name: idle
 sites: [{ name: north, nucleus: true }]
-storages: [{ name: disk, site: north, url: "file://PLACE/disk" }]
+storages: [{ name: disk, site: north, url: "file://PLACE/disk", storage_min_free: 0 }]
 queues: [{ name: q, site: north, storage: disk, computing_element: { options: { directory: PLACE/pilots } } }]
 """
 

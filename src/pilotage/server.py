@@ -47,7 +47,7 @@ from pilotage.notifiers.sender import Sender
 from pilotage.ports.notifying import NotificationSender
 from pilotage.ports.presence import Presence
 from pilotage.settings import Settings
-from pilotage.store import ARCHIVE, Store
+from pilotage.store import ARCHIVE, NoFederation, Store
 from pilotage.web import OneTimeCode, make_pages
 
 log = logging.getLogger(__name__)
@@ -143,6 +143,8 @@ def run(
     try:
         if federation is not None:
             federation_changes.load(store, federation, path, force=force)
+        elif not store.version():
+            log.warning("nothing runs here: %s", NoFederation())
         _first_token(store, settings.home / "token")
         _run(store, settings, tuple(only) or LOOPS, listener, code, name)
     finally:

@@ -16,7 +16,7 @@ from .house import House, running
 FEDERATION = """
 name: attacked
 sites: [{{ name: here }}]
-storages: [{{ name: disk, site: here, url: "file://{place}/storage" }}]
+storages: [{{ name: disk, site: here, url: "file://{place}/storage", storage_min_free: 0 }}]
 queues:
 {queues}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}

@@ -34,9 +34,9 @@ sites:
   - {{ name: beyond, max_jobs: 100 }}
   - {{ name: lost, max_jobs: 100 }}
 storages:
-  - {{ name: home-disk, site: home, url: "file://{place}/home" }}
-  - {{ name: hand-disk, site: beyond, url: "file://{place}/hand" }}
-  - {{ name: lost-disk, site: lost, url: "file://{place}/lost" }}
+  - {{ name: home-disk, site: home, url: "file://{place}/home", storage_min_free: 0 }}
+  - {{ name: hand-disk, site: beyond, url: "file://{place}/hand", storage_min_free: 0 }}
+  - {{ name: lost-disk, site: lost, url: "file://{place}/lost", storage_min_free: 0 }}
 queues:
   - name: beyond-queue
     site: beyond
@@ -73,9 +73,9 @@ sites:
   - {{ name: alpha, nucleus: true }}
   - {{ name: beta }}
 storages:
-  - {{ name: alpha-disk, site: alpha, url: "file://{place}/alpha" }}
-  - {{ name: beta-disk, site: beta, url: "file://{place}/beta" }}
-  - {{ name: hand, site: alpha, url: "file://{place}/hand" }}
+  - {{ name: alpha-disk, site: alpha, url: "file://{place}/alpha", storage_min_free: 0 }}
+  - {{ name: beta-disk, site: beta, url: "file://{place}/beta", storage_min_free: 0 }}
+  - {{ name: hand, site: alpha, url: "file://{place}/hand", storage_min_free: 0 }}
 queues:
   - name: alpha-queue
     site: alpha

@@ -30,9 +30,9 @@ sites:
   - {{ name: east }}
   - {{ name: west }}
 storages:
-  - {{ name: north-disk, site: north, url: "file://{storages}/north" }}
-  - {{ name: east-disk, site: east, url: "file://{storages}/east" }}
-  - {{ name: west-disk, site: west, url: "file://{storages}/west" }}
+  - {{ name: north-disk, site: north, url: "file://{storages}/north", storage_min_free: 0 }}
+  - {{ name: east-disk, site: east, url: "file://{storages}/east", storage_min_free: 0 }}
+  - {{ name: west-disk, site: west, url: "file://{storages}/west", storage_min_free: 0 }}
 queues:
 {queues}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}

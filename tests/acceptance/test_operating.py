@@ -17,8 +17,8 @@ FEDERATION = """
 name: two
 sites: [{{ name: north, nucleus: true }}, {{ name: south }}]
 storages:
-  - {{ name: north-disk, site: north, url: "file://{place}/north", free: 100 }}
-  - {{ name: south-disk, site: south, url: "file://{place}/south", free: 100 }}
+  - {{ name: north-disk, site: north, url: "file://{place}/north", free: 100, storage_min_free: 0 }}
+  - {{ name: south-disk, site: south, url: "file://{place}/south", free: 100, storage_min_free: 0 }}
 queues:
   - {{ name: north-queue, site: north, storage: north-disk, max_memory: 2000, max_walltime: 3600,
       computing_element: {{ kind: process, max_pilots: 1, options: {{ directory: "{place}/pilots" }} }} }}

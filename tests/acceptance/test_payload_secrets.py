@@ -16,7 +16,7 @@ WORD = "S3CRET-w0rd"
 FEDERATION = """
 name: secrets
 sites: [{{ name: here }}]
-storages: [{{ name: disk, site: here, url: "file://{place}/storage" }}]
+storages: [{{ name: disk, site: here, url: "file://{place}/storage", storage_min_free: 0 }}]
 queues:
   - name: queue
     site: here

@@ -23,7 +23,7 @@ name: restores
 sites:
   - {{ name: north, nucleus: true }}
 storages:
-  - {{ name: north-disk, site: north, url: "file://{place}/north" }}
+  - {{ name: north-disk, site: north, url: "file://{place}/north", storage_min_free: 0 }}
 queues:
   - name: north-queue
     site: north

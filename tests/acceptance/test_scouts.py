@@ -15,7 +15,7 @@ JOBS, SCOUTS = 6, 2
 FEDERATION = """
 name: scouts
 sites: [{{ name: here }}]
-storages: [{{ name: disk, site: here, url: "file://{place}/storage" }}]
+storages: [{{ name: disk, site: here, url: "file://{place}/storage", storage_min_free: 0 }}]
 queues:
   - {{ name: long, site: here, storage: disk, max_memory: 8000, computing_element: {element} }}
   - {{ name: short, site: here, storage: disk, max_memory: 600, max_walltime: 3600,

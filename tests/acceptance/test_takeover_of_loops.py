@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.endurance, pytest.mark.acceptance, pytest.mark.postgre
 FEDERATION = """
 name: house
 sites: [ {{ name: near, nucleus: true }} ]
-storages: [ {{ name: disk, site: near, url: "file://{place}/disk" }} ]
+storages: [ {{ name: disk, site: near, url: "file://{place}/disk", storage_min_free: 0 }} ]
 queues:
   - name: queue
     site: near

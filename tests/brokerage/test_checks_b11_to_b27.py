@@ -228,23 +228,29 @@ def test_b18_unknown_space_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("constants", "free", "total", "takes"),
+    ("everywhere", "there", "free", "takes"),
     [
-        ({}, 26, 252, True),
-        ({}, 25, 252, False),
-        ({}, 199, 1990, False),
-        ({}, 200, 90_000, False),
-        ({}, 201, 90_000, True),
-        ({"storage_min_free": 100}, 78, 252, False),
-        ({"storage_min_free": 200}, 78, 252, False),
-        ({"storage_min_free": 0}, 1, 252, True),
+        (None, None, 200, False),
+        (None, None, 201, True),
+        (100, None, 78, False),
+        (0, None, 1, True),
+        (None, 7.5, 75, True),
+        (None, 7.5, 7.5, False),
+        (0, 200, 78, False),
     ],
 )
-def test_b18_of_a_small_storage_a_tenth_is_enough_unless_an_operator_says_how_much(
-    constants: dict[str, float], free: float, total: float, takes: bool
+def test_b18_a_storage_says_how_much_it_needs_before_the_brokerage_does(
+    everywhere: float | None, there: float | None, free: float, takes: bool
 ) -> None:
-    house = federation([queue("NEAR")], constants=constants)
-    assert refused_in(_spaces(house, ("HOME-DISK", free, total, 1)), "B18") == (set() if takes else {"NEAR"})
+    """Measured or declared, both alike."""
+    house = federation(
+        [queue("NEAR")],
+        storages={"HOME": {"storage_min_free": there, "free": free}},
+        constants={"storage_min_free": everywhere},
+    )
+    expected = set() if takes else {"NEAR"}
+    assert refused(house, "B18") == expected
+    assert refused_in(_spaces(house, ("HOME-DISK", free, 252, 1)), "B18") == expected
 
 
 def _blacklisted(site: str, operation: str, *, replica: str = "", **spec: Any) -> set[str]:

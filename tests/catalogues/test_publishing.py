@@ -17,7 +17,7 @@ JOBS = 4
 FEDERATION = """
 name: published
 sites: [{{ name: here }}]
-storages: [{{ name: disk, site: here, url: "file://{place}/storage" }}]
+storages: [{{ name: disk, site: here, url: "file://{place}/storage", storage_min_free: 0 }}]
 queues:
   - name: short
     site: here

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,8 +33,46 @@ def test_the_federation_is_sound_and_nothing_is_overwritten(pilotage: Pilotage, 
     assert checked.exit_code == 0, checked.output
     before = file.read_text()
     again = pilotage("init")
-    assert (again.exit_code, file.read_text()) == (2, before)
-    assert "pilotage federation add" in again.stderr
+    assert (again.exit_code, file.read_text()) == (0, before), again.output
+    assert "kept as it is; pilotage federation add adds to it" in again.stdout
+    assert "task.yaml: kept as it is" in again.stdout
+
+
+def test_an_example_that_is_there_is_kept(pilotage: Pilotage, place: Path) -> None:
+    """Also where only parts of it are there: a person may have changed them."""
+    Path("task.yaml").write_text("name: mine\n")
+    Path("pilotage-data/example").mkdir(parents=True)
+    Path("pilotage-data/example/one.txt").write_text("mine\n")
+    done = pilotage("init", "--json")
+    folder = place / "work" / "pilotage-data" / "example"
+    written = [place / "home" / "federation.yaml", folder / "two.txt", folder / "three.txt"]
+    assert json.loads(done.stdout)["written"] == [str(path) for path in written]
+    assert Path("task.yaml").read_text() == "name: mine\n"
+    assert (folder / "one.txt").read_text() == "mine\n"
+
+
+def test_a_second_folder_gets_an_example_for_the_federation_that_is_there(
+    pilotage: Pilotage, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pilotage("init").exit_code == 0
+    (place / "other").mkdir()
+    monkeypatch.chdir(place / "other")
+    done = pilotage("init", "--json")
+    assert json.loads(done.stdout)["written"] == ["task.yaml"]
+    (place / "home" / "federation.yaml").write_text(
+        "name: remote\nsites: [{ name: far }]\nstorages: [{ name: disk, site: far, url: 'file:///far' }]\n"
+        "queues: [{ name: slots, site: far, storage: disk, computing_element: { kind: slurm } }]\n"
+    )
+    assert "not written, for no queue of this machine" in pilotage("init").stdout
+
+
+def test_b18_a_small_disk_gets_jobs(pilotage: Pilotage, place: Path) -> None:
+    """A machine with 75 GB free takes jobs as it is described, which the check of the file says."""
+    file = place / "home" / "federation.yaml"
+    assert pilotage("init").exit_code == 0
+    text = re.sub(r"storage_min_free: .*", "storage_min_free: 7.5", file.read_text())
+    file.write_text(text.replace("site: local\n", "site: local\n    free: 75\n", 1))
+    assert "jobs wait" not in pilotage("federation", "check", file).output
 
 
 def test_a_machine_is_added_to_the_file_of_the_home(pilotage: Pilotage, place: Path) -> None:
@@ -59,6 +98,38 @@ def test_what_a_kind_does_not_take_is_refused(
     refused = pilotage("federation", "add", *arguments)
     assert (refused.exit_code, told in refused.stderr) == (2, True), refused.stderr
     assert not (place / "home" / "federation.yaml").exists()
+
+
+@pytest.mark.slow
+def test_a_server_without_a_federation_names_init(place: Path, free_port: int) -> None:
+    """``up`` at once, each refusal, and the doctor, as one fault."""
+    url = f"http://127.0.0.1:{free_port}"
+    environment = {**os.environ, "PILOTAGE_HOME": str(place / "home"), "PILOTAGE_URL": url}
+    command = [sys.executable, "-m", "pilotage.cli"]
+
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            [*command, *words], env=environment, capture_output=True, text=True, check=False
+        )
+        return f"{done.returncode} {done.stdout}{done.stderr}"
+
+    log = place / "up.log"
+    with (
+        log.open("w") as stream,
+        subprocess.Popen([*command, "up"], env=environment, stderr=stream) as process,
+    ):
+        try:
+            wait_for((place / "home" / "token").exists, "the server runs")
+            wait_for(lambda: "nothing runs here" in log.read_text(), "its warning")
+            first, *_ = log.read_text().splitlines()
+            assert first == f"starting the server for {url}, with no federation ..."
+            assert "`pilotage init` writes one" in log.read_text()
+            assert "`pilotage init` writes one" in said("queues")
+            examined = said("doctor")
+            assert examined.startswith("1 fault: access: the store has no federation yet"), examined
+            assert ": 1 fault, 0 warnings" in examined
+        finally:
+            process.terminate()
 
 
 @pytest.fixture

@@ -32,6 +32,11 @@ def test_a_machine_is_a_queue_of_its_cores() -> None:
     assert (element["kind"], element["max_pilots"], element["options"]) == ("ssh", 4, {"ssh": "me@box"})
 
 
+def test_b18_the_storage_of_a_small_disk_takes_jobs() -> None:
+    small = describe(answer(space="/dev/sda 99 9 75000000 1% /"), "ssh", {"ssh": "me@box"})
+    assert small.records["storages"][0]["storage_min_free"] == 7.5
+
+
 def test_the_memory_is_what_a_control_group_leaves() -> None:
     (queue,) = describe(answer(limit="4000000000"), "ssh", {"ssh": "box"}).records["queues"]
     assert queue["max_memory"] == 900

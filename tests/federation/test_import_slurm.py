@@ -31,7 +31,13 @@ def test_every_partition_is_a_queue() -> None:
     cluster = describe(ANSWER, {"ssh": "me@login"})
     assert cluster.records["sites"] == [{"name": "north"}]
     assert cluster.records["storages"] == [
-        {"name": "north-disk", "site": "north", "url": "file:///scratch/me/pilotage-data", "free": 1500}
+        {
+            "name": "north-disk",
+            "site": "north",
+            "url": "file:///scratch/me/pilotage-data",
+            "free": 1500,
+            "storage_min_free": 150.0,
+        }
     ]
     short, gpu, old = cluster.records["queues"]
     shared = {"ssh": "me@login", "account": "chem", "array": 100}
@@ -74,11 +80,15 @@ def test_every_guess_is_told() -> None:
     assert ("converted", "status") in fields
 
 
-def test_b18_a_storage_too_small_for_any_job_is_told() -> None:
-    small = ANSWER.replace(" 1500000000 ", " 150000000 ")
-    (note,) = (note for note in describe(small, {}).notes if note.field == "free")
-    assert "200 GB or less, no job comes there" in note.text
-    assert all(note.field != "free" for note in describe(ANSWER, {}).notes)
+@pytest.mark.parametrize(
+    ("kilobytes", "least"), [(75_000_000, 7.5), (1_500_000_000, 150.0), (2_000_000_000, None)]
+)
+def test_b18_the_storage_of_a_small_disk_takes_jobs(kilobytes: int, least: float | None) -> None:
+    """A tenth of what is free must stay free, where that is less than the usual 200 GB."""
+    inspected = describe(ANSWER.replace(" 1500000000 ", f" {kilobytes} "), {})
+    (storage,) = inspected.records["storages"]
+    assert storage.get("storage_min_free") == least
+    assert any(note.field == "storage_min_free" for note in inspected.notes) is (least is not None)
 
 
 @pytest.mark.parametrize("answer", ["", "sh: sinfo: not found", f"{SECTION}partitions\n"])

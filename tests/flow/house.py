@@ -50,7 +50,7 @@ def federation(place: Path, **queue: Any) -> Federation:
         name="flow",
         sites=(Site(name="north", nucleus=True), Site(name="south")),
         storages=tuple(
-            Storage(name=f"{name}-disk", site=name, url=f"file://{place}/{name}")
+            Storage(name=f"{name}-disk", site=name, url=f"file://{place}/{name}", storage_min_free=0)
             for name in ("north", "south")
         ),
         queues=(

@@ -242,13 +242,13 @@ def test_what_will_surely_wait_is_foreseen(tmp_path: Path) -> None:
     assert acceptance.waiting(made) == []
     queue = made.queues[0]
     home = next(at for at, one in enumerate(made.storages) if one.name == queue.storage)
-    storages = tuple(replace(one, free=5) for one in made.storages)
+    storages = tuple(replace(one, free=5, storage_min_free=None) for one in made.storages)
     poor = replace(made, storages=storages, queues=(replace(queue, max_walltime=3600),))
     told = {fault.path: fault.text for fault in acceptance.waiting(poor)}
     assert told.keys() == {("storages", home, "free"), ("queues", 0, "max_walltime")}
     assert "jobs only above 200 GB: unless" in told["storages", home, "free"]
     assert "no queue runs 24 h" in told["queues", 0, "max_walltime"]
-    own = replace(poor, brokerage=replace(poor.brokerage, storage_min_free=1))
+    own = replace(poor, storages=tuple(replace(one, storage_min_free=1) for one in storages))
     assert [fault.path[0] for fault in acceptance.waiting(own)] == ["queues"]
 
 

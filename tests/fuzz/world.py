@@ -16,7 +16,9 @@ def write_federation(place: Path) -> Path:
         folder = place / site
         (folder / "raw").mkdir(parents=True)
         (folder / "raw" / "a.dat").write_bytes(b"a" * 1000)
-        storages.append({"name": f"{site}-disk", "site": site, "url": f"file://{folder}"})
+        storages.append(
+            {"name": f"{site}-disk", "site": site, "url": f"file://{folder}", "storage_min_free": 0}
+        )
     file = place / "federation.yaml"
     element = {"kind": "process", "max_pilots": 1}
     document = {

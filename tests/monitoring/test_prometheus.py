@@ -28,8 +28,8 @@ FEDERATION = """
 name: watched
 sites: [{{ name: north, nucleus: true }}, {{ name: south }}]
 storages:
-  - {{ name: north-disk, site: north, url: "file://{place}/north" }}
-  - {{ name: south-disk, site: south, url: "file://{place}/south" }}
+  - {{ name: north-disk, site: north, url: "file://{place}/north", storage_min_free: 0 }}
+  - {{ name: south-disk, site: south, url: "file://{place}/south", storage_min_free: 0 }}
 queues:
   - {{ name: south-queue, site: south, storage: south-disk, max_memory: 4000, computing_element:
       {{ max_pilots: 1, pilot_slots: 2, options: {{ directory: "{place}/pilots" }} }} }}

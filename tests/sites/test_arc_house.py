@@ -17,8 +17,8 @@ sites:
   - {{ name: home, nucleus: true }}
   - {{ name: grid }}
 storages:
-  - {{ name: home-disk, site: home, url: "file://{place}/home-disk" }}
-  - {{ name: grid-disk, site: grid, url: "file://{place}/grid-disk" }}
+  - {{ name: home-disk, site: home, url: "file://{place}/home-disk", storage_min_free: 0 }}
+  - {{ name: grid-disk, site: grid, url: "file://{place}/grid-disk", storage_min_free: 0 }}
 queues:
   - name: grid-queue
     site: grid

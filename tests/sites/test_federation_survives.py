@@ -27,9 +27,9 @@ sites:
   - {{ name: cluster }}
   - {{ name: grid }}
 storages:
-  - {{ name: home-disk, site: home, url: "file://{place}/home-disk" }}
-  - {{ name: cluster-disk, site: cluster, url: "file://{place}/cluster-disk" }}
-  - {{ name: grid-disk, site: grid, url: "file://{place}/grid-disk" }}
+  - {{ name: home-disk, site: home, url: "file://{place}/home-disk", storage_min_free: 0 }}
+  - {{ name: cluster-disk, site: cluster, url: "file://{place}/cluster-disk", storage_min_free: 0 }}
+  - {{ name: grid-disk, site: grid, url: "file://{place}/grid-disk", storage_min_free: 0 }}
 queues:
   - name: home-queue
     site: home

@@ -18,7 +18,7 @@ name: clusters
 sites:
   - {{ name: cluster, nucleus: true }}
 storages:
-  - {{ name: disk, site: cluster, url: "file://{place}/disk" }}
+  - {{ name: disk, site: cluster, url: "file://{place}/disk", storage_min_free: 0 }}
 queues:
   - name: cluster-main
     site: cluster

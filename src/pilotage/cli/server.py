@@ -64,14 +64,15 @@ def up(
     # Loaded modules stay for ever: searching them for garbage took a quarter of the start. The server
     # collects once it runs.
     gc.disable()
-    loops, known = _loops(only), settings()
+    known = settings()
     if not no_api:
         known = serving.reachable(known.at(host, port))
     elif host or port is not None:
         known = known.at(host, port)
     file = file or federation or _of_home(known)
+    is_terminal = log_format is LogFormat.TEXT
     with log_lines.logged(log_format.value, log_level.value, access=access_log):
-        _run(known, file, loops, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
+        _run(known, file, only, with_api=not no_api, force=force, is_terminal=is_terminal)
 
 
 def _of_home(known: "Settings") -> Path | None:
@@ -82,25 +83,29 @@ def _of_home(known: "Settings") -> Path | None:
 def _run(
     known: "Settings",
     declared: Path | None,
-    loops: tuple[str, ...],
+    only: str | None,
     *,
     with_api: bool,
     force: bool,
     is_terminal: bool,
 ) -> None:
+    if is_terminal:
+        # What follows loads much of Python, which takes many seconds on a busy machine.
+        echo(f"starting the server for {known.url}, with {declared or 'no federation'} ...", err=True)
     from pilotage import server
     from pilotage.federation.documents import read
     from pilotage.flow.calls import acceptance
     from pilotage.flow.calls.federation_changes import WorkInTheWay
     from pilotage.model.records.federation import Federation
 
+    loops = _loops(only)
     federation = read(Federation, declared, acceptance.faults) if declared else None
     name = store_name(known.store)
     with ExitStack() as held:
-        # Open the port first, so that a port in use fails before the store is touched.
-        listener = held.enter_context(_listener(known)) if with_api else None
+        # A home or a port in use fails before the store is touched.
         if with_api:
             held.enter_context(serving.home_of(known))
+        listener = held.enter_context(_listener(known)) if with_api else None
         where = serving.place(known) if with_api else serving.beside(known)
         if is_terminal:
             echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)

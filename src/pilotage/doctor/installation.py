@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pilotage.model.records.federation import Federation
     from pilotage.store import Store
 
+NO_FEDERATION = "no federation is in force"
+"""Why most checks cannot run on a new server."""
+
 
 class NotExamined(Exception):
     """A check cannot run here: why."""
@@ -63,7 +66,7 @@ class Installation:
         try:
             return self.store.federation()
         except NoFederation:
-            raise NotExamined("no federation is loaded") from None
+            raise NotExamined(NO_FEDERATION) from None
 
     def close(self) -> None:
         """Close the store."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 from .checks import Finding, check, warning
-from .installation import Installation, NotExamined
+from .installation import NO_FEDERATION, Installation, NotExamined
 
 MOST_SKEW = 30.0
 """Seconds that clocks may differ before certificates, signatures and tokens suffer."""
@@ -95,8 +95,8 @@ def ready(known: Installation) -> Iterator[Finding]:
 
 @check("access")
 def access(known: Installation) -> Iterator[Finding]:
-    """Ask whether the server accepts this machine's token."""
-    from pilotage.client import NotAllowed, NotSignedIn
+    """Ask whether the server accepts this machine's token, and has a federation."""
+    from pilotage.client import Conflict, NotAllowed, NotSignedIn
 
     client = known.server
     try:
@@ -109,17 +109,25 @@ def access(known: Installation) -> Iterator[Finding]:
         )
     except NotAllowed as error:
         yield warning(str(error), "most commands are for people", "export PILOTAGE_TOKEN with your own")
+    except Conflict as error:
+        yield Finding(
+            what=str(error),
+            why="no queue takes a job, and no task can be submitted",
+            mend="on the server's machine: pilotage init; pilotage federation load FILE",
+        )
 
 
 @check("circuit breakers")
 def breakers(known: Installation) -> Iterator[Finding]:
     """Name places that rest because work failed there, and records on which decisions fail."""
-    from pilotage.client import NotSignedIn
+    from pilotage.client import Conflict, NotSignedIn
 
     try:
         found = known.server.breakers()
     except NotSignedIn as error:
         raise NotExamined("the server does not accept this token") from error
+    except Conflict as error:
+        raise NotExamined(NO_FEDERATION) from error
     for one in found:
         yield warning(
             f"{one['what']}: {one['reason']}",

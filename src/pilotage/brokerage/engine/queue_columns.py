@@ -43,12 +43,10 @@ class Throttled(NamedTuple):
 class SpaceColumns(NamedTuple):
     """Free space at each queue's storage, in GB (B18).
 
-    ``total`` is the size that the storage reports, ``told`` the time of that report in s since 1970. Both are
-    NaN if unknown or declared.
+    ``told`` is the time of the storage's report in s since 1970; NaN if unknown or declared.
     """
 
     free: Column
-    total: Column
     told: Column
 
 
@@ -97,9 +95,10 @@ class QueueColumns:
     the last that refuse some work (B10). ``read_storages`` has the codes of storages that any queue reads.
     ``blacklists`` has, for each operation, a mask of queues whose own storage forbids it. ``storage_site`` is
     the site of the queue's storage, wherever the queue stands. ``slot_cores`` are the cores that share its
-    work directory. Limits are as declared; 0 means none. ``max_disk_io`` and ``transferring_limit`` are NaN
-    if a constant replaces them, ``core_power`` if it is unknown. ``num_slots`` is -1 if none are declared.
-    ``own_slots`` are then the slots of this system's own pilots; they are 0 if ``num_slots`` are declared.
+    work directory. Limits are as declared; 0 means none. ``max_disk_io``, ``transferring_limit`` and the
+    storage's ``storage_min_free`` are NaN if a constant replaces them, ``core_power`` if it is unknown.
+    ``num_slots`` is -1 if none are declared. ``own_slots`` are then the slots of this system's own pilots;
+    they are 0 if ``num_slots`` are declared.
     """
 
     federation: Federation
@@ -116,6 +115,7 @@ class QueueColumns:
     site_names: Column
     storage: Codes
     storage_site: Codes
+    storage_min_free: Column
     test: Mask
     unified: Mask
     status: Column
@@ -184,6 +184,7 @@ class QueueColumns:
             children=_children(queues),
             storage=storage,
             storage_site=storage_sites[storage],
+            storage_min_free=known(item.storage_min_free for item in ordered)[storage],
             blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
             live=_nothing_lives(len(queues)),
             offers=Offers(queues, federation),
@@ -258,7 +259,6 @@ class QueueColumns:
         return SpaceColumns(
             # Unknown free space is enough.
             free=np.where(np.isnan(free), np.inf, free)[self.storage],
-            total=known(one.total for one in found)[self.storage],
             told=known(one.told for one in found)[self.storage],
         )
 
@@ -321,7 +321,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         breakers=(),
         storage_breakers=(),
         throttled={},
-        space=SpaceColumns(free=np.full(queues, np.inf), total=unknown, told=unknown),
+        space=SpaceColumns(free=np.full(queues, np.inf), told=unknown),
     )
 
 

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.model.records.storage_spaces import LEAST_FREE
+
 from .import_result import Entry, Imported, Note
 
 SECTION = "== pilotage "
 LEAST_PYTHON = (3, 9)
+
+LEAST_PART = 0.1
+"""The part of what is free now that must stay free at a small storage (B18)."""
+
+SPACE = "df -Pk . | tail -1"
+"""The question for the space at a shell's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,21 @@ def sections(answer: str) -> dict[str, list[str]]:
         elif line.strip():
             lines.append(line.strip())
     return found
+
+
+def free_space(line: str) -> float | None:
+    """Return the GB free by a line of ``df -Pk``; None if it is no such line."""
+    values = line.split()
+    return int(values[3]) / 1e6 if len(values) >= 6 and values[3].isdecimal() else None
+
+
+def small_storage(free: float | None, entry: Entry) -> dict[str, float]:
+    """Return ``storage_min_free`` of a storage where so few GB are free that no job would come (B18)."""
+    if free is None or (least := round(LEAST_PART * free, 1)) >= LEAST_FREE:
+        return {}
+    text = f"{free:.0f} GB are free now; jobs come while more than this many GB are"
+    entry.note("guessed", "storage_min_free", least, text)
+    return {"storage_min_free": least}
 
 
 def note_old_python(lines: list[str], where: str, entry: Entry) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .import_result import Entry
-from .inspection import Inspected, note_old_python, questions, sections
+from .inspection import SPACE, Inspected, free_space, note_old_python, questions, sections, small_storage
 from .values import Names
 
 MEMORY_PART = 0.9
@@ -21,6 +21,7 @@ QUESTIONS = questions(
         "limit": "cat /sys/fs/cgroup/memory.max 2>/dev/null",
         "gpus": "nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null",
         "home": "pwd",
+        "space": SPACE,
         "python": "python3 --version",
         "host": "uname -n",
     }
@@ -48,11 +49,12 @@ def describe(
     if not storage:
         storage = f"sftp://{options['ssh']}{(told.get('home') or ['/tmp'])[-1]}/pilotage-data"
         entry.note("guessed", "storage", storage, "a folder below the home of the account")
+    least = small_storage(free_space(" ".join(told.get("space", []))), entry)
     queue = _queue(site, kind, options, cores, told, entry)
     return Inspected(
         {
             "sites": [{"name": site}],
-            "storages": [{"name": f"{site}-disk", "site": site, "url": storage}],
+            "storages": [{"name": f"{site}-disk", "site": site, "url": storage, **least}],
             "queues": [queue],
         },
         tuple(entry.notes),

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.model.records.storage_spaces import LEAST_FREE
 from pilotage.model.values.time_limits import seconds
 
 from .import_result import Entry
-from .inspection import SECTION, Inspected, note_old_python, questions, sections
+from .inspection import SECTION, Inspected, free_space, note_old_python, questions, sections, small_storage
 from .values import Names
 
 __all__ = ["QUESTIONS", "SECTION", "describe"]
@@ -120,9 +119,9 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
     """Return the directory with the most room: $SCRATCH, $WORK, or the home directory."""
     places: list[tuple[str, float]] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=False):
-        values = line.split()
-        if following.startswith("path|") and len(values) >= 6 and values[3].isdecimal():
-            places.append((following.removeprefix("path|"), int(values[3]) / 1e6))
+        free_there = free_space(line)
+        if following.startswith("path|") and free_there is not None:
+            places.append((following.removeprefix("path|"), free_there))
     path, free = places[0] if places else ("/scratch", 1000.0)
     if not places:
         text = "no place was found, neither $SCRATCH, $WORK nor a home: put the path right"
@@ -132,11 +131,13 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
         "there only where it has the same directory mounted: else give a storage that both reach"
     )
     entry.note("guessed", "storage", path, text)
-    if free <= (needed := LEAST_FREE):
-        remedy = "lower brokerage.storage_min_free, or give another storage"
-        text = f"{needed:g} GB or less, no job comes there: {remedy}"
-        entry.note("guessed", "free", round(free), text)
-    return {"name": f"{site}-disk", "site": site, "url": f"file://{path}/pilotage-data", "free": round(free)}
+    return {
+        "name": f"{site}-disk",
+        "site": site,
+        "url": f"file://{path}/pilotage-data",
+        "free": round(free),
+        **small_storage(free, entry),
+    }
 
 
 def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: Entry) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def _low_on_space(federation: Federation, refusals: Sequence[Refusal]) -> Iterat
             f"{storage.free:g} GB are declared free{more}, and queues there take jobs only above "
             f"{number(need_at(refusals[0], 0))} GB: unless the storage itself tells more, jobs wait"
         )
-        remedy = "declare what is free, or give a smaller brokerage.storage_min_free"
+        remedy = "declare what is free, or give the storage a smaller storage_min_free"
         yield Fault(("storages", at, "free"), message, remedy)
 
 

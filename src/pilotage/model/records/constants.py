@@ -47,8 +47,7 @@ class BrokerageConstants:
     max_diskio_default: NonNegative | None = None
     """Most kB/s of disk I/O per core at a queue without ``max_disk_io``; none: no limit (B12)."""
     storage_min_free: NonNegative | None = None
-    """GB that must be free at the queue's storage (B18). None: 200, but at most a tenth of the storage's
-    total size if it reports that."""
+    """GB that must be free at a storage without a ``storage_min_free`` of its own (B18). None: 200."""
     storage_space_period: Day = 600
     """s between two questions to a storage about its free space. After three without an answer, the
     federation's number counts (B18)."""

@@ -138,6 +138,8 @@ class Storage:
     """Any URL that a mover can open. Names of files are paths below it."""
     free: NonNegative | None = None
     """Free space in GB, used while the storage itself does not report it (B18). None: unknown, and enough."""
+    storage_min_free: NonNegative | None = None
+    """GB that must be free here for jobs to come (B18). None: the brokerage's number."""
     tape: bool = False
     """Whether it is tape, which does not count as available (B33)."""
     station: Annotated[str, Field(max_length=200)] = ""

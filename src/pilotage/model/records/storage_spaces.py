@@ -14,9 +14,6 @@ PERIODS = 3
 LEAST_FREE = 200.0
 """GB that must be free at a storage, unless ``storage_min_free`` says otherwise (B18)."""
 
-LEAST_PART = 0.1
-"""A smaller storage needs only this part of its total size free."""
-
 GIGABYTE = 1e9
 
 

@@ -77,7 +77,10 @@ class NoFederation(StoreError):
     """No federation has been saved in this store yet."""
 
     def __init__(self) -> None:
-        super().__init__("the store has no federation yet: save one first")
+        super().__init__(
+            "the store has no federation yet: on the server's machine, `pilotage init` writes one, and "
+            "`pilotage federation load FILE` puts it in force"
+        )
 
 
 class UnreadableTask(StoreError):

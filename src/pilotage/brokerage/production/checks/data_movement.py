@@ -8,7 +8,7 @@ from pilotage.brokerage.engine.needs import without_source
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.records.states import JobState
-from pilotage.model.records.storage_spaces import LEAST_FREE, LEAST_PART
+from pilotage.model.records.storage_spaces import LEAST_FREE
 from pilotage.model.values.phrases import moment
 
 GIGABYTE = 1e9
@@ -71,17 +71,21 @@ def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B18", "storage", "wait", unit="GB", lifted_by="space is freed there")
 def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue's storage has more than ``storage_min_free`` free, by its own report."""
-    free, total, told = queues.live.space
-    own = tasks.constant("storage_min_free")
-    # Nobody can require more of a small storage than its total size.
-    usual = np.fmin(LEAST_FREE, LEAST_PART * total)
-    least = np.where(np.isnan(own), usual, own)
+    free, told = queues.live.space
+    least = _least_free(tasks, queues)
     refused = (free <= least) & ~np.isnan(told)
     if not refused.any():
         return NEVER
     times = told[refused.any(axis=0)]
     when = " to ".join(dict.fromkeys(moment(time) for time in (times.min(), times.max())))
     return Verdict(refused, least, free, f"space is freed there, as measured {when}")
+
+
+def _least_free(tasks: TaskColumns, queues: QueueColumns) -> Column:
+    """Return the GB that must be free: by the storage, else by the brokerage, else 200 (B18)."""
+    own = tasks.constant("storage_min_free")
+    usual = np.where(np.isnan(own), LEAST_FREE, own)
+    return np.where(np.isnan(queues.storage_min_free), usual, queues.storage_min_free)
 
 
 @check(
@@ -94,9 +98,8 @@ def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def declared_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The federation declares more than ``storage_min_free`` for a storage that does not report its free
     space."""
-    free, _, told = queues.live.space
-    own = tasks.constant("storage_min_free")
-    least = np.where(np.isnan(own), LEAST_FREE, own)
+    free, told = queues.live.space
+    least = _least_free(tasks, queues)
     return Verdict((free <= least) & np.isnan(told), least, free)
 
 
