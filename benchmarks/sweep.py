@@ -27,7 +27,7 @@ ROWS = 5_000
 OWNER = Identity(name="bench", vo="bench")
 TASK = """
 name: sweep
-command: [sh, -c, "echo {n},{x} > result.csv"]
+command: [sh, -c, "echo $PILOTAGE_PARAMETER_n,$PILOTAGE_PARAMETER_x > result.csv"]
 parameters: rows.csv
 outputs: [result.csv]
 merge: { command: [sh, -c, "cat $(cat inputs.txt) > all.csv"], outputs: [all.csv] }

@@ -4,9 +4,9 @@ from pilotage.client import Client
 
 
 def main() -> None:
-    """Add the squares of 0 to 499, in whatever order they come."""
+    """Add the squares of 1 to 500, in whatever order they come."""
     with Client() as client:
-        task = client.map("echo $(({value} * {value}))", range(500), name="squares")
+        task = client.map(["expr", "{value}", "*", "{value}"], range(1, 501), name="squares")
         total = 0
         for many, job in enumerate(task.as_completed(), start=1):
             number = int(job["parameters"]["value"])

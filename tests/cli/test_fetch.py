@@ -274,18 +274,34 @@ def test_folders_of_outputs_come_along_and_lead_nowhere_else(
     assert "has no name that a file can have here" in told.stderr
 
 
-def test_hidden_outputs_are_fetched_only_into_a_folder_that_is_named(
-    pilotage: Pilotage, served: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (".bashrc", "merge"),
+        (".ssh/authorized_keys", "merge"),
+        ("x/.git/config", "merge"),
+        (".git/config", ""),
+    ],
+)
+def test_hidden_outputs_are_fetched_only_where_they_are_asked_for(
+    pilotage: Pilotage,
+    served: FakeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: str,
 ) -> None:
-    """A lying server must not leave a ``.bashrc`` or a hook of git where somebody happens to be."""
+    """A lying server must not leave a ``.bashrc`` or a hook of git, in whatever folder. The rest comes."""
     monkeypatch.chdir(tmp_path)
-    for name in ("tasks/f/12/1/.ssh/authorized_keys", "tasks/f/12/1/.bashrc"):
-        served.answers["GET /tasks/12/outputs"] = {"files": [output(1, name=name, kind="merge")]}
-        told = pilotage("fetch", 12)
-        assert (told.exit_code, "is hidden: name the folder" in told.stderr) == (2, True)
-        assert not list(tmp_path.glob(".*"))
-        assert pilotage("fetch", 12, "--to", tmp_path / "named").exit_code == 0
-    assert (tmp_path / "named/.bashrc").read_bytes() == CONTENT
+    lie = output(1, kind or "job", name=f"tasks/f/12/1/{name}")
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(2), lie]}
+    for folder in ((), ("--to", "named")):
+        told = pilotage("fetch", 12, *folder)
+        assert (told.exit_code, "is hidden" in told.stderr, "--hidden" in told.stderr) == (1, True, True)
+    assert (tmp_path / "named/2/out.txt").read_bytes() == CONTENT
+    assert not [path for path in tmp_path.rglob("*") if path.name in (Path(name).name, ".git", ".ssh")]
+    assert pilotage("fetch", 12, "--to", "named", "--hidden").exit_code == 0
+    assert (tmp_path / "named" / ("" if kind else "1") / name).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(

@@ -340,6 +340,20 @@ def test_a_token_is_made_in_the_store_where_it_is_at_hand(pilotage: Pilotage, se
         store.close()
 
 
+def test_a_token_in_a_file_is_for_its_reader_alone(pilotage: Pilotage, server: FakeServer) -> None:
+    """Also in place of a file that everybody reads; and without the file no token is made."""
+    server.answers["POST /tokens"] = (201, {"token": "secret"})
+    file = pilotage.home / "ada.token"
+    file.write_text("old")
+    file.chmod(0o644)
+    assert pilotage("token", "create", "--name", "ada", "--to", file).exit_code == 0
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("secret\n", 0o600)
+    assert [path.name for path in pilotage.home.iterdir()] == ["ada.token"]
+    server.requests.clear()
+    lost = pilotage("token", "create", "--name", "ada", "--to", pilotage.home / "missing" / "file")
+    assert (lost.exit_code, "cannot be written" in lost.stderr, server.requests) == (1, True, [])
+
+
 def test_a_token_is_made_by_the_server_where_there_is_no_store(
     pilotage: Pilotage, server: FakeServer
 ) -> None:
@@ -375,8 +389,8 @@ def test_up_at_a_port_in_use_changes_nothing_and_says_what_to_do(pilotage: Pilot
         port = taken.getsockname()[1]
         result = pilotage("up", "--port", port, PILOTAGE_URL=f"http://127.0.0.1:{port}")
     assert (result.exit_code, result.stdout, list(pilotage.home.iterdir())) == (1, "", [])
-    assert result.stderr == (
-        f"port {port} of 127.0.0.1 cannot be listened on: Address already in use; "
+    assert result.stderr.endswith(
+        f"\nport {port} of 127.0.0.1 cannot be listened on: Address already in use; "
         "give another with --port and in PILOTAGE_URL, or end what listens there\n"
     )
 
@@ -429,22 +443,22 @@ def test_a_home_has_one_server_and_loops_join_it_by_name(
         other.kill()
     by = f"process {other.pid} at http://127.0.0.1:8470"
     assert refused.exit_code == 1
-    assert refused.stderr.startswith(f"the home {pilotage.home} is served already by {by}: ")
+    assert f"\nthe home {pilotage.home} is served already by {by}: " in refused.stderr
     assert joined.exit_code == 0
-    assert joined.stderr.startswith(f"Pilotage without the API, beside {by}, store ")
+    assert f"\nPilotage without the API, beside {by}, store " in joined.stderr
     assert pilotage("up", "--port", port, PILOTAGE_URL=url).exit_code == 0
 
 
 def test_up_refuses_a_loop_that_is_not_there(pilotage: Pilotage) -> None:
     result = pilotage("up", "--only", "split,brokr")
     assert result.exit_code == 2
-    assert result.stderr.startswith("there is no loop brokr; there are chain, split, broker, ")
+    assert "\nthere is no loop brokr; there are chain, split, broker, " in result.stderr
 
 
 def test_up_refuses_a_federation_with_faults(pilotage: Pilotage, tmp_path: Path) -> None:
     result = pilotage("up", tmp_path / "nowhere.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"{tmp_path}/nowhere.yaml: there is no such file; check the path\n"
+    assert result.stderr.endswith(f"\n{tmp_path}/nowhere.yaml: there is no such file; check the path\n")
 
 
 def test_a_store_that_cannot_be_used_is_named_without_its_password() -> None:
@@ -462,7 +476,7 @@ def test_a_store_that_cannot_be_used_is_named_without_its_password() -> None:
 def test_a_store_of_another_kind_is_bad_input(pilotage: Pilotage, words: tuple[str, ...], url: str) -> None:
     result = pilotage(*words, PILOTAGE_STORE=url)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("PILOTAGE_STORE is not the address of a store; give sqlite:///PATH or ")
+    assert "PILOTAGE_STORE is not the address of a store; give sqlite:///PATH or " in result.stderr
     assert "ada:secret" not in result.stderr
 
 

@@ -32,7 +32,7 @@ def test_two_clients_with_one_key_get_one_task(live: Client, site: Settings) -> 
 
 
 def test_a_command_runs_over_parameters_and_its_jobs_come_as_they_end(live: Client) -> None:
-    task = live.map("test {value} != 2", [1, 2, 3], max_attempts=1)
+    task = live.map(["test", "{value}", "!=", "2"], [1, 2, 3], max_attempts=1)
     ended = {job.index: job.state for job in task.as_completed(120)}
     assert ended == {0: "finished", 1: "failed", 2: "finished"}
     assert (task.state, task.counts) == ("failed", {"finished": 2, "failed": 1})
@@ -89,7 +89,7 @@ def test_five_hundred_jobs_are_read_as_they_end(site: Settings) -> None:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "500 jobs, sum of squares 41541750"
+    assert done.stdout.splitlines()[-1] == "500 jobs, sum of squares 41791750"
 
 
 def test_the_notebook_runs(site: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -173,38 +173,6 @@ def test_a_misspelt_name_in_an_output_is_refused(text: str) -> None:
     assert [fault.path for fault in faults] == [("outputs", 0)]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("echo $(({k}+1))", "calculates with {k}"),
-        ("x=5; echo $((a[1]+{k}))", "calculates with {k}"),
-        ("echo $[{k}+1]", "calculates with {k}"),
-        ('echo "$[{k}+1]"', "calculates with {k}"),
-        ("s=abc; echo ${{s:0:{k}}}", "calculates with {k}"),
-        ('s=abc; echo "${{s:{k}}}"', "calculates with {k}"),
-        ("a=(1 2); echo ${{a[{k}]}}", "calculates with {k}"),
-        ("cat <<END\n{k}\nEND", "behind <<"),
-        ("cat <<'END'\n{k}\nEND", "behind <<"),
-        ('cat <<"END"\n{k}\nEND', "behind <<"),
-        ("cat <<\\END\n{k}\nEND", "behind <<"),
-        ("cat <<-END\n{k}\nEND", "behind <<"),
-    ],
-)
-def test_where_a_shell_calculates_or_reads_on_no_value_is_put(text: str, words: str) -> None:
-    spec = TaskSpec(name="t", command=("bash", "-c", text), parameters=({"k": "a[$(echo BAD)]"},))
-    assert [words in fault.text for fault in task_faults(spec)] == [True]
-    assert task_faults(TaskSpec(name="t", command=("bash", "-c", text), parameters=({"k": "7"},))) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["echo ${{x:-{k}}}", "echo ${{x:={k}}}", "echo ${{x:+{k}}}", "cat <<< {k}", "echo [{k}]", "echo a:{k}"],
-)
-def test_elsewhere_any_value_is_one_word(text: str) -> None:
-    spec = TaskSpec(name="t", command=("bash", "-c", text), parameters=({"k": "a b"},))
-    assert task_faults(spec) == []
-
-
 def test_few_of_many_unknown_names_are_compared_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 

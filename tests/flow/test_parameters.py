@@ -167,9 +167,8 @@ def test_rows_are_stored_once_and_the_largest_task_has_a_job_each(house: House) 
         ({"outputs": ("{sample}",), "parameters": ({"sample": "../x"},)}, "outputs[0]", "'../x'"),
         ({"outputs": ("{sample}/x",), "parameters": ({"sample": "inputs"},)}, "outputs[0]", "'inputs"),
         ({"outputs": ("a{sample}",), "parameters": ({"sample": "*"},)}, "outputs[0]", "'*'"),
-        ({"command": ("sh", "-c", "echo $(({k}+1))"), "parameters": ({"k": "x"},)}, "command[2]", "number"),
-        ({"command": ("bash", "-c", "cat <<E\n{sample}\nE")}, "command[2]", "behind <<"),
-        ({"command": ("csh", "-c", "echo {sample}")}, "command[2]", "quotes"),
+        ({"command": ("sh", "-c", "echo {sample}")}, "command[2]", '"$PILOTAGE_PARAMETER_sample"'),
+        ({"command": ("sh",), "stdin": "echo {sample}\n"}, "stdin", '"$PILOTAGE_PARAMETER_sample"'),
         (
             {"command": ("run", *["{sample}"] * 100), "parameters": ({"sample": "x" * 4000},)},
             "command",

@@ -26,6 +26,9 @@ def fetch(
     to: Annotated[Path, typer.Option("--to", help="The folder to put them into; it is made.")] = Path(),
     merged: Annotated[bool, typer.Option("--merged", help="Only what its merge jobs made.")] = False,
     match: Annotated[str, typer.Option(help="Only outputs whose names match, such as '*.root'.")] = "*",
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Also files whose name, or folder's name, begins with a dot.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.
@@ -42,7 +45,7 @@ def fetch(
                     (row,) = shown.task_ids
                     shown.update(row, description=visible(name), advance=more, total=total)
 
-            fetched = client.fetch(number, to, merged=merged, match=match, progress=advance)
+            fetched = client.fetch(number, to, merged=merged, match=match, hidden=hidden, progress=advance)
     if fetched.lost:
         named = f"{fetched.lost[0]}{' and others' if len(fetched.lost) > 1 else ''}"
         verb = "is" if len(fetched.lost) == 1 else "are"

@@ -70,9 +70,8 @@ def up(
     elif host or port is not None:
         known = known.at(host, port)
     file = file or federation or _of_home(known)
-    is_terminal = log_format is LogFormat.TEXT
     with log_lines.logged(log_format.value, log_level.value, access=access_log):
-        _run(known, file, only, with_api=not no_api, force=force, is_terminal=is_terminal)
+        _run(known, file, only, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
 
 
 def _of_home(known: "Settings") -> Path | None:
@@ -89,8 +88,7 @@ def _run(
     force: bool,
     is_terminal: bool,
 ) -> None:
-    if is_terminal:
-        # What follows loads much of Python, which takes many seconds on a busy machine.
+    if is_terminal:  # what follows loads much of Python, for many seconds on a busy machine
         echo(f"starting the server for {known.url}, with {declared or 'no federation'} ...", err=True)
     from pilotage import server
     from pilotage.federation.documents import read
@@ -102,10 +100,10 @@ def _run(
     federation = read(Federation, declared, acceptance.faults) if declared else None
     name = store_name(known.store)
     with ExitStack() as held:
-        # A home or a port in use fails before the store is touched.
+        # Open the port first, so that a port in use fails before the store is touched.
+        listener = held.enter_context(_listener(known)) if with_api else None
         if with_api:
             held.enter_context(serving.home_of(known))
-        listener = held.enter_context(_listener(known)) if with_api else None
         where = serving.place(known) if with_api else serving.beside(known)
         if is_terminal:
             echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)

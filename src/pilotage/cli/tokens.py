@@ -1,15 +1,18 @@
 """Tokens for people."""
 
+import os
 import re
 import time
+from collections.abc import Callable
 from contextlib import closing
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .configuration import connect, has_store, settings, using_store
-from .errors import BadInput
+from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
 from .paging import After, Limit, hint_next
 
@@ -36,7 +39,7 @@ class Role(StrEnum):
     SITE = "site"
 
 
-@app.command(epilog="Example: pilotage token create --role user --name ada --vo atlas --expires 30")
+@app.command(epilog="Example: pilotage token create --role user --name ada --vo atlas --to ada.token")
 def create(
     name: Annotated[str, typer.Option(help="Who bears it; of a site's, the site.")],
     role: Annotated[Role, typer.Option(help="What the bearer may do.")] = Role.USER,
@@ -46,9 +49,12 @@ def create(
     expires: Annotated[
         float, typer.Option(min=0, max=36_500, help="Days until it expires; 0 for never.")
     ] = 365.0,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Write it into this file, which only you can read.")
+    ] = None,
     json_output: Json = False,
 ) -> None:
-    """Make a token and print it. It is not shown again.
+    """Make a token, and print it or write it into a file. It is not shown again.
 
     This machine's store makes it if there is one. Otherwise the server does, and requires an operator's
     token.
@@ -57,16 +63,41 @@ def create(
         raise BadInput("--name is empty; say who bears the token")
     seconds = expires * 86400 or None
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
+    if to is None:
+        token = _made(role, identity, seconds)
+        if json_output:
+            show_json({"token": token})
+        else:
+            typer.echo(token)
+        return
+    _write_private(to, lambda: _made(role, identity, seconds))
+    if json_output:
+        show_json({"file": str(to)})
+    else:
+        echo(f"{to}: the token of {name}, a {role.value}'s; only you can read it")
+
+
+def _made(role: Role, identity: dict[str, str], seconds: float | None) -> str:
     known = settings()
     if has_store(known.store):
-        token = _made_in_store(known, role, identity, seconds)
-    else:
-        with connect(known) as client:
-            token = client.make_token(**identity, role=role.value, expires_in=seconds)
-    if json_output:
-        show_json({"token": token})
-    else:
-        typer.echo(token)
+        return _made_in_store(known, role, identity, seconds)
+    with connect(known) as client:
+        return client.make_token(**identity, role=role.value, expires_in=seconds)
+
+
+def _write_private(file: Path, made: Callable[[], str]) -> None:
+    """Write a token into a file of mode 600, in place of one there. Without the file it is not made."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as stream:
+                stream.write(f"{made()}\n")
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise CommandFailure(f"{file} cannot be written: {error.strerror}") from error
 
 
 @app.command("list", epilog="Example: pilotage token list")

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from pilotage.model.values.paths import is_file_name, path_in_job
 
 from .destination import Destination, OpenFolder
-from .errors import BadAnswer, FetchFailed, NotFound, Refused
+from .errors import BadAnswer, FetchFailed, NotFound
 
 CHUNK = 1 << 20
 """Bytes that are read at once."""
@@ -143,14 +143,23 @@ def placed(found: Sequence[Any], to: Path) -> list[tuple[WantedFile, Any]]:
     """Return outputs with their places here. Raises :class:`FetchFailed` where two have the same."""
     places: dict[str, Any] = {}
     for file in found:
-        # Shells, editors and git obey hidden files of a current directory, and the server may be anybody's.
-        if to == Path() and _place(file).startswith("."):
-            raise Refused(f"the output {_place(file)!r} is hidden: name the folder to put it into with --to")
         first = places.setdefault(_place(file), file)
         if first is not file:
             both = f"{first.get('file')} and {file.get('file')}"
             raise FetchFailed(f"{both} would both be {_place(file)}; choose one with --merged or --match")
     return [(WantedFile.of(file, Destination(to, place)), file) for place, file in places.items()]
+
+
+def hidden_files(wanted: Sequence[WantedFile]) -> dict[str, str]:
+    """Return why hidden files, and files in hidden folders, are refused.
+
+    Shells, editors and git obey such files wherever somebody goes, and the server may be anybody's.
+    """
+    return {
+        one.file: f"{one.place.path} is hidden, and programs obey hidden files; --hidden fetches it"
+        for one in wanted
+        if any(part.startswith(".") for part in one.place.name.split("/"))
+    }
 
 
 def _place(file: Any) -> str:

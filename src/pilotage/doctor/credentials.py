@@ -58,7 +58,7 @@ def tokens(known: Installation) -> Iterator[Finding]:
         yield Finding(
             what="this machine's token is not one of the store's",
             why="the server refuses the commands of this machine",
-            mend=f"pilotage token create --role operator --name operator > {known.home / 'token'}",
+            mend=f"pilotage token create --role operator --name operator --to {known.home / 'token'}",
         )
 
 

@@ -12,18 +12,11 @@ from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
-from pilotage.model.values.placeholders import OWN, filled, names, parts, stray
-from pilotage.model.values.shell_texts import (
-    NUMBER,
-    OTHER_SHELLS,
-    SHELLS,
-    VARIABLE,
-    Quoting,
-)
+from pilotage.model.values.placeholders import OWN, VARIABLE, filled, names, parts, stray
 from pilotage.model.values.types import OutputPattern
 
 from .faults import Fault, Path
-from .shell_words import TooManyWordsError, code_words
+from .shell_checks import shell_faults
 from .suggestions import nearest
 
 MOST_TEXT = 100_000
@@ -61,6 +54,7 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
     if strict:
         yield from _combinations(spec)
         if sound:
+            yield from shell_faults(spec)
             yield from _Values.of(spec).faults()
 
 
@@ -167,20 +161,12 @@ class _Values:
         )
 
     def faults(self) -> Iterator[Fault]:
-        """Yield values that make a text too long, an output impossible, or a shell's text unsafe."""
+        """Yield values that make a text too long, or an output impossible."""
         longest = {name: max(len(text.encode()) for text in self.values[name]) for name in self.values}
         sizes = {name: longest.get(name, 10) for name in (*OWN, *longest)}
-        try:
-            run, other = (code_words(self.spec, self.values, shells) for shells in (SHELLS, OTHER_SHELLS))
-        except TooManyWordsError:
-            message = "has many words that may be shells, in too many rows to check them all"
-            yield Fault(("command",), message, "write the name of the shell, not a parameter")
-            return
         whole = 0
         for at, word in enumerate(self.spec.command):
             size = _size(word, sizes)
-            # A shell's variable is set in front of its text. Quotes make a value five times as long at most.
-            size += sum(5 * sizes[name] for name in names(word, strict=True)) if at in run else 0
             if size > MOST_TEXT:
                 message = f"has {size} bytes with its longest values, above {MOST_TEXT}"
                 yield Fault(("command", at), message, "put long texts into a payload file")
@@ -194,7 +180,6 @@ class _Values:
             message = f"has {told} bytes with all parameters, above {MOST_TEXT}"
             yield Fault(("environment",), message, "give shorter values")
         yield from self._outputs()
-        yield from self._shells(run, other)
 
     def _outputs(self) -> Iterator[Fault]:
         swept = [
@@ -242,31 +227,6 @@ class _Values:
                 message = f"{name} {_cut(value)!r} makes {_cut(made)!r}, which is no name of an output"
                 yield Fault(path, message, "use {index} here, or other values")
                 return
-
-    def _shells(self, run: set[int], other: set[int]) -> Iterator[Fault]:
-        command = self.spec.command
-        for at in sorted(other):
-            if names(command[at], strict=True):
-                message = "is code of a shell whose quotes Pilotage does not know"
-                yield Fault(("command", at), message, "take sh, or a payload file that reads its arguments")
-        for at in sorted(run):
-            yield from self._shell(at)
-
-    def _shell(self, at: int) -> Iterator[Fault]:
-        """Yield places in a shell's text where no variable can hold a value."""
-        quoting, path = Quoting(), ("command", at)
-        for kind, text in parts(self.spec.command[at], strict=True):
-            if kind != "name":
-                quoting.read(text)
-                continue
-            plain = all(NUMBER.fullmatch(value) for value in self.values.get(text, ()))
-            if quoting.has_document and not plain:
-                message = f"names {{{text}}} behind <<, where shells take quotes as they are"
-                yield Fault(path, message, f"set a variable before: x={{{text}}}")
-            if quoting.state == "arithmetic" and not plain:
-                message = f"calculates with {{{text}}}, which is not a number in every row"
-                yield Fault(path, message, "give numbers, or calculate in a payload file")
-            quoting.read("x")
 
 
 _SIGNS = re.compile(r"[/*?\[\x00-\x1f\x7f-\x9f]")

@@ -13,7 +13,7 @@ from pilotage.client.destination import OpenFolder
 from pilotage.client.errors import ClientError, FetchFailed, Unreachable, WrongChecksum
 from pilotage.client.subjects import RequestSubject
 from pilotage.client.unpacking import FEWEST, MOST_BYTES, missing, unpacked
-from pilotage.client.wanted import Digest, Fetched, WantedFile, arrived, is_right, placed
+from pilotage.client.wanted import Digest, Fetched, WantedFile, arrived, hidden_files, is_right, placed
 
 from .files import CatalogueRequests
 from .tasks import TaskRequests
@@ -49,21 +49,24 @@ class Fetching(TaskRequests, CatalogueRequests):
         *,
         merged: bool = False,
         match: str = "*",
+        hidden: bool = False,
         progress: Progress = _unseen,
     ) -> Fetched:
         """Download a task's outputs into a folder: each job's to JOB/NAME, its merge job's to NAME.
 
-        Only what its merge jobs made, with ``merged``; only names that ``match``. Size and checksum are
-        checked. Existing files are not read again, and partial files continue. Files that are not of the
-        task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files that failed
-        are no error here: ``check()`` of the answer raises one.
+        Only what its merge jobs made, with ``merged``; only names that ``match``. Files whose names, or whose
+        folders' names, begin with a dot are refused without ``hidden``: programs obey such files. Size and
+        checksum are checked. Existing files are not read again, and partial files continue. Files that are
+        not of the task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files
+        that failed are no error here: ``check()`` of the answer raises one.
         """
         values, folder = self._task(task), Path(to)
         number = int(values["task"])
         outputs = self.outputs(number)
         found, lost = arrived(number, outputs, merged, match)
         wanted = placed(found, folder)
-        refused = manifest.in_the_way([one for one, _ in wanted], folder)
+        named = [one for one, _ in wanted]
+        refused = ({} if hidden else hidden_files(named)) | manifest.in_the_way(named, folder)
         files = [one for one, _ in wanted if one.file not in refused]
         total = sum(one.size for one in files)
         came = self._unpack_archives(number, files, progress, merged, match)

@@ -85,9 +85,10 @@ class Functions(Following, Fetching):
     ) -> MappedTask | Task:
         """Run a command or a Python function once for each row of parameters, as the jobs of one task.
 
-        ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which a
-        command has as ``{value}``. A text is run by ``sh -c``. ``fields`` are further fields of the task. A
-        function needs the extra ``functions`` here, and the same minor version of Python on the nodes.
+        ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which the
+        words of a command have as ``{value}``. A text is run by ``sh -c``, and reads
+        ``"$PILOTAGE_PARAMETER_value"``. ``fields`` are further fields of the task. A function needs the extra
+        ``functions`` here, and the same minor version of Python on the nodes.
         """
         if callable(work):
             mapped = self._submitted_calls(work, parameters, key, fields)

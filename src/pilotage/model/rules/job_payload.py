@@ -8,8 +8,7 @@ from pilotage.model.records.states import TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import row_at
-from pilotage.model.values.placeholders import filled
-from pilotage.model.values.shell_texts import VARIABLE, in_shell, shell_texts
+from pilotage.model.values.placeholders import VARIABLE, filled
 
 _TASKS = 8999
 """Tasks in a row whose jobs all have different seeds: 900 million, the most that common generators take, hold
@@ -59,11 +58,6 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
 
     environment = {name: filled(text, values, strict) for name, text in spec.environment.items()}
     command = texts(spec.command)
-    if strict:
-        run = shell_texts(command)
-        command = tuple(
-            in_shell(spec.command[at], values) if at in run else word for at, word in enumerate(command)
-        )
     outputs, optional = texts(spec.outputs), texts(spec.optional_outputs)
     stdin = spec.stdin if spec.stdin == ONE_INPUT else filled(spec.stdin, values, strict)
     made = (command, environment, outputs, optional, stdin)

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 OWN = ("index", "seed", "first_event")
 """Names that Pilotage gives to every job."""
 
+VARIABLE = "PILOTAGE_PARAMETER_"
+"""Begins the name of the variable that holds a parameter."""
+
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 _OWN = re.compile(rf"(?<![{{$])\{{({'|'.join(OWN)})\}}")
