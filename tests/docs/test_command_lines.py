@@ -11,6 +11,9 @@ import typer.main
 
 from pilotage.cli.app import app
 
+from .modules import modules
+from .test_quoted_messages import said
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted((ROOT / "examples" / "monitoring").glob("*.yml"))
@@ -51,6 +54,31 @@ def _fault(line: str) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_in_a_page_are_there_with_their_options(page: Path) -> None:
     assert {line: _fault(line) for line in _lines(page) if _fault(line)} == {}
+
+
+def test_every_command_that_a_message_names_is_there() -> None:
+    """The command, and its verb where it has verbs; prose may follow, such as ``queues lists them``."""
+    lost = [
+        (name, found[0])
+        for name, module in modules().items()
+        for text in said(module.tree)
+        for found in re.finditer(
+            r"(?<!import )(?<!from )\bpilotage (?!relay)([a-z-]+)(?: (?!lists\b)([a-z]+))?", text
+        )
+        if _lost(found[1], found[2])
+    ]
+    assert lost == []
+
+
+def _lost(command: str, verb: str | None) -> bool:
+    found = _commands().commands.get(command)
+    return found is None or (verb is not None and verb not in getattr(found, "commands", {verb}))
+
+
+def test_no_message_speaks_of_a_verb_that_is_no_command() -> None:
+    """A queue is opened, not set online."""
+    texts = [(name, text) for name, module in modules().items() for text in said(module.tree)]
+    assert not [(name, text) for name, text in texts if re.search(r"\b(is|are) set (online|offline)\b", text)]
 
 
 def test_a_command_that_is_not_there_is_found() -> None:

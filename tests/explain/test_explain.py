@@ -115,7 +115,7 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
         "task 1, job 1: no queue of 1 fits",
-        "  status    1 queue                                            operator: the queue is set online",
+        "  status    1 queue                                            operator: pilotage queues open; or the file says status: online",  # noqa: E501
         "  memory    1 queue  1000 MB asked, 900 counted, best 100      you: ask for ram: 100",
         "  no single change opens a queue",
     ]

@@ -46,6 +46,9 @@ class Verdict:
     lifted_by: str = ""
 
 
+OPENED = "pilotage queues open; or the file says status: online"
+"""What lifts the refusal of a queue that is drained, closed, or not online by the federation's file."""
+
 NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)
 """Refuses nothing: for checks about something that no queue declares."""
 

@@ -7,7 +7,7 @@ the job.
 import numpy as np
 
 from pilotage.brokerage.engine import local_checks
-from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.check import NEVER, OPENED, Check, Verdict, check
 from pilotage.brokerage.engine.needs import memory_at, walltime_at, without_source
 from pilotage.brokerage.engine.offered import offered
 from pilotage.brokerage.engine.queue_columns import QueueColumns
@@ -17,7 +17,7 @@ _MEMORY = ("base_memory", "core_memory", "cores")
 _WALLTIME = ("cpu_work", "base_time", "walltime", "cores")
 
 
-@check("M4", "queue's status", "operator", lifted_by="the queue is set online")
+@check("M4", "queue's status", "operator", lifted_by=OPENED)
 def _status(_: TaskColumns, queues: QueueColumns) -> Verdict:
     """Accept queues that are online or standby, and not unified ones, whose pseudo-queues take their
     place."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.check import NEVER, OPENED, Check, Verdict, check
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.records.states import JobState
@@ -48,7 +48,7 @@ def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(queues.unified[None, :], "a pseudo-queue", "unified")
 
 
-@check("B4", "status", "operator", reads=("named",), lifted_by="the queue is set online")
+@check("B4", "status", "operator", reads=("named",), lifted_by=OPENED)
 def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Accept queues that are online or standby, unless the task names the queue.
 
