@@ -5,8 +5,11 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "tutorials"
 FILE = re.compile(r"as `([\w.]+)`[^`]*?\n\n```\w+\n(.*?)```", re.DOTALL)
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"(?:^|\n\n)((?: {4}\S.*\n|\n(?= {4}\S))+)")
 COMMAND = re.compile(r"^    (?=pilotage |python3 make|PILOTAGE_TOKEN=)(.+)$", re.MULTILINE)
 
 
@@ -18,6 +21,21 @@ def files(text: str) -> dict[str, str]:
 def commands(text: str) -> list[str]:
     """Return the commands of a page but those that install, in order."""
     return COMMAND.findall(text)
+
+
+def shell_lines(text: str) -> list[str]:
+    """Return every line of a page's shell blocks, as it stands: an indented block is a shell's."""
+    unfenced = FENCED.sub("", text)
+    lines = (line.strip() for block in BLOCK.findall(unfenced) for line in block.splitlines())
+    return [line for line in lines if line]
+
+
+def archive(place: Path) -> None:
+    """Unpack what a clone would hold: the last commit, with changes of this working tree."""
+    git = ["git", "-C", str(ROOT)]
+    made = subprocess.run([*git, "stash", "create"], check=True, capture_output=True, text=True)
+    packed = subprocess.run([*git, "archive", made.stdout.strip() or "HEAD"], check=True, capture_output=True)
+    subprocess.run(["tar", "x", "-C", str(place)], input=packed.stdout, check=True)
 
 
 def run(command: str) -> "subprocess.CompletedProcess[str]":

@@ -4,10 +4,10 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,9 @@ from pilotage.client import Client, TaskFailed
 from tests.conftest import locked_port
 from tests.waiting import wait_for
 
-from .pages import PAGES, commands, files, ran, run
+from .pages import PAGES, ROOT, archive, commands, files, ran, run, shell_lines
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -30,24 +28,75 @@ def place(tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
+NOT_TYPED = {
+    "python3 -m venv venv && . venv/bin/activate": "this environment has it installed",
+    "pip install '.[server]'": "this environment has it installed",
+    "pilotage demo --keep": "tests/demo runs it",
+    "make check    # format, lint, types, import rules": "it would run this test",
+    "make test     # the tests, on SQLite and on a real PostgreSQL": "it would run this test",
+}
+"""Lines of the pages that this test does not type, and why. It types all others as they stand."""
+
+APART = {
+    "notebook.md": "nbclient runs its cells, below",
+    "federation.md": "its folder is /tmp, for which the test below has one of its own",
+    "slurm.md": "its host is another; tests/sites/test_laptop.py runs it",
+}
+"""Tutorials with a test of their own, and why."""
+
+
+@dataclass
+class Reader:
+    """Who follows one page after the other in one folder, and leaves the server running elsewhere."""
+
+    place: Path
+    servers: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def follow(self, page: Path, fault: str = "") -> list[str]:
+        """Save the files of a page and type its lines, in order; return the lines that failed.
+
+        The logs of what failed show the fault.
+        """
+        text, failed = page.read_text(), []
+        for name, content in files(text).items():
+            (self.place / name).write_text(content)
+        for line in shell_lines(text):
+            if line in NOT_TYPED:
+                continue
+            if line.partition("#")[0].strip() == "pilotage up":
+                self._start()
+                continue
+            done = run(line)
+            print(f"$ {line}\n{done.stdout}{done.stderr}")
+            failed += [line] if done.returncode else []
+            if line.endswith("--failed"):
+                assert fault in done.stdout
+            if line == "pilotage explain analysis":
+                assert "is held: task" in done.stdout
+        return failed
+
+    def _start(self) -> None:
+        """Start a server in another terminal; where one runs already, that one stays."""
+        server = subprocess.Popen(["pilotage", "up"])
+        self.servers.append(server)
+        token = self.place.parent / "home" / "token"
+        wait_for(lambda: server.poll() is not None or token.exists(), "the server runs")
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Start what the reader leaves running in another terminal. It serves several tutorials in turn."""
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A reader in a fresh clone."""
     with locked_port() as port, pytest.MonkeyPatch.context() as environment:
-        place = tmp_path_factory.mktemp("tutorials")
+        place = tmp_path_factory.mktemp("tutorials") / "clone"
+        place.mkdir()
+        archive(place)
         _enter(place, port, environment)
-        subprocess.run(["pilotage", "init"], check=True, capture_output=True)
-        with subprocess.Popen(["pilotage", "up"]) as process:
-            wait_for((place / "home" / "token").exists, "the server runs")
-            yield place
-            process.terminate()
-
-
-@pytest.fixture
-def folder(server: Path) -> Path:
-    """The folder of that server, without results of other tutorials."""
-    shutil.rmtree(server / "results", ignore_errors=True)
-    return server
+        environment.setenv("PILOTAGE_HOME", str(place.parent / "home"))
+        reader = Reader(place)
+        yield reader
+        for server in reader.servers:
+            server.terminate()
+            server.wait(60)
 
 
 def _enter(place: Path, port: int, environment: pytest.MonkeyPatch) -> None:
@@ -57,60 +106,31 @@ def _enter(place: Path, port: int, environment: pytest.MonkeyPatch) -> None:
     environment.chdir(place)
 
 
-def followed(page: str, place: Path, saved: set[str], fault: str) -> list[tuple[str, int]]:
-    """Write the files of a page and run its commands, in order; return these with their exit codes.
-
-    The logs of what failed show the fault.
-    """
-    text = (PAGES / page).read_text()
-    written = files(text)
-    assert set(written) == saved
-    for name, content in written.items():
-        (place / name).write_text(content)
-    typed = commands(text)
-    assert typed[:2] == ["pilotage init", "pilotage up"]
-    ended = []
-    for command in typed[2:]:
-        done = run(command)
-        ended.append((command, done.returncode))
-        if command.endswith("--failed"):
-            assert fault in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
-        if command.startswith("pilotage explain"):
-            assert "is held: task" in done.stdout, done.stdout
-    return ended
-
-
-def test_a_first_task_and_a_sweep_bring_their_results(folder: Path) -> None:
-    """First of all, because the page names the first task by its number."""
-    text = (PAGES / "first-task.md").read_text()
-    for command in ("submit task.yaml --watch", "explain 1", "fetch 1 --to results"):
-        assert f"\n    pilotage {command}\n" in text
-        subprocess.run(["pilotage", *shlex.split(command)], check=True, capture_output=True, timeout=300)
-    assert (folder / "results" / "manifest.csv").exists()
-    ended = followed("sweep.md", folder, {"sweep.yaml"}, "")
-    assert [command for command, code in ended if code] == [], ended
-    rows = [line.split("\t") for line in (folder / "results" / "table.tsv").read_text().splitlines()]
+def test_a_reader_follows_the_readme_and_the_tutorials_in_one_folder(reader: Reader) -> None:
+    """In the order of the index, each line as it stands. Two waits fail, as their pages say."""
+    index = (ROOT / "docs" / "README.md").read_text()
+    names = re.findall(r"^- .*\(tutorials/(.*?)\)", index, re.MULTILINE)
+    pages = [ROOT / "README.md", *(PAGES / name for name in names if name not in APART)]
+    faults = {"failures.md": "has no sequence", "chain.md": "the reference is empty"}
+    failed = {page.name: reader.follow(page, faults.get(page.name, "")) for page in pages}
+    assert failed == {
+        "README.md": [],
+        "first-task.md": [],
+        "failures.md": ["pilotage wait gc"],
+        "sweep.md": [],
+        "chain.md": ["pilotage wait analysis"],
+    }
+    clone = reader.place
+    assert (clone / "results" / "manifest.csv").exists()
+    rows = [line.split("\t") for line in (clone / "sweep" / "table.tsv").read_text().splitlines()]
     years = {(rate, room): int(count) for rate, room, count in rows}
     assert len(rows) == len(years) == 12
     assert years["2", "100"] < 10
     assert years["1.1", "10000"] > 100
-
-
-def test_forty_files_become_a_table_although_ten_were_broken(folder: Path) -> None:
-    ended = followed("failures.md", folder, {"make_samples.py", "gc.yaml"}, "has no sequence")
-    assert [command for command, code in ended if code] == ["pilotage wait gc"], ended
-    assert ended.index(("pilotage wait gc", 1)) < ended.index(("pilotage retry gc", 0))
-    table = (folder / "results" / "table.tsv").read_text().splitlines()
+    table = (clone / "gc" / "table.tsv").read_text().splitlines()
     assert len(table) == 40
     assert all(re.fullmatch(r"sample-\d\d\t0\.\d{3}", line) for line in table)
-    assert (folder / "results" / "manifest.csv").exists()
-
-
-def test_a_chain_goes_on_after_its_middle_was_repaired(folder: Path) -> None:
-    ended = followed("chain.md", folder, {"make_data.py", "analysis.yaml"}, "the reference is empty")
-    assert [command for command, code in ended if code] == ["pilotage wait analysis"], ended
-    assert ended.index(("pilotage wait analysis", 1)) < ended.index(("pilotage retry compare", 0))
-    (report,) = (folder / "results").rglob("report.txt")
+    (report,) = (clone / "report").rglob("report.txt")
     assert [line.split("\t") for line in report.read_text().splitlines()[1:]] == [
         [f"sample-{number}", f"{number}.0"] for number in range(1, 7)
     ]
@@ -158,7 +178,7 @@ def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
     assert "share alice-download, priority 40" in shown["pilotage explain job:9"]
 
 
-def test_a_chain_runs_from_a_notebook(folder: Path) -> None:
+def test_a_chain_runs_from_a_notebook_twice(reader: Reader) -> None:
     """The cells of the page are those of the notebook among the examples."""
     import nbformat
     from nbclient import NotebookClient
@@ -169,7 +189,8 @@ def test_a_chain_runs_from_a_notebook(folder: Path) -> None:
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     page = re.findall(r"```python\n(.*?)\n```", (PAGES / "notebook.md").read_text(), re.DOTALL)
     assert page == [cell.source for cell in cells]
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    for _ in range(2):
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(reader.place)}}).execute()
     shown = json.dumps([cell.outputs for cell in cells])
     assert "<table>" in shown
     assert "pi is about 3.1" in shown
