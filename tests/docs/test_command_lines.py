@@ -63,7 +63,7 @@ def test_every_command_that_a_message_names_is_there() -> None:
         for name, module in modules().items()
         for text in said(module.tree)
         for found in re.finditer(
-            r"(?<!import )(?<!from )\bpilotage (?!relay)([a-z-]+)(?: (?!lists\b)([a-z]+))?", text
+            r"(?<!import )(?<!from )\bpilotage (?!relay)([a-z][a-z-]*)(?: (?!lists\b)([a-z]+))?", text
         )
         if _lost(found[1], found[2])
     ]
