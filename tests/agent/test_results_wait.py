@@ -13,8 +13,9 @@ import pytest
 
 from pilotage.agent.attempt import AttemptFailedError
 from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, UnreachableError
-from pilotage.agent.leaving import leave, seal
+from pilotage.agent.leaving import leave
 from pilotage.agent.parsing import parse
+from pilotage.agent.seals import seal
 from pilotage.agent.wire import LeftResults, Report
 from tests.waiting import wait_for
 

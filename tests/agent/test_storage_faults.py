@@ -107,7 +107,7 @@ def test_f4_an_output_that_cannot_be_read_is_not(
 
     url, _ = server
     (tmp_path / "out").write_bytes(b"four")
-    monkeypatch.setattr("pilotage.agent.transfer._opened", lambda *_: _Broken(broken))
+    monkeypatch.setattr("pilotage.agent.transfer.open_output", lambda *_: _Broken(broken))
     with pytest.raises(AttemptFailedError, match="on the disk of the pilot") as failure:
         store(Ways(None), attempt(f"{url}/data"), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
     assert not isinstance(failure.value, StorageFailedError)

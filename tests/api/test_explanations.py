@@ -60,6 +60,7 @@ def test_a_job_that_ended_well_still_says_why_an_attempt_of_it_had_failed(
     ways: list[dict[str, Any]] = [
         {
             "state": "failed",
+            "kind": "payload",
             "error": "payload exited with code 3\nbad value 17",
             "exit_code": 3,
             "wall_seconds": 12,
@@ -77,7 +78,8 @@ def test_a_job_that_ended_well_still_says_why_an_attempt_of_it_had_failed(
     found = alice.get(f"/jobs/{job}/explain").json()
     (failed,) = found["job"]["failed_attempts"]
     assert (found["job"]["state"], found["job"]["error"], failed["attempt"]) == ("finished", "", 1)
-    line = f"attempt 1 failed at north-queue, node {failed['node']}, after 12 s: exit code 3, bad value #"
+    why = "its payload ended with an error, or by a signal, exit code 3, bad value #"
+    line = f"attempt 1 failed at north-queue, node {failed['node']}, after 12 s: {why}"
     assert f"  {line}" in found["lines"]
 
 

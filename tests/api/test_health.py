@@ -145,4 +145,4 @@ def test_a_report_of_too_many_attempts_is_refused(server: Server) -> None:
     number, _ = server.house.pilot()
     body = {"holding": [[id_, 1] for id_ in range(1, 400_001)], "reports": []}
     status, _ = server.ask("POST", "/pilot/report", json.dumps(body).encode(), server.token(number))
-    assert status == 422
+    assert status == 413

@@ -15,6 +15,7 @@ LAB: dict[str, Any] = {
     "matched": 2,
     "max_jobs": 5,
     "max_submitting_jobs": None,
+    "counts_everybody": None,
     "problem": "",
 }
 NOBODY = dict.fromkeys(LAB) | {"site": "home", "source": "", "problem": "never advertised"}

@@ -84,6 +84,8 @@ def test_a_job_whose_pilot_the_batch_system_stopped_asks_for_more(
     house.tell(pilot, Report(job=job, attempt=attempt, state="running"))
     element.status = PilotStatus(state=state, reason="the batch system's words", excess=excess)
     house.take("provision")
+    # An end is believed once the pilot has been silent for a while.
+    house.now += 180
     house.take("provision")
     seen = house.store.queries.pilot(pilot)
     assert seen is not None

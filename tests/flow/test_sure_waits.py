@@ -60,7 +60,7 @@ def test_what_no_queue_takes_until_somebody_acts_is_said_of_a_task(
 
 
 def test_b18_too_little_declared_space_is_said_until_more_is_declared(house: House) -> None:
-    storages(house, free=5)
+    storages(house, free=5, storage_min_free=None)
     task = submitted(house, walltime=60)
     (told,) = warned(house, task)
     assert "declared storage" in told
@@ -133,7 +133,7 @@ def test_a_federation_is_warned_of_in_the_words_of_the_checks_that_decide(house:
     assert sure_waits.of_federation(made).keys().isdisjoint({"B18", "B20"})
     poor = replace(
         made,
-        storages=tuple(replace(one, free=5) for one in made.storages),
+        storages=tuple(replace(one, free=5, storage_min_free=None) for one in made.storages),
         queues=tuple(replace(one, max_walltime=7200) for one in made.queues),
     )
     found = sure_waits.of_federation(poor)

@@ -21,6 +21,9 @@ STAY = {
     "jobs that run elsewhere, or wait without a queue": {
         *(("borrowings", "queue"), ("borrowings", "site"), ("ahead", "queue"), ("ahead", "pilot")),
     },
+    "results that wait: without them their attempts would end": {
+        *(("waiting_results", name) for name in ("job", "pilot", "queue")),
+    },
     "no subject with these": {("transfers", "file"), ("publications", "file")},
 }
 """Records with an attribute of a subject's name that stay where the subject is left out, and why."""

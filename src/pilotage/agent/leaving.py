@@ -8,7 +8,6 @@ of that token, and so verifies the seal.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import shutil
 import zlib
@@ -18,6 +17,7 @@ from pathlib import Path
 from .attempt import AttemptFailedError
 from .machine import MEGABYTE
 from .parsing import serialise
+from .seals import seal
 from .transfer import open_output
 from .wire import AttemptLogs, LeftFile, LeftResults, Output, Report
 
@@ -27,12 +27,6 @@ MANIFEST = "manifest"
 Each other file is named by its place among the manifest's.
 """
 BLOCK = 4 << 20
-
-
-def seal(token_hash: str, job: int, attempt: int, manifest: bytes) -> str:
-    """Return the seal of an attempt's manifest. ``token_hash`` is the SHA-256 of the pilot's own token."""
-    key = hmac.digest(token_hash.encode(), f"results of {job}.{attempt}".encode(), "sha256")
-    return hmac.new(key, manifest, "sha256").hexdigest()
 
 
 def leave(

@@ -98,8 +98,13 @@ class BatchElement:
         spool = Spool(self._host(), self._options.spool)
         left = spool.left([known[text].pilot for text in seen], self._options.results_days)
         told = {text: replace(statuses[text], left=tuple(left.get(known[text].pilot, ()))) for text in seen}
-        unseen = PilotStatus(state="unknown", reason="its spool is looked at later")
-        return {**statuses, **told, **dict.fromkeys(later, unseen)}
+        unseen = {
+            text: PilotStatus(
+                state="unknown", reason=f"{statuses[text].reason}; its spool is looked at later"
+            )
+            for text in later
+        }
+        return {**statuses, **told, **unseen}
 
     def read_left(self, place: str, number: int, start: int, size: int) -> str:
         """See :class:`~pilotage.ports.computing.ResultsKeeper`."""

@@ -115,7 +115,10 @@ class Spool:
         inner = f'for m in */left/"$n"/*/manifest; do if [ -f "$m" ]; then {each}; fi; done'
         loop = f"for n in {shlex.join(pilots)}; do {inner}; done"
         old = f"find */left -mindepth 2 -maxdepth 2 -mtime +{days:g} -exec rm -rf {{}} + 2>/dev/null"
-        outcome = self._runner.run(shell(f"cd {shell_path(self._option)} && {{ {old}; {loop}; }}"))
+        # Before the first submission there is no spool. If its parent is missing too, the disk may be away.
+        none = 'if [ ! -e "$s" ] && [ -d "$(dirname "$s")" ]; then exit 0; fi'
+        script = f's={shell_path(self._option)}; {none}; cd "$s" && {{ {old}; {loop}; }}'
+        outcome = self._runner.run(shell(script))
         if outcome.code != 0:
             raise SpoolFault(f"{self._runner.name}: the spool cannot be read: {outcome.complaint}")
         found: dict[str, list[LeftBehind]] = {}

@@ -1,6 +1,6 @@
 """Manifests of results that pilots left in sites' spools: they are verified and recorded.
 
-A manifest is believed if its pilot sealed it (``agent/leaving.py``). So whoever can write into a spool can
+A manifest is believed if its pilot sealed it (``agent/seals.py``). So whoever can write into a spool can
 destroy results there, and forge none.
 """
 
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.agent.leaving import seal
+from pilotage.agent.seals import seal
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import Queue

@@ -231,7 +231,9 @@ def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
 
 
 def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
-    return tuple(Failure(**_Row._make(row)._asdict()) for row in rows)
+    # SQLite has no booleans.
+    named = (_Row._make(row)._asdict() for row in rows)
+    return tuple(Failure(**{**row, "grows": bool(row["grows"])}) for row in named)
 
 
 def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
