@@ -51,7 +51,8 @@ CHUNK = 1 << 20
 TRIES = 3
 """How often a request that may be repeated is sent if its answer is lost."""
 
-PROXY_FAULTS = (429, 502, 503, 504)
+SERVICE_UNAVAILABLE = 503
+PROXY_FAULTS = (429, 502, SERVICE_UNAVAILABLE, 504)
 """What a proxy answers while it takes no more requests, or reaches no server. It counts as no answer."""
 
 PAUSE = 0.5
@@ -160,7 +161,9 @@ class ServerConnection:
             else:
                 is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
                 asked = _pause_asked(response) if is_repeatable else 0.0
-                if not is_fault or not (tries or asked) or time.monotonic() - begun >= PATIENCE:
+                # A server without its database asks for patience. A proxy's 429 may be meant for ever.
+                waits = tries or (asked and response.status_code == SERVICE_UNAVAILABLE)
+                if not is_fault or not waits or time.monotonic() - begun >= PATIENCE:
                     return response
                 sleep(asked or pause)
                 pause *= 2
