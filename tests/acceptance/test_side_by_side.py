@@ -26,7 +26,8 @@ FIRST_RELEASE = "ac47e283"
 FEDERATION = """
 name: house
 sites: [ {{ name: near, nucleus: true }} ]
-storages: [ {{ name: disk, site: near, url: "file://{place}/disk", storage_min_free: 0 }} ]
+storages: [ {{ name: disk, site: near, url: "file://{place}/disk" }} ]
+brokerage: {{ storage_min_free: 0 }}
 queues:
   - name: nodes
     site: near
