@@ -125,7 +125,7 @@ class ServerEnded(_OfServers):
 class ServersStopped(ServerEnded):
     """All servers end for minutes, while payloads go on and end."""
 
-    holds = "outputs of what ended meanwhile are delivered; nothing that is done is computed again"
+    holds = "outputs of what ended meanwhile are delivered, as long as the pilot or its spool is there"
     span = MINUTES
     all_at_once = True
 
