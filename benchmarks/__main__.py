@@ -1,7 +1,8 @@
 """Run every benchmark, print a table, write ``build/bench.json``: one flat object, a key a figure.
 
 A benchmark is a module of this package with ``figures() -> dict[str, float]``. ``--only`` names some of them;
-``--runs`` says how often each is run: a key has the median, and ``KEY_min`` and ``KEY_max`` the spread.
+``--runs`` is how often each is run: a key has the median, and ``KEY_min`` and ``KEY_max`` the spread.
+``--pairs`` measures another commit in turns with this tree, and prints ratios only.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import pairs
 from pilotage.server import collect_rarely
 
 MODULES = (
@@ -42,7 +44,7 @@ MODULES = (
     "transfers",
     "simulating",
 )
-RESULT = Path("build/bench.json")
+RESULT = pairs.RESULT
 RUNS = 3
 
 Spread = tuple[float, float, float]
@@ -54,6 +56,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Pilotage.")
     parser.add_argument("--only", metavar="PART,...", default="", help=f"of {', '.join(MODULES)}")
     parser.add_argument("--runs", type=int, default=RUNS, help="how often each part is run")
+    parser.add_argument(
+        "--pairs", metavar="REVISION", default="", help="measure that commit in turns with this tree"
+    )
     given = parser.parse_args()
     names = given.only.split(",") if given.only else MODULES
     if unknown := set(names) - set(MODULES):
@@ -62,6 +67,9 @@ def main() -> None:
     # Whoever bounds the time of a bench sends SIGTERM: its servers and databases end with it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     console = Console()
+    if given.pairs:
+        pairs.compare(given.pairs, list(names), max(1, given.runs), console)
+        return
     spreads: dict[str, Spread] = {}
     speeds = [_core_s()]
     for name in names:
