@@ -1,7 +1,7 @@
 """Measure this tree beside another commit, in turns, since a shared machine changes its speed within hours.
 
-Each round is A B B A, where A is this tree and B the commit: each takes every part once in a process of its own, with its own
-environment and its own benchmarks. A ratio compares two neighbours.
+Each round is A B B A, where A is this tree and B the commit. Each letter is one process that measures
+one part, with the environment and the benchmarks of its tree. A ratio compares two neighbours.
 """
 
 import json
