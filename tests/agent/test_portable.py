@@ -20,9 +20,9 @@ from pydantic import BaseModel, TypeAdapter
 import pilotage.agent
 from pilotage.agent import VERSION, wire
 from pilotage.agent.parsing import WireError, parse, serialise
-from pilotage.api import logs as api_logs
 from pilotage.api import pilot_agent, pilot_files
 from pilotage.computing.agent_file import agent_file
+from pilotage.flow import attempt_logs
 from pilotage.model.documents import world
 
 ROOM = Path(pilotage.agent.__file__).parent
@@ -112,8 +112,8 @@ def test_the_file_runs_by_itself(tmp_path: Path) -> None:
         (wire.Offer, pilot_agent.Offer),
         (wire.Reports, pilot_agent.Reports),
         (wire.Reason, pilot_agent.Reason),
-        (wire.AttemptLogs, api_logs.AttemptLogs),
-        (wire.Log, api_logs.Log),
+        (wire.AttemptLogs, attempt_logs.AttemptLogs),
+        (wire.Log, attempt_logs.Log),
         (wire.Node, pilot_agent.Node),
         (wire.Report, world.Report),
         (wire.Output, world.Output),
@@ -172,8 +172,8 @@ def test_a_record_leaves_out_what_is_empty_so_that_earlier_servers_understand_it
         (wire.Report, world.Report),
         (wire.Reason, pilot_agent.Reason),
         (wire.FileRequest, pilot_files.FileRequest),
-        (wire.AttemptLogs, api_logs.AttemptLogs),
-        (wire.Log, api_logs.Log),
+        (wire.AttemptLogs, attempt_logs.AttemptLogs),
+        (wire.Log, attempt_logs.Log),
     ],
 )
 def test_the_server_has_the_same_defaults_as_the_agent(sent: type[Any], read: type[Any]) -> None:

@@ -171,8 +171,12 @@ def _starts(ledger: Path) -> list[float]:
 def payloads(ledger: Path) -> tuple[int, int]:
     """Return how many payloads began, and of how many jobs one began after another had ended well."""
     books = [book.read_text() for book in ledger.iterdir()]
-    again = sum(bool(re.search(r" ends .* begins ", book, re.DOTALL)) for book in books)
-    return sum(book.count(" begins ") for book in books), again
+    return sum(book.count(" begins ") for book in books), sum(map(is_again, books))
+
+
+def is_again(book: str) -> bool:
+    """Return whether a payload of a job began after another had ended well."""
+    return bool(re.search(r" ends .* begins ", book, re.DOTALL))
 
 
 def _moves(connection: Connection) -> dict[int, list[float]]:

@@ -186,7 +186,8 @@ class Storm:
             self.outcome.tasks = len(self.expected)
             self.outcome.jobs = connection.execute(text("SELECT COUNT(*) FROM jobs")).scalar_one()
             self.outcome.payloads, self.outcome.again = payloads(self.system.place / "ledger")
-            evidence = Evidence(connection, self.system.place, self.expected)
+            absences = all(FAULTS[kind].is_absence for kind in self.outcome.struck)
+            evidence = Evidence(connection, self.system.place, self.expected, absences)
             self.outcome.faults += judge(evidence)
             self.outcome.recoveries = measured(
                 connection, self.system.place / "ledger", self._strikes, len(self.system.houses)

@@ -47,7 +47,7 @@ def wrong(place: Path, connection: Connection, **expected: str) -> set[str]:
     expectation = Expectation(
         **{"name": "flaky-1", "state": "finished"} | expected, outputs={"sums-0.txt": "index 0\n"}
     )
-    return {fault.partition(":")[0] for fault in judge(Evidence(connection, place, {1: expectation}))}
+    return {fault.partition(":")[0] for fault in judge(Evidence(connection, place, {1: expectation}, True))}
 
 
 def test_all_hold_where_all_went_well(place: Path, connection: Connection) -> None:
@@ -64,6 +64,7 @@ def test_each_hypothesis_finds_what_contradicts_it(
     elsewhere = place / "storages/west/tasks/chaos/1"
     elsewhere.mkdir(parents=True)
     (elsewhere / "sums-1.txt").write_text("index 1\n")
+    (place / "ledger/2").write_text("2.1 begins 5.0\n2.1 ends 6.0\n2.2 begins 7.0\n")
     (place / "ledger/overlaps").write_text("1.2 began during another one\n")
     (place / "storages/north/.scratch").mkdir()
     (place / "storages/north/.scratch/left").touch()

@@ -14,6 +14,7 @@ from pilotage.model.records.states import LIVE
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.events import unpacked
 
+from .recovery import is_again
 from .system import NAME, SITES
 from .work import Expectation
 
@@ -22,11 +23,15 @@ TABLES = {"task": "tasks", "job": "jobs", "transfer": "transfers", "pilot": "pil
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a storm left: the database, the place of all files, and what each accepted task must become."""
+    """What a storm left: the database, the place of all files, and what each accepted task must become.
+
+    ``only_absences`` says that nothing struck but absences.
+    """
 
     connection: Connection
     place: Path
     expected: Mapping[int, Expectation]
+    only_absences: bool = False
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -80,6 +85,14 @@ def no_two_attempts_at_once(evidence: Evidence) -> Iterator[str]:
         for attempt, times in begun.items():
             if times > 1:
                 yield f"attempt {attempt} began {times} times"
+
+
+def nothing_again_after_absences(evidence: Evidence) -> Iterator[str]:
+    """What ended well is not computed again if servers, or the ways to them, were only away."""
+    books = (evidence.place / "ledger").iterdir() if evidence.only_absences else ()
+    for book in books:
+        if is_again(told := book.read_text()):
+            yield f"job {book.name} was computed again: {'; '.join(told.splitlines())}"
 
 
 def nothing_is_live(evidence: Evidence) -> Iterator[str]:
@@ -161,6 +174,7 @@ HYPOTHESES: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     accepted_tasks_ended,
     outputs_once_and_right,
     no_two_attempts_at_once,
+    nothing_again_after_absences,
     nothing_is_live,
     counters_agree,
     no_token_left,

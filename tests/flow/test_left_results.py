@@ -10,11 +10,14 @@ from zlib import adler32
 import pytest
 
 from pilotage.agent.leaving import MANIFEST, leave
-from pilotage.agent.wire import Output, Report
+from pilotage.agent.logs import read_streams
+from pilotage.agent.wire import AttemptLogs, Output, Report
+from pilotage.api import logs
 from pilotage.api.stuck import shown_stuck
 from pilotage.api.tasks import whole
 from pilotage.flow.calls.enrol import enrol
 from pilotage.flow.task_cancellation import cancel
+from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.ports.computing import LeftBehind, PilotStatus
 from pilotage.store import Store
@@ -80,15 +83,11 @@ class Away(House):
             (folder / name).write_text("made")
         stored = Output("log", 4, f"adler32:{adler32(b'made'):08x}")
         report = Report(job, attempt, "done", wall_seconds=5, outputs=(stored,))
-        leave(
-            self.site.spool / "left",
-            1,
-            token_hash or self.token_hash,
-            report,
-            None,
-            self.site.spool / "work",
-            ("out",),
-        )
+        (self.site.spool / "stdout").write_text("half way\n")
+        (stdout,) = read_streams(self.site.spool)
+        sent = AttemptLogs(job, attempt, (stdout,), ((1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0),))
+        arguments = report, sent, self.site.spool / "work", ("out",)
+        leave(self.site.spool / "left", 1, token_hash or self.token_hash, *arguments)
         return f"left/{job}.{attempt}"
 
     def night(self) -> None:
@@ -121,6 +120,10 @@ def test_results_of_an_ended_pilot_are_those_of_its_attempt(house: Away) -> None
     assert house.job == (JobState.HOLDING, 1)
     assert (house.place / "north" / house.order.scratch / "out").read_text() == "made"
     assert house.site.dropped == [place]
+    key = LogKey(kind="job", record=house.pair[0], attempt=1)
+    shown = logs.shown(house.store, key, {}, runs=False)
+    assert [part.text for log in shown.logs for part in log.parts] == ["half way\n"]
+    assert len(shown.points) == 1
     assert house.store.results_in_spools.everything() == ()
 
 

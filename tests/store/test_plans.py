@@ -138,7 +138,6 @@ SMALL |= {
     "failures",
     "circuit_breakers",
     "last_transfers",
-    *("absences", "waiting_results"),
     "advertisements",
     "last",
     "storage_spaces",

@@ -24,6 +24,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
 from pilotage.store import NoFederation, Store
+from pilotage.store.tables.waiting_results import SpooledResults
 from pilotage.store.worlds.reports import told_by_pilots
 from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
 from pilotage.store.worlds.work_of_tasks import brokered_again, live_work_of, one_task
@@ -560,6 +561,19 @@ def test_the_watchdog_sees_jobs_whose_pilot_ended_or_went_silent(house: Store) -
     world = world_of(house, "watch", late, 1, 100)
     assert ids(world.jobs) == [jobs[ended], jobs[silent]]
     assert ids(world.pilots) == [ended, silent]
+
+
+def test_jobs_that_wait_for_their_results_hide_none_that_is_lost(house: Store) -> None:
+    pilot = pilot_for(house)
+    *waiting, lost = jobs = new_jobs(house, new_task(house), 3)
+    bring(house, jobs, J.RUNNING, pilot=pilot)
+    moved(house, move("pilot", [pilot], P.RUNNING, P.FINISHED))
+    place: dict[str, Any] = {"queue": "CERN-q", "server": "", "place": "x", "manifest": ""}
+    base = place | {"pilot": pilot, "attempt": 1, "size": 1, "since": NOW, "until": NOW + 10, "due": NOW}
+    house.results_in_spools.add([SpooledResults(job=job, **base) for job in waiting])
+    world = world_of(house, "watch", NOW + 1, 1, 2)
+    assert (ids(world.jobs), world.waiting_results) == ([lost], ())
+    assert watched(house, NOW + 10) == jobs
 
 
 def test_cancel_sees_what_is_live_of_one_task(house: Store) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from . import payload_secrets
 from .attempt import Attempt
 from .containers import ContainerRuntime
-from .wire import MatchAnswer, Point, Report, Work
+from .wire import AttemptLogs, MatchAnswer, Point, Report, Work
 
 
 class LeaseTimes(NamedTuple):
@@ -46,7 +46,8 @@ class Held:
     answered a report of it; until then only the first lease counts, because the server may not know that the
     pilot has it. ``stored`` is true once its scratch folder may hold bytes, ``done`` once it was reported
     done, and ``end_heard`` once the server may have heard of its end. ``leaving`` is true once its results go
-    into the spool, ``unsent`` are its outputs that no storage has by then, and ``report`` tells its end.
+    into the spool, and ``unsent`` are its outputs that no storage has by then. ``report`` and ``logs`` tell
+    its end.
     """
 
     attempt: Attempt
@@ -57,6 +58,7 @@ class Held:
     payload: RunningPayload | None = None
     unsent: tuple[str, ...] = ()
     report: Report | None = None
+    logs: AttemptLogs | None = None
     stopping: str = ""
     leaving: bool = False
     dropped: bool = False

@@ -143,9 +143,8 @@ class JobRunner:
     async def _left(self, held: Held, spool: Path) -> bool:
         if not (held.done and held.report):
             return False
-        logs = AttemptLogs(*held.attempt.pair, await self._streams(held))
         place, resources = self._place(held), self._resources
-        arguments = resources.spool_room, self._client.token_hash, held.report, logs, place, held.unsent
+        arguments = resources.spool_room, self._client.token_hash, held.report, held.logs, place, held.unsent
         try:
             await self._in_thread(leaving.leave, spool, *arguments)
         except (OSError, AttemptFailedError) as error:
@@ -211,6 +210,7 @@ class JobRunner:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
             logs = AttemptLogs(*held.attempt.pair, await self._streams(held), ended.points)
             held.report = Report(*held.attempt.pair, "done" if held.done else "failed", **told)
+            held.logs = logs
             if not held.unsent:
                 self._pilot.say(held.report, logs)
         self._pilot.wake()

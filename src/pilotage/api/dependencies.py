@@ -6,7 +6,7 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.values.types import Whole
+from pilotage.model.values.types import LARGEST_ID
 from pilotage.store import Store
 
 PREFIX = "/api/v1"
@@ -26,11 +26,8 @@ async def _store(request: Request) -> Store:
 TheRuntime = Annotated[Runtime, Depends(_runtime)]
 TheStore = Annotated[Store, Depends(_store)]
 
-LARGEST_ID = 2**63 - 1
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 AnyAttempt = Annotated[int, Query(ge=0, le=2**31 - 1, description="number of the attempt; 0: the latest")]
-StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
-"""A number that databases can store: of a record, of an attempt, or of bytes."""
 AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]
 After = Annotated[

@@ -10,11 +10,12 @@ from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
 from pilotage.model.values.identity import Credential
+from pilotage.model.values.types import LARGEST_ID
 from pilotage.store import Ends, EventKind
 
 from .access import KnownTokens, Person, bearer_of, may_see
 from .answers import answer, documented, field_refused
-from .dependencies import LARGEST_ID, PREFIX, AnyId
+from .dependencies import PREFIX, AnyId
 from .event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown
 
 router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"])

@@ -9,17 +9,17 @@ from pydantic import BaseModel, Field
 
 from pilotage.agent.wire import HEARD, Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.computing.agent_file import agent_file
+from pilotage.flow.attempt_logs import AttemptLogs, Log
 from pilotage.flow.calls import enrol, match, pilot_end, report
 from pilotage.model.documents.world import Report
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.work import Count, Megabytes, Seconds
-from pilotage.model.values.types import Whole
+from pilotage.model.values.types import StoredInteger, Whole
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented, documented_bytes
 from .bodies import RequestBody
-from .dependencies import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
-from .logs import AttemptLogs, Log
+from .dependencies import PREFIX, Id, Text, TheRuntime, TheStore
 from .plain_routes import Heard, plain_route
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])

@@ -15,14 +15,14 @@ from pilotage.agent.wire import Access
 from pilotage.agent.wire import FileRequest as Wanted
 from pilotage.flow.calls import pilot_files
 from pilotage.flow.outside.file_readers import TooManyReaders
-from pilotage.model.values.types import FileName, Whole
+from pilotage.model.values.types import FileName, StoredInteger, Whole
 from pilotage.ports.moving import StorageError
 
 from .access import PilotId
 from .answers import answer, documented, documented_bytes
 from .bodies import RequestBody
 from .content import FileContent
-from .dependencies import PREFIX, Id, StoredInteger, TheRuntime
+from .dependencies import PREFIX, Id, TheRuntime
 from .guard import BODY_TIMEOUT, LARGEST_FILE
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])

@@ -13,14 +13,14 @@ from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Transfer
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import scopes_of, split_identifier
-from pilotage.model.values.types import Whole
+from pilotage.model.values.types import LARGEST_ID, Whole
 from pilotage.store import Store
 
 from . import set_aside_lines
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, listed
 from .bodies import RequestBody
-from .dependencies import LARGEST_ID, PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
+from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import TransferExplanation, explained_transfer
 from .views import Transfers
 

@@ -12,13 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.api.access import KnownTokens, bearer_of
-from pilotage.api.dependencies import LARGEST_ID
 from pilotage.api.event_hub import EventFilter, EventHub, frame
 from pilotage.api.events import EventStream
 from pilotage.api.jobs import seen as seen_job
 from pilotage.api.tasks import seen as seen_task
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential
+from pilotage.model.values.types import LARGEST_ID
 from pilotage.store import EventKind
 
 from .pages import answered, caller_of, query_of

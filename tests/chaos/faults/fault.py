@@ -15,6 +15,8 @@ class Fault(ABC):
     """What must hold beside the verdict on the whole storm."""
     span: ClassVar[tuple[float, float]]
     """Least and most seconds that it lasts."""
+    is_absence: ClassVar[bool] = False
+    """Whether it takes away nothing but ways and servers, for a time: all that computes goes on."""
 
     away: Collection[int] = ()
     """Servers by number that no pilot reaches, or that do not reach the database, while it lasts."""
@@ -44,6 +46,7 @@ class Nothing(Fault):
 
     holds = "everything"
     span = (0.0, 0.1)
+    is_absence = True
 
     def start(self) -> bool:
         """Do nothing."""

@@ -139,6 +139,7 @@ class TunnelCut(_OfTheLoginNode):
 
     holds = "servers connect again, and pilots find their new relay"
     span = (0.0, 0.1)
+    is_absence = True
 
     def start(self) -> bool:
         """End them, unless the login node is away."""
@@ -155,6 +156,7 @@ class LoginNodeAway(_OfTheLoginNode):
 
     holds = "other sites take the work; outputs of the cluster wait, and its pilots call again"
     span = (1.0, 40.0)
+    is_absence = True
 
     def start(self) -> bool:
         """Kill it."""

@@ -127,6 +127,7 @@ class ServersStopped(ServerEnded):
 
     holds = "outputs of what ended meanwhile are delivered, as long as the pilot or its spool is there"
     span = MINUTES
+    is_absence = True
     all_at_once = True
 
 
@@ -135,6 +136,7 @@ class LidClosed(ServerFrozen):
 
     holds = "outputs of what ended meanwhile are delivered; pilots reach the server again"
     span = MINUTES
+    is_absence = True
     all_at_once = True
     site = "west"
 

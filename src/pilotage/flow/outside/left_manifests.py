@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pilotage.agent.seals import seal
+from pilotage.flow.attempt_logs import AttemptLogs
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.logs import KeptLog
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.types import FileName, Whole
 from pilotage.ports import Clock
@@ -35,10 +37,21 @@ class LeftOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftManifest:
-    """What a pilot left of an attempt: its report, and outputs that no storage has."""
+    """What a pilot left of an attempt: its report, its logs, and outputs that no storage has."""
 
     report: Report
     files: tuple[LeftOutput, ...] = ()
+    logs: AttemptLogs | None = None
+
+    def kept_logs(self) -> list[KeptLog]:
+        """Return the logs of this attempt in the store's form."""
+        logs = self.logs.kept() if self.logs else ()
+        return [log for log in logs if (log.key.record, log.key.attempt) == self.pair]
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Return the job and its attempt."""
+        return self.report.job, self.report.attempt
 
 
 def keep(
@@ -58,7 +71,7 @@ def _verified(
     seals, _, text = left.manifest.partition("\n")
     try:
         manifest = read(text)
-        job, attempt = manifest.report.job, manifest.report.attempt
+        job, attempt = manifest.pair
         token = store.tokens.hash_of_pilot(pilot.id)
         if not hmac.compare_digest(seal(token, job, attempt, text.encode()).encode(), seals.encode()):
             raise ValueError(f"pilot {pilot.id} did not seal it")
@@ -85,8 +98,7 @@ def read(text: str) -> LeftManifest:
     document = json.loads(text)
     if not isinstance(document, dict):
         raise ValueError("not an object")
-    told = {name: document[name] for name in document.keys() & {"report", "files"}}
-    read = from_document(LeftManifest, told)
+    read = from_document(LeftManifest, document)
     sizes = {output.name: output.size for output in read.report.outputs}
     if any(sizes.get(file.name) != file.size for file in read.files):
         raise ValueError("its files are not those of its report")

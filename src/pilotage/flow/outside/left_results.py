@@ -79,6 +79,7 @@ def _store_all(
     except _FalseResultsError as error:
         log.error("job %d: what lies in the spool of queue %s is refused: %s", one.job, queue.name, error)
     else:
+        runtime.store.logs.put(policy.owned(world, manifest.kept_logs()), world.time)
         _accept(runtime, one, manifest.report)
 
 

@@ -16,7 +16,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.phrases import plural
-from pilotage.store.worlds.watching import due_jobs, lapsed, late_pilots
+from pilotage.store.worlds.watching import due_jobs, lapsed, late_pilots, waiting_results
 from pilotage.watchdog import timeouts
 from pilotage.watchdog.timeouts import WATCH
 
@@ -60,8 +60,8 @@ STEP = Step(
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=(
-        *("absences", "waiting_results", "queue_reports", "job_counts", "failures", due_jobs, "tasks"),
-        *(late_pilots, lapsed),
+        *("absences", "queue_reports", "job_counts", "failures", due_jobs, "tasks"),
+        *(waiting_results, late_pilots, lapsed),
     ),
     prepare=end_lapsed,
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),

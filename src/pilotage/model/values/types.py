@@ -97,6 +97,10 @@ def _not_tiny(value: float) -> float:
 Whole = Annotated[int, Field(strict=True)]
 """A whole number, neither text nor a boolean. Add bounds to it."""
 
+LARGEST_ID = 2**63 - 1
+StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
+"""A number that databases can store: of a record, of an attempt, or of bytes."""
+
 
 LARGEST_FREE = 2**53
 """The largest number where no field says what it counts: up to this all are exact."""

@@ -177,9 +177,9 @@ class RecordReader:
         """Circuit breakers that an operator has lifted lately."""
         return circuit_breakers.lifted(self._connection)
 
-    def waiting_results(self) -> tuple[WaitingResults, ...]:
-        """Results that wait in sites' spools."""
-        return waiting_results.everything(self._connection)
+    def waiting_results(self, jobs: Sequence[int]) -> tuple[WaitingResults, ...]:
+        """Results of these jobs that wait in sites' spools."""
+        return waiting_results.of_jobs(self._connection, jobs)
 
     def absences(self) -> tuple[Absence, ...]:
         """Times in which no server was there (T)."""

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Double,
     Index,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    exists,
     select,
     update,
 )
@@ -23,7 +25,7 @@ from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.sets import among, raw_rows
 
 from .jobs import jobs
 
@@ -71,6 +73,7 @@ _COLUMNS = tuple(field.name for field in fields(SpooledResults))
 _w = waiting_results.c
 _ALL = select(*(_w[name] for name in _SHOWN)).order_by(_w.since, _w.job)
 _OF_TASK = _ALL.where(_w.job == jobs.c.id, jobs.c.task == bindparam("task"))
+_OF_JOBS = _ALL.where(among(_w.job, "jobs"))
 _ONE = (_w.job == bindparam("of"), _w.attempt == bindparam("try"))
 _DUE = (
     select(*(_w[name] for name in _COLUMNS)).where(_w.due <= bindparam("now")).order_by(_w.due).limit(AT_ONCE)
@@ -119,6 +122,17 @@ class ResultsInSpools:
         """Forget results that were taken, or that nobody wants."""
         values = {"of": one.job, "try": one.attempt}
         self._database.write(lambda connection: connection.execute(_DELETE, values) and None, alone=False)
+
+
+def is_waiting(time: str) -> ColumnElement[bool]:
+    """Return the condition that results of a job's attempt wait, and are not given up by that parameter."""
+    same = (_w.job == jobs.c.id, _w.attempt == jobs.c.attempt, _w.pilot == jobs.c.pilot)
+    return exists().where(*same, _w.until > bindparam(time))
+
+
+def of_jobs(connection: Connection, ids: Sequence[int]) -> tuple[WaitingResults, ...]:
+    """Return what waits of these jobs."""
+    return _records(raw_rows(connection, _OF_JOBS, jobs=ids))
 
 
 def everything(connection: Connection) -> tuple[WaitingResults, ...]:

@@ -15,11 +15,10 @@ from typing import Any, Generic, TypeVar, overload
 from sqlalchemy import ColumnElement, Connection, Double, Select, String, and_, bindparam, or_
 
 from pilotage.model.values.paths import is_text
+from pilotage.model.values.types import LARGEST_ID
 from pilotage.store.database.errors import BadCursor
 
 Row = TypeVar("Row")
-
-LARGEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pilotage.model.values.step_names import PROVISION
-from pilotage.store.tables import failures
+from pilotage.store.tables import failures, waiting_results
 from pilotage.store.tables.reader import RecordReader
 
 from . import borrowings
@@ -69,7 +69,7 @@ _PARTS = (
     _plain("link_counts", RecordReader.link_counts),
     _plain("queue_reports", RecordReader.queue_reports),
     _plain("failed_deliveries", RecordReader.failed_deliveries),
-    _plain("waiting_results", RecordReader.waiting_results),
+    _plain("waiting_results", lambda reader: waiting_results.everything(reader.connection)),
     _plain("absences", RecordReader.absences),
     _plain("lifted_breakers", RecordReader.lifted_breakers),
     _plain("storage_spaces", RecordReader.storage_spaces),

@@ -10,14 +10,13 @@ from sqlalchemy import CTE, Select, bindparam, func, literal, select
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job
+from pilotage.model.values.types import LARGEST_ID
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import is_live, tasks
-
-LARGEST_ID = 2**63 - 1
 
 MOST_TASKS = 100_000
 """Most tasks listed. All are compared, though a pass takes only the first by priority."""

@@ -36,6 +36,7 @@ from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
+from pilotage.store.tables.waiting_results import is_waiting
 
 from .held_jobs import HOLDERS
 from .parts import Reading, part
@@ -84,9 +85,10 @@ def _losing(dialect: str) -> Select[Any]:
     return select(_p.id).where(has_jobs, is_gone)
 
 
+# However many jobs wait for their results, they hide none that is lost.
 _LOST = (
     select(*JOB_COLUMNS)
-    .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
+    .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"), ~is_waiting("time"))
     .order_by(_j.id)
     .limit(_LIMIT)
 )
@@ -140,6 +142,13 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
     ]
     found = {job.id: job for job in due}
     return {"jobs": tuple(found[id_] for id_ in sorted(found))}
+
+
+@part("waiting_results")
+def waiting_results(reading: Reading) -> Mapping[str, Any]:
+    """Read which of these jobs have results in a spool."""
+    jobs = [job.id for job in reading["jobs"] if job.state in AT_A_PILOT]
+    return {"waiting_results": reading.reader.waiting_results(jobs) if jobs else ()}
 
 
 @part("pilots")
@@ -201,7 +210,7 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     timeouts = world.federation.timeouts
     losing = _silent_holders(reader, _unheard_since(world))
     if not losing or not timeouts.heartbeat_by_workflow:
-        return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
+        return reader.jobs(_LOST, pilots=losing, time=world.time, limit=limit) if losing else ()
     by_silence: dict[float, list[int]] = defaultdict(list)
     ids = [task for (task,) in reader.raw_rows(_LOST_TASKS, pilots=losing)]
     for task in reader.tasks(ids):
@@ -209,7 +218,8 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     found: list[Job] = []
     for silence, own in sorted(by_silence.items()):
         silent = _silent_holders(reader, world.time - silence)
-        found += reader.jobs(_LOST_OF_TASKS, pilots=silent, tasks=own, limit=limit) if silent else ()
+        values = {"pilots": silent, "tasks": own, "time": world.time, "limit": limit}
+        found += reader.jobs(_LOST_OF_TASKS, **values) if silent else ()
     return tuple(found)
 
 
