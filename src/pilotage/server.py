@@ -39,6 +39,7 @@ from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
+from pilotage.home_name import give_name
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.notifications import NotificationLimits
 from pilotage.model.values.identity import Credential, Identity
@@ -135,6 +136,7 @@ def run(
     without one there is no API. ``code`` opens the page once.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    give_name(settings.home)
     _keep_private(settings.store)
     if not Store.is_current(settings.store):
         _upgrade_apart(settings.store)

@@ -5,13 +5,13 @@ import io
 import re
 import secrets
 import shlex
-import socket
 import tarfile
 import time
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from pilotage.computing.agent_file import agent_file
+from pilotage.home_name import name_of
 from pilotage.ports.computing import LeftBehind
 from pilotage.settings import Settings
 
@@ -35,11 +35,6 @@ MOST_MANIFEST = 2_000_000
 """Most bytes of a manifest of results that a pilot left."""
 
 _SEPARATOR, _LEFT = "--pilotage-log--", "--pilotage-left--"
-
-
-def instance() -> str:
-    """Return this server's name below a spool directory. It separates servers of the same account."""
-    return hashlib.sha256(f"{socket.gethostname()} {Settings.read().home}".encode()).hexdigest()[:12]
 
 
 @cache
@@ -179,7 +174,7 @@ class Spool:
 
 def spool_folder(place: str) -> str:
     """Return this server's folder below a spool directory, as a shell word."""
-    return f"{shell_path(place)}/{instance()}"
+    return f"{shell_path(place)}/{name_of(Settings.read().home)}"
 
 
 def _tokens(pilots: Iterable[str]) -> str:
