@@ -31,9 +31,7 @@ def federate(house: House, **site: Any) -> Federation:
     """Put a federation in force in which north has these fields and everything is matched."""
     before = house.store.federation()
     named = tuple(replace(one, **site) if one.name == "north" else one for one in before.sites)
-    house.store.save_federation(
-        replace(before, sites=named, plugins={"": "matchmaking", "ligo": "matchmaking"}), "t"
-    )
+    house.store.save_federation(replace(before, sites=named, plugins={"": "matchmaking"}), "t")
     return house.store.federation()
 
 

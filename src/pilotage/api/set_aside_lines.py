@@ -6,8 +6,8 @@ from itertools import chain
 from pilotage.explain import set_aside
 from pilotage.flow.loops.isolation import POLICY
 from pilotage.flow.loops.set_aside import PERSON, person
-from pilotage.flow.matching.bindings import plugin_of
 from pilotage.flow.runtime import Runtime
+from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.values.identity import Identity
 from pilotage.store import SetAsideRecord, Store, TaskDetails
 
@@ -50,7 +50,7 @@ def errors(store: Store, subject: str) -> dict[str, str]:
 def of_task(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Say so of a task, and of all that its brokerage decides, for its owner or for anybody."""
     owner = Identity(name=task.owner, vo=task.vo)
-    plugin = plugin_of(task.spec, owner, runtime.store.federation())
+    plugin = plugin_of(task.spec, owner.vo, runtime.store.federation())
     ends = {POLICY: f":{plugin}", PERSON: f":{person(plugin, owner)}"}
     return _found(
         runtime,

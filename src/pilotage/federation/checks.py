@@ -1,7 +1,6 @@
 """Checks across fields: references must exist, limits must agree, names must be unique."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from importlib.metadata import entry_points
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from pilotage.model.values.paths import is_output
 from pilotage.model.values.ranking import RankError, rank
 
 from . import classads
-from .bindings import binding_faults
+from .brokerage_fields import brokerages, unread_fields
 from .faults import Fault, Path, explained, repeated
 from .output_datasets import output_dataset_faults
 from .suggestions import nearest
@@ -41,7 +40,7 @@ def check_task(
         task_faults(spec),
         _references(spec, federation, owner),
         _stations(spec, federation, ads),
-        binding_faults(spec, federation, owner),
+        unread_fields(spec, federation, owner),
         output_dataset_faults(spec, federation, owner),
     )
     return [(fault.path, fault.text) for fault in explained(found)]
@@ -245,12 +244,6 @@ def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
         except (TypeError, ValueError) as error:
             path = ("plugin_options", name, *getattr(error, "path", ()))
             yield Fault(path, str(getattr(error, "message", error)), "see the options of this plugin")
-
-
-@cache
-def brokerages() -> frozenset[str]:
-    """Return the names of the installed brokerage plugins."""
-    return frozenset(point.name for point in entry_points(group=BROKERAGES))
 
 
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:

@@ -13,7 +13,8 @@ from pilotage.model.records.work import Requirements
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 
 from . import world_numbers
-from .checks import brokerages, federation_faults
+from .brokerage_fields import brokerages
+from .checks import federation_faults
 from .faults import Fault
 
 _KEYS = {"tasks": "id", "jobs": "id", "transfers": "id", "pilots": "id", "files": "name"}

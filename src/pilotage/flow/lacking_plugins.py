@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
-
-from .matching.bindings import plugin_of
+from pilotage.model.rules.plugins import plugin_of
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -17,7 +16,7 @@ def without_left(runtime: "Runtime", step: str, world: World) -> World:
     They take no room of others: the step's next pass, which follows at once, does not read them any more,
     until the plugin is looked for again or the federation is another one.
     """
-    names = {task.id: plugin_of(task.spec, task.owner, world.federation) for task in world.tasks}
+    names = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
     lacks, limit = runtime.brokerages.lacks, runtime.time_limit
     lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time, limit)}
     left = {task for task, name in names.items() if name in lacking}

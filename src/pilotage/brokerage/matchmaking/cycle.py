@@ -20,6 +20,7 @@ from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.reasons import Facts
 from pilotage.model.documents.world import World
 from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.spec import PLACE_FIELDS, SITE_FIELDS
 from pilotage.model.rules.site_limits import match_claim
 
 from .fitness import CHECKS
@@ -42,6 +43,9 @@ class Matchmaking:
     counts at its site. A job without a match is PENDING until the next cycle. Between cycles, no job takes a
     place that a waiting job of higher priority could take (M7). It takes no options.
     """
+
+    reads = PLACE_FIELDS | SITE_FIELDS
+    """The task fields for brokerages that it reads (M3)."""
 
     waits_for_cycle = True
     """A job without a match waits for the next cycle (M7)."""

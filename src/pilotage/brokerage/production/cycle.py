@@ -18,7 +18,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import binding_of
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_QUEUE
-from pilotage.model.records.spec import Binding
+from pilotage.model.records.spec import PLACE_FIELDS, PRODUCTION_FIELDS, Binding
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 
@@ -53,6 +53,9 @@ class Production:
     ``factors`` to the rules. They may also sort the candidates in another ``order``, and choose a ``binding``
     for their jobs (E1).
     """
+
+    reads = PLACE_FIELDS | PRODUCTION_FIELDS
+    """The task fields for brokerages that it reads."""
 
     def __init__(
         self,

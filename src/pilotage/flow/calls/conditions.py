@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pilotage.flow.matching.bindings import DEFAULT_PLUGIN
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.records.unable_ways import UnableWays
 from pilotage.model.records.work import Requirements
+from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.store import TaskDetails
 
@@ -67,6 +67,6 @@ def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:
     if not (task.jobs.get(JobState.DEFINED) or task.jobs.get(JobState.PENDING)):
         return []
     federation = runtime.store.federation()
-    name = task.spec.brokerage or federation.plugins.get(task.vo, DEFAULT_PLUGIN)
+    name = plugin_of(task.spec, task.vo, federation)
     why = runtime.brokerages.lacks(federation, name, runtime.clock(), runtime.time_limit)
     return [f"its jobs wait for a server that has its brokerage; this one has not: {why}"] if why else []

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.explain import queues, sure_waits
+from pilotage.federation.brokerage_fields import undeclared_fields
 from pilotage.flow import planning
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
@@ -96,6 +97,7 @@ def _warnings(
     # These choices know no changes of jobs: if there are any, only the brokerage's own decisions count.
     decided_on = task_wait.last_refusals(runtime, task) if task.changes else choices
     return [
+        *undeclared_fields(asked.spec, federation, asked.owner),
         *sure_waits.of_choices(decided_on),
         *(_nothing_starts(runtime, task.spec) if not known and not _runs(task) else ()),
         *_lacking_nodes(runtime, asked, placed),

@@ -5,14 +5,8 @@ from pilotage.flow.brokerages import Brokerages
 from pilotage.model.records.borrowing import said_binding
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import Binding, TaskSpec
+from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.values.identity import Identity
-
-DEFAULT_PLUGIN = "production"
-
-
-def plugin_of(spec: TaskSpec, owner: Identity, federation: Federation) -> str:
-    """Return the plugin of a task: its own choice, its VO's, or the production brokerage."""
-    return spec.brokerage or federation.plugins.get(owner.vo, DEFAULT_PLUGIN)
 
 
 def requested_binding(
@@ -23,7 +17,7 @@ def requested_binding(
     A brokerage that matches in cycles binds early in any case: it draws a site and counts its matches, so
     nothing may move a job between cycles (M4, M5, M7). Raises ``brokerage.PluginError``.
     """
-    chosen = brokerages.of(federation, plugin_of(spec, owner, federation))
+    chosen = brokerages.of(federation, plugin_of(spec, owner.vo, federation))
     if waits_for_cycle(chosen):
         return "early"
     return said_binding(spec, owner, federation.binding, getattr(chosen, "binding", None))

@@ -11,7 +11,7 @@ from typing import Any
 from pilotage.brokerage import soundness
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.matching.bindings import plugin_of, waits_for_cycle
+from pilotage.flow.matching.bindings import waits_for_cycle
 from pilotage.flow.reads import ProcessFields, startable
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
@@ -23,6 +23,7 @@ from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import UNSTARTED_JOBS, JobState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import BROKER, LIFT, STAGE
 from pilotage.staging import lost
@@ -38,7 +39,7 @@ def plugins(world: World) -> list[str]:
 
 
 def _plugin_of(task: Task, world: World) -> str:
-    return plugin_of(task.spec, task.owner, world.federation)
+    return plugin_of(task.spec, task.owner.vo, world.federation)
 
 
 def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:

@@ -364,7 +364,7 @@ class Federation:
     shares: Annotated[tuple[GlobalShare, ...], Field(max_length=1000)] = (GlobalShare(name=DEFAULT_SHARE),)
     """The global shares."""
     plugins: Mapping[str, str] = field(default_factory=dict)
-    """The brokerage plugin by VO, if it is not ``production``."""
+    """The brokerage plugin by VO; ``""`` is that of every VO not named here, or else ``production``."""
     plugin_options: Mapping[str, Options] = field(default_factory=dict)
     """Options by brokerage plugin."""
     container_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -50,6 +50,21 @@ MOST_PREDECESSORS = 100
 SCOUTS = 10
 """Scouts of a task that gives no number."""
 
+PLACE_FIELDS = frozenset(
+    {"queues", "architecture", "sw_project", "sw_version", "nightlies", "only_tags", "min_events"}
+    | {"processing_type", "working_group"}
+)
+"""Fields that only brokerages read, the production and the matchmaking brokerage alike."""
+
+PRODUCTION_FIELDS = frozenset(
+    {"binding", "t1_weight", "max_cores", "work_disk", "out_disk", "io_intensity", "disk_io"}
+    | {"direct_access_only", "copy_inputs", "ip_connectivity", "event_service"}
+)
+"""Fields that only the production brokerage reads."""
+
+SITE_FIELDS = frozenset({"stations", "site_requirements", "site_rank"})
+"""Fields that only the matchmaking brokerage reads (M3)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSpec:
