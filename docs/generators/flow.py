@@ -4,11 +4,14 @@ import dataclasses
 import inspect
 
 from generators.markdown import table
+from pilotage.computing.loader import installed
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.world import World
 from pilotage.model.records import federation
+from pilotage.model.records.constants import LoopConstants
 from pilotage.model.records.states import STATES, TRANSITIONS, Kind
 from pilotage.model.rules import timeouts
+from pilotage.pilots.submissions import HEARTBEATS
 from pilotage.store.worlds.parts import ALWAYS
 
 
@@ -107,5 +110,23 @@ def time_outs() -> str:
     return (
         "# Time-outs (rules T)\n\nNone holds while the queue is paused or has `disable_reassign`.\n\n"
         + table(("kind", "state", "because", "after", "at priority ≥ 800", "outcome"), rows)
-        + f"\n{outcomes}\n"
+        + f"\n{outcomes}\n{_ends()}"
+    )
+
+
+def _ends() -> str:
+    """For how long the end of a batch job is doubted, by kind of computing element."""
+    heartbeats = (
+        f"{HEARTBEATS:g} × `loops.heartbeat`, {HEARTBEATS * LoopConstants().heartbeat:g} s by default"
+    )
+    rows = []
+    for kind, entry in sorted(installed().items()):
+        doubt = entry.load().end_doubt
+        rows.append((f"`{kind}`", heartbeats, f"{doubt:g} s" if doubt else "never said"))
+    return (
+        "\n## After the end of a batch job\n\nThe attempts of a pilot end when its batch job, or process, "
+        "has ended and the pilot has been silent since then for this long. Until then `explain`, `stuck`, "
+        "`drain` and the metric `pilotage_jobs_pilot_ended` show the end. If the batch system only lost the "
+        "node, the pilot may still run there, so the wait is longer.\n\n"
+        + table(("kind of computing element", "after an end", "after an end without the node"), rows)
     )

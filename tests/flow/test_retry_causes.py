@@ -92,9 +92,8 @@ def test_a_job_whose_pilot_the_batch_system_stopped_asks_for_more(
     told = f"{excess} exceeded: stopped by its batch system: the batch system's words"
     assert (seen.state, seen.error) == (PilotState.FAILED, told)
     assert element.cancelled == (["batch-1"] if state == "stuck" else [])
-    house.now += 3 * 3600
     house.take("watch")
-    assert house.states(task) == {J.DEFINED: 1}
+    assert house.states(task) == {J.DEFINED: 1}, "without any wait for a heartbeat"
     found = house.store.queries.job(job)
     assert found is not None
     assert found.error == told

@@ -52,12 +52,11 @@ def test_refused_pilots_fail_with_the_error_alike_ones_together() -> None:
     assert moves(pilots=(pilot(1),), submissions=told) == [], "it called home: the refusal was wrong"
 
 
-@pytest.mark.parametrize("state", [P.SUBMITTED, P.RUNNING])
-def test_pilots_that_ended_at_their_site_fail_and_say_how(state: P) -> None:
-    lost = state is P.RUNNING
+def test_pilots_that_ended_at_their_site_fail_and_say_how() -> None:
+    state = P.SUBMITTED
     told = (
-        PilotSighting(pilot=1, state="ended", node_lost=lost),
-        PilotSighting(pilot=2, state="ended", reason="NODE_FAIL", exit_code=137, node_lost=lost),
+        PilotSighting(pilot=1, state="ended"),
+        PilotSighting(pilot=2, state="ended", reason="NODE_FAIL", exit_code=137, end_doubt=600),
         PilotSighting(pilot=3, state="running"),
         PilotSighting(pilot=4, state="waiting"),
     )
@@ -68,27 +67,29 @@ def test_pilots_that_ended_at_their_site_fail_and_say_how(state: P) -> None:
     assert observed(world(pilots=(pilot(1, state),), sightings=told[:1])).moves[0].changes["ended"] == NOW
 
 
-def test_a_running_pilot_outlives_a_batch_job_that_it_did_not_enrol_from() -> None:
-    """It fails once it has been silent for 150 s since the end: then the job was its own."""
-    told = (PilotSighting(pilot=1, state="ended", reason="FAILED", exit_code=9),)
+@pytest.mark.parametrize(("doubt", "wait"), [(0, 150), (600, 600)])
+def test_a_running_pilot_outlives_a_batch_job_that_it_did_not_enrol_from(doubt: float, wait: float) -> None:
+    """It fails once it has been silent since the end for as long as that is doubted: the job was its own."""
+    told = (PilotSighting(pilot=1, state="ended", reason="FAILED", exit_code=9, end_doubt=doubt),)
     why = "ended without a word: FAILED (exit code 9)"
     (noted,) = observed(world(pilots=(pilot(1),), sightings=told)).changes
-    assert noted == Touch(kind="pilot", ids=(1,), changes={"ended_there_since": NOW, "error": why})
+    changes: dict[str, Any] = {"ended_there_since": NOW, "end_doubt": wait, "error": why}
+    assert noted == Touch(kind="pilot", ids=(1,), changes=changes)
 
     def after(seconds: float, heard: float) -> tuple[Any, ...]:
         since = NOW - seconds
-        ended = pilot(1, ended_there_since=since, heartbeat=since + heard, error=why)
+        ended = pilot(1, ended_there_since=since, heartbeat=since + heard, error=why, end_doubt=wait)
         return observed(world(pilots=(ended,), sightings=told)).changes
 
-    assert after(149, heard=1) == ()
-    (failed,) = after(150, heard=1)
+    assert after(wait - 1, heard=1) == ()
+    (failed,) = after(wait, heard=1)
     assert isinstance(failed, Move)
     assert (failed.target, failed.changes) == (P.FAILED, {"error": why, "ended": NOW})
-    (forgotten,) = after(150, heard=60)
+    (forgotten,) = after(wait, heard=60)
     changes = {"ended_there_since": None, "reference": "", "error": ""}
     assert forgotten == Touch(kind="pilot", ids=(1,), changes=changes), "nobody asks about that job again"
     away = (Absence(began=NOW - 100, ended=NOW - 5),)
-    ended = pilot(1, ended_there_since=NOW - 200, heartbeat=NOW - 201, error=why)
+    ended = pilot(1, ended_there_since=NOW - 50 - wait, heartbeat=NOW - 51 - wait, error=why, end_doubt=wait)
     assert observed(world(pilots=(ended,), absences=away)).changes == (), "no server heard it"
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -92,3 +93,35 @@ def test_the_task_of_the_tutorial_runs_through_slurm(house: House, slurm: Slurm,
     wait_for(lambda: house.call("GET", path)["state"] == "finished", f"its end\n{slurm.words()}", 180)
     (table,) = tmp_path.rglob("table.tsv")
     assert len(table.read_text().splitlines()) == 8
+
+
+@pytest.mark.slow
+def test_the_job_of_a_killed_agent_goes_on_within_minutes_and_everybody_sees_why(
+    tmp_path: Path, slurm: Slurm, free_port: int
+) -> None:
+    """Its pilot's end is believed after 2.5 calls that did not come: 15 s here, 150 s by default."""
+    federation = FEDERATION.replace("heartbeat: 1,", "heartbeat: 6,").format(place=tmp_path)
+    command = ["sh", "-c", "case $PILOTAGE_ATTEMPT in *.1) sleep 1000;; esac"]
+    task = {"name": "killed", "nucleus": "cluster", "command": command, "scouts": 0}
+    with running(tmp_path, free_port, federation, "disk") as house:
+        number = house.call("POST", "/tasks", {"tasks": [task]})["tasks"][0]["id"]
+        path = f"/tasks/{number}"
+        wait_for(lambda: house.call("GET", path)["jobs"] == {"running": 1}, f"its start\n{slurm.words()}")
+        (job,) = (one["id"] for one in house.call("GET", f"{path}/jobs")["jobs"])
+        for agent in house.agents():
+            agent.kill()
+        wait_for(lambda: "ended" in house.command("stuck"), f"the end of its batch job\n{slurm.words()}")
+        assert "1 job there go on elsewhere by" in house.command("stuck")
+        told = " ".join(house.command("explain", f"job:{job}").split())
+        assert re.search(
+            r"the batch job of pilot \d+ ended at .*; unless .* its jobs go on elsewhere at", told
+        ), told
+        drained = house.command("queues", "drain", "cluster-main", "--because", "a test")
+        assert "1 of the running jobs are at pilots that ended in the batch system" in drained
+        house.command("queues", "open", "cluster-main")
+        operator = {"Authorization": f"Bearer {(house.home / 'token').read_text()}"}
+        metrics = httpx.get(f"{house.url}/metrics", headers=operator).text
+        assert 'pilotage_jobs_pilot_ended{queue="cluster-main"} 1.0' in metrics
+        wait_for(lambda: house.call("GET", path)["state"] == "finished", f"its end\n{slurm.words()}", 180)
+        assert house.call("GET", f"/jobs/{job}")["attempt"] == 2
+        assert "Nothing is stuck" in house.command("stuck")

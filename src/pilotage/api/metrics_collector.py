@@ -116,6 +116,11 @@ class _StoreCollector(Collector):
         }
         text = f"Running pilots that did not call for {SILENT_AFTER} times their pace, by queue."
         yield _gauge("pilots_silent", text, ("queue",), silent)
+        ended = Counter[Labels]()
+        for one in self._runtime.store.queries.ended_pilots():
+            ended[(one.queue,)] += one.jobs
+        text = "Jobs at pilots whose batch job has ended: they go on elsewhere once that is sure."
+        yield _gauge("jobs_pilot_ended", text, ("queue",), dict.fromkeys(silent, 0) | ended)
         spaces = self._runtime.world("storage_spaces").free_spaces
         free: Values = {
             (name,): one.gigabytes * 1e9 for name, one in spaces.items() if one.gigabytes is not None

@@ -44,6 +44,10 @@ class ShownRestriction(BaseModel):
     until: float | None
     waiting: Annotated[int, Field(description="Jobs there that have not started.")]
     running: Annotated[int, Field(description="Jobs there at pilots.")]
+    pilot_ended: Annotated[int, Field(description="Those of them at pilots whose batch job has ended.")]
+    pilot_ended_until: Annotated[
+        float | None, Field(description="When the last of these go on elsewhere; null: there are none.")
+    ]
     leaving: Annotated[int, Field(description="Jobs whose outputs are on the way from there.")]
     transfers: Annotated[int, Field(description="Live transfers from and to a storage.")]
     empty: Annotated[bool, Field(description="Whether nothing is left there.")]

@@ -1,6 +1,6 @@
 """Results that wait in spools, in words, for whoever looks at their task or job."""
 
-from pilotage.explain import waiting_results
+from pilotage.explain import pilots, waiting_results
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.store import JobDetails
@@ -12,7 +12,9 @@ def of_task(runtime: Runtime, task: int) -> list[str]:
 
 
 def of_job(runtime: Runtime, job: JobDetails) -> list[str]:
-    """Say that the results of a job's attempt wait, if they do."""
-    waiting = runtime.store.results_in_spools.of_task(job.task) if job.state in AT_A_PILOT else ()
+    """Say that the results of a job's attempt wait, and that its pilot's batch job has ended, if so."""
+    if job.state not in AT_A_PILOT or job.pilot is None:
+        return []
+    waiting, pilot = runtime.store.results_in_spools.of_task(job.task), runtime.store.queries.pilot(job.pilot)
     mine = [one for one in waiting if (one.job, one.attempt) == (job.id, job.attempt)]
-    return [*waiting_results.of(mine, runtime.clock())]
+    return [*waiting_results.of(mine, runtime.clock()), *(pilots.of_end(pilot) if pilot else ())]

@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls import servers, stuck
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.waiting_results import WaitingResults
+from pilotage.model.values.phrases import moment, plural
+from pilotage.store import EndedPilot
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
@@ -58,7 +60,7 @@ def get_stuck(runtime: TheRuntime) -> Response:
 def shown_stuck(runtime: Runtime) -> list[StuckRecords]:
     """Return stuck records as operators see them, the worst first. Raises :class:`NoFederation`."""
     loops, results = map(_loop, servers.failing_loops(runtime)), _results(runtime)
-    return [*loops, *results, *map(_records, stuck.everything(runtime))]
+    return [*loops, *results, *_ended_pilots(runtime), *map(_records, stuck.everything(runtime))]
 
 
 def _loop(found: servers.FailingLoop) -> StuckRecords:
@@ -99,6 +101,29 @@ def _results(runtime: Runtime) -> Iterator[StuckRecords]:
             told="a server takes them from the spool at once",
             reason=found[0].problem,
             command=f"pilotage explain job:{found[0].job}",
+        )
+
+
+def _ended_pilots(runtime: Runtime) -> Iterator[StuckRecords]:
+    """Yield running pilots with jobs whose batch job has ended, by queue."""
+    by_queue: dict[str, list[EndedPilot]] = defaultdict(list)
+    for one in runtime.store.queries.ended_pilots():
+        by_queue[one.queue].append(one)
+    for queue, found in by_queue.items():
+        jobs, last = sum(one.jobs for one in found), max(one.sure_at for one in found)
+        yield StuckRecords(
+            kind="pilot",
+            state="ended",
+            place=queue,
+            count=len(found),
+            oldest=found[0].pilot,
+            task=0,
+            since=found[0].ended,
+            usual=None,
+            limit=None,
+            told=f"{plural(jobs, 'job')} there go on elsewhere by {moment(last)} unless these pilots call",
+            reason=f"their batch jobs ended: {found[0].reason}",
+            command=f"pilotage explain pilot:{found[0].pilot}",
         )
 
 

@@ -41,10 +41,18 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
         yield f"  {plural(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
     if pilot.state is PilotState.FINISHED and not pilot.matched:
         yield "  it ended without ever having had a job"
-    if pilot.state is PilotState.RUNNING and pilot.ended_there_since is not None:
-        yield f"  its batch job has ended ({moment(pilot.ended_there_since)}): it fails unless it calls soon"
+    yield from of_end(pilot)
     if pilot.error:
         yield f"  error: {pilot.error}"
+
+
+def of_end(pilot: Pilot) -> Iterator[str]:
+    """Yield that the batch job of a running pilot has ended, and when its jobs go on elsewhere."""
+    if pilot.state is PilotState.RUNNING and pilot.ended_there_since and pilot.end_sure_at:
+        yield (
+            f"  the batch job of pilot {pilot.id} ended at {moment(pilot.ended_there_since)}; unless the "
+            f"pilot calls, its jobs go on elsewhere at {moment(pilot.end_sure_at)}: {pilot.error}"
+        )
 
 
 def stays(seconds: float, wait: float) -> str:

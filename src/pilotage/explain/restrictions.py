@@ -1,6 +1,9 @@
 """What drains and closures do, in words."""
 
 from collections.abc import Mapping
+from typing import Any
+
+from pilotage.model.values.phrases import moment
 
 DRAIN: Mapping[str, str] = {
     "queue": "Start nothing new at a queue: its waiting jobs go elsewhere at once, running ones end there.",
@@ -20,10 +23,16 @@ _PARTS = {
 }
 
 
-def left(counts: Mapping[str, int]) -> str:
+def left(place: Mapping[str, Any]) -> str:
     """Return what a restricted place still has, from its numbers by name."""
-    told = [f"{many} {words[many != 1]}" for name, words in _PARTS.items() if (many := counts.get(name, 0))]
-    return f"still there: {', '.join(told)}" if told else "nothing is left there"
+    told = [f"{many} {words[many != 1]}" for name, words in _PARTS.items() if (many := place.get(name, 0))]
+    ended = ""
+    if lost := place.get("pilot_ended", 0):
+        ended = (
+            f"; {lost} of the running jobs are at pilots that ended in the batch system, and go on elsewhere "
+            f"by {moment(place['pilot_ended_until'])}"
+        )
+    return f"still there: {', '.join(told)}{ended}" if told else "nothing is left there"
 
 
 def status(declared: str, restriction: str, states: set[str]) -> str:

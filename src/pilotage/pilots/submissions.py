@@ -5,11 +5,14 @@ from collections import defaultdict
 from pilotage.model.documents.decision import Change, Decision, Move, Touch, Value
 from pilotage.model.documents.world import World
 from pilotage.model.records.observations import PilotSighting
-from pilotage.model.records.states import PILOTS_AT_A_SITE, PilotState
+from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.retry_causes import EXCEEDED
 from pilotage.model.rules.timeouts import absent
 from pilotage.model.values.step_names import PROVISION
+
+HEARTBEATS = 2.5
+"""Longest silence of a pilot that still runs, in times between its calls."""
 
 LONGEST_WAITS = 300
 """Most characters kept of why a pilot does not start."""
@@ -20,7 +23,7 @@ def observed(world: World) -> Decision:
 
     A submitted pilot becomes SUBMITTED with its reference. One that has called home already only gets the
     reference. A refused one FAILS with the error. A running pilot with an ended batch job fails once it has
-    also been silent for :func:`doubted`. Why other pilots do not start is recorded.
+    also been silent for as long as that end is doubted. Why other pilots do not start is recorded.
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
     ends = (*_ended(world, pilots), *_ended_silently(world), *_stuck(world, pilots), *_lost(world, pilots))
@@ -65,34 +68,28 @@ def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
-    """A pilot on a lost node may still run: its jobs stay its own until the heartbeat time-out (T)."""
-    ends = [sighting for sighting in world.sightings if sighting.state == "ended"]
-    errors = {one.pilot: _reason(one) for one in ends}
-    lost = {one.pilot: _reason(one) for one in ends if one.node_lost}
-    return [
-        *_failed(world, pilots, errors, (PilotState.SUBMITTED,)),
-        *_failed(world, pilots, lost, (PilotState.RUNNING,)),
-    ]
+    """A waiting pilot has no attempts that an end could be wrong for."""
+    errors = {one.pilot: _reason(one) for one in world.sightings if one.state == "ended"}
+    return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
 
 
-def doubted(heartbeat: float) -> float:
+def end_doubt(sighting: PilotSighting, heartbeat: float) -> float:
     """Return for how many s of silence a running pilot may outlive its ended batch job.
 
     The job may be another than the one that the pilot enrolled from: one was submitted twice. The pilot then
     calls at least twice in this time. ``heartbeat`` is the longest time between its calls in s.
     """
-    return 2.5 * heartbeat
+    return max(HEARTBEATS * heartbeat, sighting.end_doubt)
 
 
 def _ended_silently(world: World) -> list[Move]:
     """Fail running pilots that have not called since their batch job ended."""
-    limit = doubted(world.federation.loops.heartbeat)
     errors = {}
     for pilot in world.pilots:
         since = pilot.ended_there_since
         if since is None or pilot.state is not PilotState.RUNNING or _outlives(world, pilot):
             continue
-        if world.time - since - absent(world.absences, since, world.time) >= limit:
+        if world.time - since - absent(world.absences, since, world.time) >= pilot.end_doubt:
             errors[pilot.id] = pilot.error
     return _failed(world, {pilot.id: pilot for pilot in world.pilots}, errors, (PilotState.RUNNING,))
 
@@ -109,20 +106,23 @@ def _outlives(world: World, pilot: Pilot) -> bool:
 def _noted_ends(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
     """Note since when batch jobs of running pilots have ended, and why. Forget those that a pilot
     outlives."""
-    ends: dict[str, list[int]] = defaultdict(list)
+    ends: dict[tuple[str, float], list[int]] = defaultdict(list)
     for sighting in world.sightings:
         pilot = pilots.get(sighting.pilot)
         is_first = pilot and pilot.state is PilotState.RUNNING and pilot.ended_there_since is None
-        if is_first and sighting.state == "ended" and not sighting.node_lost:
-            ends[_reason(sighting)].append(sighting.pilot)
+        if is_first and (sighting.state == "ended" or is_stopped(sighting)):
+            doubt = end_doubt(sighting, world.federation.loops.heartbeat)
+            ends[_reason(sighting), doubt].append(sighting.pilot)
     others = tuple(sorted(pilot.id for pilot in world.pilots if _outlives(world, pilot)))
     forgotten: dict[str, Value] = {"ended_there_since": None, "reference": "", "error": ""}
     return [
         *(
             Touch(
-                kind="pilot", ids=tuple(sorted(ids)), changes={"ended_there_since": world.time, "error": why}
+                kind="pilot",
+                ids=tuple(sorted(ids)),
+                changes={"ended_there_since": world.time, "end_doubt": doubt, "error": why},
             )
-            for why, ids in sorted(ends.items())
+            for (why, doubt), ids in sorted(ends.items())
         ),
         *([Touch(kind="pilot", ids=others, changes=forgotten)] if others else ()),
     ]
@@ -135,15 +135,13 @@ def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
         for sighting in world.sightings
         if sighting.state == "stuck" and not sighting.excess
     }
-    stopped = {
-        sighting.pilot: _reason(sighting)
-        for sighting in world.sightings
-        if sighting.state == "stuck" and sighting.excess
-    }
-    return [
-        *_failed(world, pilots, errors, (PilotState.SUBMITTED,)),
-        *_failed(world, pilots, stopped, PILOTS_AT_A_SITE),
-    ]
+    stopped = {one.pilot: _reason(one) for one in world.sightings if is_stopped(one)}
+    return _failed(world, pilots, errors | stopped, (PilotState.SUBMITTED,))
+
+
+def is_stopped(sighting: PilotSighting) -> bool:
+    """Return whether a batch system holds a pilot that had too much memory or time: it has ended it first."""
+    return sighting.state == "stuck" and bool(sighting.excess)
 
 
 def _lost(world: World, pilots: dict[int, Pilot]) -> list[Move]:

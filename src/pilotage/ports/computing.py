@@ -73,16 +73,17 @@ class PilotStatus:
     ``unknown`` means that it cannot be seen now, which is not the same as ``ended``; ``missing`` then says
     that the batch system answers, and does not have it. ``reason`` says in the batch system's words why it
     waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal, or None if nobody knows it.
-    ``excess`` is the limit for which the batch system ended or held it. ``node_lost`` means that the batch
-    system says so without its node, which it cannot reach: the pilot may still run there. ``left`` is all
-    that an ended or missing pilot left in its site's spool: whoever learns the end learns this, too.
+    ``excess`` is the limit for which the batch system ended or held it. ``end_doubt`` is for how many s of a
+    pilot's silence its end is doubted, because the batch system says so without its node: the pilot may still
+    run there. ``left`` is all that an ended or missing pilot left in its site's spool: whoever learns the end
+    learns this, too.
     """
 
     state: ElementState
     reason: str = ""
     exit_code: int | None = None
     excess: Excess = ""
-    node_lost: bool = False
+    end_doubt: float = 0
     missing: bool = False
     left: tuple[LeftBehind, ...] = ()
 

@@ -40,6 +40,7 @@ from .tables.share_hours import ShareSample, ShareSpan
 from .tables.simulations import SimulationResult, StoredSimulation
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
+from .views.ended_pilots import EndedPilot
 from .views.event_log import Ends, LoggedEvent
 from .views.job_failures import FailedGroup
 from .views.job_lists import JobPage, ListedJob, UseAtQueue
@@ -63,6 +64,7 @@ __all__ = [
     "BadCursor",
     "DailyFailures",
     "DatasetTaken",
+    "EndedPilot",
     "Ends",
     "EventKind",
     "EventView",

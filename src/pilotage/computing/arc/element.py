@@ -77,6 +77,8 @@ class ArcOptions:
 class Arc:
     """The computing element kind ``arc``. Its options are those of :class:`ArcOptions`."""
 
+    end_doubt = 0.0
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         given = self._options = parse("arc", ArcOptions, options)
         self._endpoint = _url(given.endpoint)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 from cachetools import FIFOCache
 
@@ -36,6 +37,8 @@ PILOT_JOB = re.compile(r"-pilot-\d+(\+\d+)?$")
 
 class BatchElement:
     """A queue of a batch system, on this host or behind a login node."""
+
+    end_doubt: ClassVar[float] = 0
 
     def __init__(self, profile: Profile, options: BatchOptions) -> None:
         self._profile = profile
@@ -262,7 +265,7 @@ class BatchElement:
                 reason=job.reason,
                 exit_code=job.exit_code,
                 excess=job.excess,
-                node_lost=job.node_lost,
+                end_doubt=job.end_doubt,
             )
         with self._lock:
             if reference in self._cancelled:

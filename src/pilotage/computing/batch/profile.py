@@ -33,7 +33,7 @@ class BatchJob:
     it.
 
     ``explained`` is true if ``reason`` holds everything that the batch system knows about a job that does not
-    run. ``excess`` is the limit for which it was ended. ``node_lost``: see :class:`PilotStatus`.
+    run. ``excess`` is the limit for which it was ended. ``end_doubt``: see :class:`PilotStatus`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class BatchJob:
     queue: str = ""
     explained: bool = True
     excess: Excess = ""
-    node_lost: bool = False
+    end_doubt: float = 0
 
 
 DOUBTFUL = (

@@ -48,6 +48,10 @@ STATES: Mapping[int, ElementState] = {
 HELD, SPOOLING, POLICY = 5, 16, 26
 """The status of a held job, and two codes of reasons: it waits for its files; a policy of the site."""
 
+REMOVED, END_DOUBT = 3, 600.0
+"""The status of a job that HTCondor removes, and the s of silence after which its pilot has ended: its
+machine may be cut off."""
+
 EXCESSES: Mapping[int, Excess] = {34: "memory", 46: "walltime", 47: "walltime"}
 """Limits for which HTCondor holds a job, by the code of the reason: memory, and the allowed durations."""
 
@@ -63,6 +67,8 @@ class HTCondor:
 
     A reference is ``CLUSTER.PROC#NAME``, with the pilot's name. ``client`` makes the calls.
     """
+
+    end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any], client: CondorClient | None = None) -> None:
         given = self._options = parse("htcondor", HTCondorOptions, options)
@@ -247,6 +253,7 @@ def _status(ad: Mapping[str, Any], policies: Mapping[str, Excess]) -> PilotStatu
             reason=_line(ad.get("RemoveReason")),
             exit_code=code if isinstance(code, int) else None,
             excess=_policy(str(ad.get("RemoveReason") or ""), None, policies),
+            end_doubt=END_DOUBT if ad.get("JobStatus") == REMOVED else 0,
         )
     if state == "stuck":
         # HTCondor holds a job while its files arrive.

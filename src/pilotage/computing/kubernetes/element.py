@@ -22,7 +22,7 @@ from pilotage.ports.computing import (
 )
 
 from .objects import NAME, OTHERS, SELECTOR, KubernetesOptions, agent_map, job, object_name, secret
-from .pilot_states import job_status
+from .pilot_states import END_DOUBT, job_status
 
 try:
     import kubernetes
@@ -54,6 +54,8 @@ class Kubernetes:
 
     A reference is ``NAMESPACE/JOB/UID``.
     """
+
+    end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = parse("kubernetes", KubernetesOptions, options)

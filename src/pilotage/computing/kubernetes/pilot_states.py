@@ -7,6 +7,10 @@ from pilotage.ports.computing import Excess, PilotStatus
 STUCK = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
 """Reasons of a container that waits until somebody mends something."""
 
+END_DOUBT = 600.0
+"""s of silence after which a pilot has ended if its Job failed and nobody saw its container end: its node may
+be cut off."""
+
 LONGEST = 500
 """Most characters of a reason."""
 
@@ -24,7 +28,11 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
             own = _line(terminated.reason, terminated.message) if terminated and failed else ""
             code = terminated.exit_code if terminated else None
             excess = _excess(condition.reason, terminated)
-            return PilotStatus(state="ended", reason=own or failed, exit_code=code, excess=excess)
+            is_seen = terminated is not None or not failed or excess
+            doubt = 0 if is_seen else END_DOUBT
+            return PilotStatus(
+                state="ended", reason=own or failed, exit_code=code, excess=excess, end_doubt=doubt
+            )
     if _container(pod, "running"):
         return PilotStatus(state="running")
     if job.metadata.deletion_timestamp:

@@ -79,6 +79,8 @@ class Process:
     ``environment``, variables for agents besides the few in :data:`PASSED_ON`.
     """
 
+    end_doubt = 0.0
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         unknown = sorted(set(options) - OPTIONS)
         if unknown:

@@ -36,6 +36,11 @@ STATES: Mapping[str, ElementState] = {
 }
 """Slurm's states. Any other is unknown."""
 
+END_DOUBT = 600.0
+"""s of silence after which a pilot on a node that Slurm cannot reach has ended.
+
+``--no-requeue`` lets Slurm start none again. A node that is cut off from Slurm alone reaches the server."""
+
 EXCESSES: Mapping[str, Excess] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "walltime"}
 """States of jobs that Slurm ended for a limit."""
 
@@ -276,6 +281,8 @@ class SlurmProfile(Profile):
 class Slurm(BatchElement):
     """The computing element kind ``slurm``. Its options are those of :class:`SlurmOptions`."""
 
+    end_doubt = END_DOUBT
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("slurm", SlurmOptions, options)
         super().__init__(SlurmProfile(parsed), parsed)
@@ -347,7 +354,7 @@ def job_of(state: str, reason: str, code: int | None, partition: str, name: str)
         exit_code=code if found == "ended" else None,
         queue=partition,
         excess=EXCESSES.get(word, ""),
-        node_lost=word == "NODE_FAIL",
+        end_doubt=END_DOUBT if word == "NODE_FAIL" else 0,
     )
 
 

@@ -16,7 +16,7 @@ from pilotage.computing.batch.profile import queue_names
 from pilotage.computing.batch.reference import Reference
 from pilotage.computing.batch.script import EXITS
 from pilotage.computing.options import LocalPath, Word, parse
-from pilotage.computing.slurm import fitting
+from pilotage.computing.slurm import END_DOUBT, fitting
 from pilotage.computing.web_service import AnswerLost
 from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
 
@@ -64,6 +64,8 @@ class SlurmRestOptions:
 
 class SlurmRest:
     """The computing element kind ``slurmrest``. Its options are those of :class:`SlurmRestOptions`."""
+
+    end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         given = self._options = parse("slurmrest", SlurmRestOptions, options)
@@ -187,7 +189,13 @@ def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotS
         return PilotStatus(state="unknown", reason="Slurm does not list it", missing=reference is not None)
     words = EXITS.get(job.exit_code or 0, "") if job.state == "ended" else ""
     reason = "; ".join(part for part in (job.reason, words) if part)
-    return PilotStatus(state=job.state, reason=reason, exit_code=job.exit_code, excess=job.excess)
+    return PilotStatus(
+        state=job.state,
+        reason=reason,
+        exit_code=job.exit_code,
+        excess=job.excess,
+        end_doubt=job.end_doubt,
+    )
 
 
 def _node_line(partition: Mapping[str, Any], node: Mapping[str, Any]) -> str:

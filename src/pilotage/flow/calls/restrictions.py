@@ -24,6 +24,10 @@ class Remaining:
     """Jobs that have not started."""
     running: int = 0
     """Jobs at pilots."""
+    pilot_ended: int = 0
+    """Those of them at pilots whose batch job has ended."""
+    pilot_ended_until: float | None = None
+    """When the last of these go on elsewhere, in s since 1970 UTC."""
     leaving: int = 0
     """Jobs whose outputs are on the way to their storage."""
     transfers: int = 0
@@ -112,10 +116,13 @@ def _left(runtime: Runtime, kind: RestrictedKind, name: str, queues: Sequence[Qu
     def count(states: Iterable[JobState]) -> int:
         return sum(jobs.get(state, 0) for jobs in found for state in states)
 
+    ended = [one for one in runtime.store.queries.ended_pilots() if one.queue in wanted]
     moving = runtime.store.work_there((), [name]).transfers.get(name, 0) if kind == "storage" else 0
     return Remaining(
         waiting=count(UNSTARTED_JOBS),
         running=count(AT_A_PILOT),
+        pilot_ended=sum(one.jobs for one in ended),
+        pilot_ended_until=max((one.sure_at for one in ended), default=None),
         leaving=count(AFTER_PAYLOAD),
         transfers=moving,
     )

@@ -347,7 +347,7 @@ def _news(
             reason=status.reason,
             exit_code=status.exit_code,
             excess=status.excess,
-            node_lost=status.node_lost,
+            end_doubt=status.end_doubt,
             missing=status.missing,
         )
         for reference, status in statuses.items()
@@ -357,10 +357,8 @@ def _news(
 
 def _is_news(status: PilotStatus, pilot: Pilot, lost_since: float) -> bool:
     # An invisible pilot has not ended, and one that called home waits for nothing.
-    if status.state == "ended":
+    if status.state == "ended" or (status.state == "stuck" and status.excess):
         return pilot.ended_there_since is None
-    if status.state == "stuck" and status.excess:
-        return True
     submitted = pilot.state is PilotState.SUBMITTED
     since = pilot.missing_since
     return submitted and (

@@ -104,9 +104,11 @@ def _cancel_stuck(runtime: Runtime, world: World) -> None:
     stuck: dict[str, list[Pilot]] = defaultdict(list)
     for seen in world.sightings:
         pilot = pilots.get(seen.pilot)
+        if pilot is None or pilot.queue not in queues or pilot.ended_there_since is not None:
+            continue
         held = (PilotState.SUBMITTED, PilotState.RUNNING) if seen.excess else (PilotState.SUBMITTED,)
-        is_stuck = seen.state == "stuck" or (pilot and submissions.is_lost(seen, pilot, world))
-        if is_stuck and pilot and pilot.state in held and pilot.queue in queues:
+        is_stuck = seen.state == "stuck" or submissions.is_lost(seen, pilot, world)
+        if is_stuck and pilot.state in held:
             stuck[pilot.queue].append(pilot)
     for name, given_up in stuck.items():
         runtime.elements.cancel(queues[name], given_up)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, NonNegative
 
 Fault = Literal["", "source", "destination", "either", "file", "altered"]
 """Who is to blame for a failed delivery: the storage at one end, one of the two, or the file. ``altered``
@@ -44,8 +44,8 @@ class PilotSighting:
     """Its exit code; none: unknown."""
     excess: Literal["", "memory", "walltime"] = ""
     """The limit for which its batch system ended or held it; empty: none."""
-    node_lost: bool = False
-    """Whether it ended only because its batch system lost its node, where it may still run."""
+    end_doubt: NonNegative = 0
+    """For how many s of silence its end is doubted, as its batch system only lost its node."""
     missing: bool = False
     """Whether its batch system answers, and does not have it."""
 

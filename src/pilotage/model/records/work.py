@@ -351,6 +351,8 @@ class Pilot:
     ended_there_since: float | None = None
     """Since when its batch system says that the job it was submitted as has ended, in s since 1970; none: it
     does not."""
+    end_doubt: float = 0
+    """For how many s of silence since then that end is doubted."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
     server: str = ""
@@ -367,6 +369,11 @@ class Pilot:
     def last_heard(self) -> float:
         """Return the time of its last call, or before the first one, the time when it entered its state."""
         return self.since if self.heartbeat is None else self.heartbeat
+
+    @property
+    def end_sure_at(self) -> float | None:
+        """Return when its attempts end because its batch job has ended, in s since 1970; None: it has not."""
+        return None if self.ended_there_since is None else self.ended_there_since + self.end_doubt
 
 
 def place_of(node: str, pilot: int) -> str:

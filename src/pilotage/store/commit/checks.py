@@ -26,7 +26,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "pilot": frozenset(
         {
             *("reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"),
-            *("waits", "missing_since", "ended_there_since", "agent_version"),
+            *("waits", "missing_since", "ended_there_since", "end_doubt", "agent_version"),
         }
     ),
     "publication": frozenset({"asked", "wake_at", "error", "server"}),

@@ -41,6 +41,7 @@ pilots = Table(
     text_column("agent_version"),
     Column("missing_since", Double),
     Column("ended_there_since", Double),
+    Column("end_doubt", Double, server_default="0", nullable=False),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -53,7 +54,7 @@ PILOT_COLUMNS = (
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
     *(_p.waits, _p.slots, _p.server, _p.agent_version, _p.missing_since),
-    _p.ended_there_since,
+    *(_p.ended_there_since, _p.end_doubt),
 )
 PILOT_STATES = {str(state): state for state in PilotState}
 
@@ -92,4 +93,5 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         agent_version=row[29],
         missing_since=row[30],
         ended_there_since=row[31],
+        end_doubt=row[32],
     )

@@ -51,6 +51,7 @@ from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
 from . import conditions, job_counts, outputs
+from .ended_pilots import EndedPilot, ended_pilots
 from .keyset import ListOrder, ListPage, total_of
 from .outputs import FIRST_OUTPUTS, OutputPage
 from .queues import QueueView, ShareView
@@ -230,6 +231,10 @@ class Queries:
         if queue is None:
             return list(self._database.read(self._live.read))
         return self._pilots(_LIVE_PILOTS.where(pilots.c.queue == queue))
+
+    def ended_pilots(self) -> list[EndedPilot]:
+        """Return running pilots with jobs whose batch job has ended."""
+        return self._database.read(ended_pilots)
 
     def agent_versions(self) -> list[tuple[str, str, int]]:
         """Return how many pilots run at each queue with each version of the agent: queue, version, count."""

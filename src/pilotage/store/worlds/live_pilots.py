@@ -14,7 +14,7 @@ from pilotage.store.tables.pilots import PILOT_COLUMNS, PILOT_STATES, pilot, pil
 
 _p = pilots.c
 _CHANGING = (_p.state, _p.since, _p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node)
-_TOLD = (_p.lacks, _p.waits, _p.agent_version, _p.missing_since, _p.ended_there_since)
+_TOLD = (_p.lacks, _p.waits, _p.agent_version, _p.missing_since, _p.ended_there_since, _p.end_doubt)
 _LIVE = select(_p.id, *_CHANGING, *_TOLD).where(is_state(pilots, *LIVE_PILOTS))
 _WHOLE = select(*PILOT_COLUMNS).where(among(_p.id, "ids"))
 
@@ -63,4 +63,5 @@ def _changed(before: Pilot, row: Row) -> Pilot:
         agent_version=row[11],
         missing_since=row[12],
         ended_there_since=row[13],
+        end_doubt=row[14],
     )
