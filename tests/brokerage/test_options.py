@@ -96,8 +96,7 @@ def test_each_constant_may_differ_for_one_vo(
         job_counts=jobs_at("SMALL", activated=16, transferring=6),
         queue_reports=(queue_report("SMALL", disk_io=120), queue_report("FULL", disk_io=10)),
     )
-    own_constants = {"input_moves": "bounded", constant: value}
-    options = {"by_vo": {"atlas": {"constants": own_constants}}}
+    options = {"by_vo": {"atlas": {"constants": {constant: value}}}}
     changed, general = _choices(state, **options)
     assert refusals(changed).get(rule, set()) == having
     assert refusals(general).get(rule, set()) == without

@@ -205,7 +205,8 @@ def test_b11_is_waived_for_near_queues_alone_and_tells_what_each_lacks() -> None
         Link(source="AWAY", destination="THIRD", throughput_1h=0.1),
     ]
     names = [queue("NEAR"), queue("FAR", site="AWAY"), queue("SLOW", site="THIRD")]
-    state = _reading(federation(names, links=links), 20, {"each": 10**9}, walltime=36_000)
+    house = federation(names, links=links, constants={"input_moves": "sooner"})
+    state = _reading(house, 20, {"each": 10**9}, walltime=36_000)
     choice = only_choice(replace(state, job_counts=jobs_at("FAR", running=10)))
     kept, (waived,) = refusal(choice, "B11"), choice.waived
     assert (kept.queues, waived.queues) == (("SLOW",), ("NEAR",))

@@ -42,12 +42,12 @@ def crowded() -> World:
 
 
 def test_what_waits_is_brokered_as_if_it_had_no_queue() -> None:
-    found = replay(crowded(), KNOWN["bounded"])
+    found = replay(crowded(), KNOWN["pilotage"])
     assert (found.queues, found.left, found.elsewhere, found.to_move) == ({"FAR": 20}, 0, 0, 0)
 
 
 def test_another_policy_sends_some_elsewhere_and_says_what_moves() -> None:
-    found = replay(crowded(), KNOWN["pilotage"])
+    found = replay(crowded(), KNOWN["sooner"])
     assert found.queues["NEAR"] == found.elsewhere > 0
     assert sum(found.queues.values()) == 20
     assert found.to_move == found.elsewhere
@@ -63,9 +63,9 @@ def test_what_has_started_stays_where_it_is() -> None:
 def test_the_command_replays_a_file(tmp_path: Path) -> None:
     path = tmp_path / "world.yaml"
     path.write_text(write(crowded()))
-    words = ["simulate", "--replay", str(path), "--policy", "pilotage", "--policy", "bounded"]
+    words = ["simulate", "--replay", str(path), "--policy", "pilotage", "--policy", "sooner"]
     document = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
-    assert document["bounded"]["queues"] == {"FAR": 20}
+    assert document["pilotage"]["queues"] == {"FAR": 20}
     table = CliRunner().invoke(app, words)
     assert "elsewhere than now" in table.stdout
     assert CliRunner().invoke(app, ["simulate", "--replay", str(path), "--policy", "x"]).exit_code == 2
@@ -88,7 +88,7 @@ def test_a_policy_that_differs_afterwards_only_places_alike_and_that_is_said(sav
 
 
 def test_policies_that_choose_differently_are_not_told_to_be_alike() -> None:
-    assert not any(KNOWN[name].shows_afterwards for name in ("pilotage", "early", "bounded", "unguarded"))
+    assert not any(KNOWN[name].shows_afterwards for name in ("pilotage", "early", "sooner", "unguarded"))
 
 
 @pytest.mark.parametrize("name", ["random", "race", "delayed", "reference"])
@@ -96,7 +96,7 @@ def test_a_policy_that_needs_a_run_is_refused_with_those_that_do_not(saved: Path
     told = CliRunner().invoke(app, ["simulate", "--replay", str(saved), "--policy", name])
     assert told.exit_code == 2
     known = told.stderr.partition("there are ")[2].strip().split(", ")
-    assert "bounded" in known
+    assert "sooner" in known
     assert name not in known
 
 
@@ -105,9 +105,9 @@ def test_a_scenario_lends_its_own_policies_to_a_replay(saved: Path, tmp_path: Pa
     scenario = tmp_path / "mine.yaml"
     scenario.write_text(
         "name: mine\nfederation: federation.yaml\ngenerated: { tasks: 1 }\n"
-        "policies: { near: { constants: { brokerage: { input_moves: bounded } } } }\n"
+        "policies: { near: { constants: { brokerage: { input_moves: sooner } } } }\n"
     )
     words = ["simulate", str(scenario), "--replay", str(saved), "--policy", "near", "--json"]
     told = CliRunner().invoke(app, words)
     assert told.exit_code == 0, told.output
-    assert json.loads(told.stdout)["near"]["queues"] == {"FAR": 20}
+    assert json.loads(told.stdout)["near"]["queues"] == {"FAR": 19, "NEAR": 1}

@@ -43,7 +43,7 @@ Pictures = Annotated[Path | None, typer.Option(help="Write ratios.svg and runs.s
 @app.command(
     epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 5\n\n"
     "Example: pilotage simulate --day yesterday --policy pilotage --policy early\n\n"
-    "Example: pilotage simulate --replay world.yaml --policy pilotage --policy bounded\n\n"
+    "Example: pilotage simulate --replay world.yaml --policy pilotage --policy sooner\n\n"
     "The policy `reference` is the same federation without waits in batch systems and with free "
     "data; its faults stay."
 )

@@ -65,9 +65,9 @@ KNOWN: Mapping[str, Policy] = {
         queues={"num_slots": 0},
         constants={"brokerage": {"input_moves": "bounded"}, "binding": BOUND},
     ),
-    "bounded": Policy(
-        summary="input moves only where no queue is left",
-        constants={"brokerage": {"input_moves": "bounded"}},
+    "sooner": Policy(
+        summary="input also moves where it arrives before jobs would start at its place",
+        constants={"brokerage": {"input_moves": "sooner"}},
     ),
     "bound": Policy(
         summary="jobs stay where they were bound", without=(REBIND,), constants={"binding": BOUND}

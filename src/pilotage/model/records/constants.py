@@ -41,9 +41,10 @@ class BrokerageConstants:
     """Most GB of missing input of such a task at a queue (B11)."""
     num_cutoff_to_move_input: Positive = 100
     """Most missing input files of such a task at a queue (B11)."""
-    input_moves: Literal["bounded", "sooner"] = "sooner"
-    """How I/O-intensive work leaves its input (B11). ``bounded``: if no other queue is left. ``sooner``: also
-    if the queues with the input are full, and the input comes here before the last job would start there."""
+    input_moves: Literal["bounded", "sooner"] = "bounded"
+    """When I/O-intensive work may leave its input (B11). ``bounded``: only if no other queue is left.
+    ``sooner``: also if the queues with the input are full, or if the input arrives elsewhere before the last
+    job would start at its place."""
     max_diskio_default: NonNegative | None = None
     """Most kB/s of disk I/O per core at a queue without ``max_disk_io``; none: no limit (B12)."""
     storage_min_free: NonNegative | None = None

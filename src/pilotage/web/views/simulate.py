@@ -36,7 +36,7 @@ generated:
 POLICIES: Mapping[str, str] = {
     "pilotage": "as the federation says",
     "early": "each job stays at its first queue, as PanDA published it",
-    "bounded": "inputs move only if no queue is left",
+    "sooner": "inputs also move if they arrive before jobs would start",
     "bound": "jobs stay at their first queue",
     "undeclared": "declared slots do not count",
     "random": "any queue that fits",
