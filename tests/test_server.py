@@ -1,5 +1,6 @@
 """The server's home and store are its user's alone, and it loads what it needs."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 
 from pilotage import server
 from pilotage.store import Store
-from tests.store.test_migrations import older
+from tests.next_release import write_next_release
 
 
 def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) -> None:
@@ -93,7 +94,8 @@ print(*sys.modules)
 @pytest.mark.slow
 def test_what_migrations_need_is_not_kept(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
-    older(url, "0100").dispose()
+    Store.open(url).close()
+    source = write_next_release(tmp_path / "source")
     code = f"""
 import sys
 from pilotage import server
@@ -104,5 +106,11 @@ assert Store.is_current({url!r})
 Store.open({url!r}).close()
 print(*({{"alembic", "mako"}} & sys.modules.keys()))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert found.stdout.split() == []

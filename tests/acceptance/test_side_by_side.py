@@ -1,11 +1,9 @@
-"""The code of the first release and today's work beside each other on one database, and jobs finish."""
+"""Today's code and a made-up next release beside each other on one database, and jobs finish."""
 
-import io
 import os
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.next_release import write_next_release
 from tests.waiting import wait_for
 
 from .house import House
 
 pytestmark = [pytest.mark.endurance, pytest.mark.acceptance]
-
-FIRST_RELEASE = "ac47e283"
-"""The commit of version 0.1.0; tags may be missing in a clone."""
 
 FEDERATION = """
 name: house
@@ -38,21 +34,14 @@ loops: {{ period: 1 }}
 
 
 @pytest.fixture
-def former(tmp_path: Path) -> Path:
-    """The Python of an environment with the first release, and today's packages."""
-    root = Path(__file__).parents[2]
-    known = ["git", "-C", str(root), "cat-file", "-e", f"{FIRST_RELEASE}^{{commit}}"]
-    if subprocess.run(known, capture_output=True, check=False).returncode:
-        pytest.skip(f"the history of this clone has no commit {FIRST_RELEASE}")
-    command = ["git", "-C", str(root), "archive", FIRST_RELEASE, "src"]
-    packed = subprocess.run(command, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
+def next_python(tmp_path: Path) -> Path:
+    """The Python of an environment with a made-up next release, and today's packages."""
+    source = write_next_release(tmp_path / "source")
     venv.create(tmp_path / "environment", with_pip=False)
     (packages,) = (tmp_path / "environment" / "lib").glob("python*/site-packages")
     # Packages that are added in this way add no others, so today's source is not among them.
-    paths = (tmp_path / "source" / "src", sysconfig.get_path("purelib"))
-    (packages / "former.pth").write_text("".join(f"{path}\n" for path in paths))
+    paths = (source, sysconfig.get_path("purelib"))
+    (packages / "next.pth").write_text("".join(f"{path}\n" for path in paths))
     return tmp_path / "environment" / "bin" / "python"
 
 
@@ -88,10 +77,10 @@ def finished(house: House, task: int) -> Any:
     return found["state"] == "finished" and found
 
 
-def upgrade(store: str, *options: str) -> str:
-    """Run the command; returns what it says, or raises what it refuses."""
+def upgrade(python: Path, store: str, *options: str) -> str:
+    """Run the next release's command; returns what it prints, or raises what it refuses."""
     done = subprocess.run(
-        [sys.executable, "-m", "pilotage.cli", "store", "upgrade", *options],
+        [str(python), "-m", "pilotage.cli", "store", "upgrade", *options],
         env=os.environ | {"PILOTAGE_STORE": store},
         capture_output=True,
         text=True,
@@ -103,25 +92,25 @@ def upgrade(store: str, *options: str) -> str:
     return done.stdout
 
 
-def test_servers_of_the_first_release_go_on_beside_todays(
-    tmp_path: Path, former: Path, empty_postgresql_url: str, free_port: int
+def test_servers_of_two_releases_work_beside_each_other(
+    tmp_path: Path, next_python: Path, empty_postgresql_url: str, free_port: int
 ) -> None:
     from tests.conftest import locked_port
 
     url = empty_postgresql_url
-    with locked_port() as other, server(tmp_path, "former", url, free_port, former) as old:
+    with locked_port() as other, server(tmp_path, "former", url, free_port) as old:
         before = submit(old, "before")
-        assert "were of version 0104" in upgrade(url)
-        with server(tmp_path, "todays", url, other) as new:
-            tasks = [submit(old, "to-the-former"), submit(new, "to-todays")]
+        assert "were of version 0200" in upgrade(next_python, url)
+        with server(tmp_path, "next", url, other, next_python) as new:
+            tasks = [submit(old, "to-the-former"), submit(new, "to-the-next")]
             for task in (before, *tasks):
                 wait_for(lambda task=task: finished(new, task), f"task {task}")  # type: ignore[misc]
                 wait_for(lambda task=task: finished(old, task), f"task {task}")  # type: ignore[misc]
-            with pytest.raises(RuntimeError, match="end them first"):
-                upgrade(url, "--finish")
+            with pytest.raises(RuntimeError, match="servers of another version run"):
+                upgrade(next_python, url, "--finish")
             log = (old.home / "all.log").read_text()
             assert "Traceback" not in log, log
             old.stop()
             last = submit(new, "after")
-            assert "is finished" in upgrade(url, "--finish")
+            assert "is finished" in upgrade(next_python, url, "--finish")
             wait_for(lambda: finished(new, last), "the last task")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from pilotage.agent import VERSION
 from pilotage.client import Unreachable
 from pilotage.doctor.checks import DoctorCheck, Finding, all_checks
 from pilotage.doctor.examination import Examined, examined
@@ -19,6 +18,7 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
+from pilotage.release import full_version
 from pilotage.settings import Settings
 from pilotage.store import Store
 from pilotage.testing.stores import move, moved, new_pilot
@@ -96,14 +96,14 @@ def test_pilots_with_another_agent_are_named_with_what_ends_them(tmp_path: Path,
     store = Store.open(store_url)
     store.save_federation(_federation(tmp_path), "test")
     agents = [("fast", told) for told in ("0.0.9", "", *(f"9.{number}" for number in range(5)))]
-    for queue, told in (*agents, ("slow", VERSION)):
+    for queue, told in (*agents, ("slow", full_version())):
         pilot = new_pilot(store, queue, site="north")
         called = {"agent_version": told}
         moved(store, move("pilot", [pilot], PilotState.CREATED, PilotState.SUBMITTED))
         moved(store, move("pilot", [pilot], PilotState.SUBMITTED, PilotState.RUNNING, called))
     store.close()
     (finding,) = _examined(tmp_path, store_url, "versions of agents")["versions of agents", ""].findings
-    assert finding.what.startswith("queue fast has 7 pilots whose agent is not of version")
+    assert finding.what.startswith("queue fast has 7 pilots with agents of another version than")
     assert finding.what.endswith(", 2 of others")
     assert finding.what.count("1 of ") == 5
     assert finding.mend.startswith("pilotage queues drain fast ")

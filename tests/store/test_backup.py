@@ -1,20 +1,23 @@
 """Backups: whole, private, without tokens, and refused where they would harm."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy import Connection, create_engine, inspect, make_url, text
 
 from pilotage.model.records.states import STATES, JobState, PilotState
 from pilotage.model.values.identity import Credential
 from pilotage.store import NewerStore, Store, StoreError, backup, schema
+from pilotage.store.migrations import functions
 from pilotage.store.restore import restore
 from pilotage.store.restored import ATTEMPTS_SKIPPED, LEAST_SKIPPED, NUMBERED, restored
 from pilotage.testing import ALICE
 from pilotage.testing.stores import FEDERATION, bring, move, moved, new_jobs, new_pilot, new_task, states
 from tests import postgresql
+from tests.next_release import REVISION, add_migration
 
 SECRET = "a-token-that-nobody-guesses"
 
@@ -88,13 +91,22 @@ def test_a_backup_comes_back_in_an_empty_store(filled: str, empty: str, tmp_path
     store.close()
 
 
-def test_a_backup_of_the_first_release_comes_back_up_to_date(filled: str, empty: str, tmp_path: Path) -> None:
-    with statements(empty) as connection:
-        schema.make(connection, "0100")
-    backup.backup(empty, tmp_path / "backup")
-    restore(filled, tmp_path / "backup", replace=True)
-    with statements(filled) as connection:
-        assert schema.is_current(connection)
+def test_a_backup_of_a_former_release_comes_back_up_to_date(
+    filled: str, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup.backup(filled, tmp_path / "backup")
+    migrations = tmp_path / "migrations"
+    shutil.copytree(Path(functions.__file__).parent, migrations)
+    add_migration(migrations)
+    monkeypatch.setattr(schema, "MIGRATIONS", migrations)
+    schema.newest.cache_clear()
+    try:
+        restore(empty, tmp_path / "backup")
+        with statements(empty) as connection:
+            assert schema.version_of(connection) == REVISION
+            assert inspect(connection).has_table("of_the_next_release")
+    finally:
+        schema.newest.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -9,4 +9,4 @@ The agent (``pilot``) starts one ``supervisor`` for each payload and talks to it
 """
 
 VERSION = "0.1.0"
-"""The agent's version, which is the package's. The file of the agent has no metadata that would tell it."""
+"""The package's version. The builder of the agent's file adds the commit."""

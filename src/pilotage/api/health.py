@@ -7,13 +7,13 @@ import asyncio
 import threading
 import time
 from concurrent.futures import Future
-from importlib.metadata import version
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.runtime import Runtime
+from pilotage.release import full_version
 from pilotage.store import OUTAGE
 
 from .answers import answer
@@ -90,7 +90,7 @@ class Readiness:
 @router.get("/live", response_model=Health)
 async def get_live() -> Health:
     """Report that the server lives; open to everybody."""
-    return Health(status="ok", version=version("pilotage"), time=time.time())
+    return Health(status="ok", version=full_version(), time=time.time())
 
 
 @router.get("/ready", responses={200: {"model": Ready}, 503: {"model": Ready}}, response_class=Response)
@@ -103,7 +103,7 @@ async def get_ready(request: Request) -> Response:
     problem = await readiness.problem() or "; ".join(outages)
     told = Ready(
         status="unavailable" if problem else "ok",
-        version=version("pilotage"),
+        version=full_version(),
         problems=[problem] if problem else [],
         failing_loops=failing,
     )

@@ -7,7 +7,6 @@ processes, also for those without an API (decision 55).
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import (
@@ -23,6 +22,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import LAST_PASS, MEASURES, Measurement
+from pilotage.release import full_version
 from pilotage.store import MeasuredKey, NoFederation, share_uses
 
 from .known_series import known_series
@@ -133,7 +133,7 @@ class _StoreCollector(Collector):
     def _of_process(self) -> Iterator[Metric]:
         failing: Values = {(name,): 1 for name in self._runtime.set_aside.failing_loops}
         yield _gauge("loop_failing", "Loops of this server whose last pass failed.", ("loop",), failing)
-        own: Values = {(version("pilotage"),): 1}
+        own: Values = {(full_version(),): 1}
         yield _gauge("build_info", "1, with this server's version.", ("version",), own)
 
 

@@ -79,9 +79,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from pilotage.release import full_version
 
-        typer.echo(version("pilotage"))
+        typer.echo(full_version())
         raise typer.Exit
 
 

@@ -6,7 +6,9 @@ import zipfile
 from functools import cache
 from importlib.resources import files
 
+from pilotage.agent import VERSION
 from pilotage.ports.computing import PilotOrder
+from pilotage.release import full_version
 
 _START = "from agent.__main__ import main\n\nmain()\n"
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -21,6 +23,9 @@ def agent_file() -> bytes:
         f"agent/{file.name}": file.read_bytes() for file in folder.iterdir() if file.name.endswith(".py")
     }
     modules["__main__.py"] = _START.encode()
+    constant = f'VERSION = "{VERSION}"'.encode()
+    package = modules["agent/__init__.py"]
+    modules["agent/__init__.py"] = package.replace(constant, f'VERSION = "{full_version()}"'.encode())
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name in sorted(modules):

@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from pilotage.agent import VERSION
 from pilotage.model.values.phrases import plural
+from pilotage.release import full_version
 
 from .checks import Finding, check, warning
 from .installation import Installation
@@ -65,7 +65,7 @@ def old_agents(known: Installation) -> Iterator[Finding]:
     """Name the queues whose pilots run another version of the agent than this one."""
     others: dict[str, Counter[str]] = defaultdict(Counter)
     for queue, told, count in known.store.queries.agent_versions():
-        if told != VERSION:
+        if told != full_version():
             others[queue][told] += count
     for queue, counts in others.items():
         # Agents say what they are: a site's could each name another version.
@@ -76,8 +76,8 @@ def old_agents(known: Installation) -> Iterator[Finding]:
         if left := counts.total() - sum(count for _, count in named):
             told += f", {left:,} of others"
         yield warning(
-            f"queue {queue} has {plural(counts.total(), 'pilot')} whose agent is not of version {VERSION}: "
-            f"{told}",
+            f"queue {queue} has {plural(counts.total(), 'pilot')} with agents of another version than "
+            f"{full_version()}: {told}",
             "they lack what was mended since; each ends with its walltime, or when it is idle",
             f'pilotage queues drain {queue} --because "old agents" --until 2h',
         )

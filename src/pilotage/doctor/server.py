@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
+
+from pilotage.release import full_version
 
 from .checks import Finding, check, warning
 from .installation import NO_FEDERATION, Installation, NotExamined
@@ -61,11 +62,11 @@ def answers(known: Installation) -> Iterator[Finding]:
 def same_version(known: Installation) -> Iterator[Finding]:
     """Compare the server's version with this one."""
     server = known.server.health()["version"]
-    if server != version("pilotage"):
+    if server != full_version():
         yield warning(
-            f"the server is version {server}, and this machine has {version('pilotage')}",
+            f"the server is version {server}, and this machine has {full_version()}",
             "commands and server may know different fields",
-            f"pip install 'pilotage=={server}'",
+            "install the server's version here",
         )
 
 

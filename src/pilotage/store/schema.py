@@ -10,8 +10,9 @@ from .database.errors import NewerStore, UnreleasedStore
 from .migrations import functions
 from .tables.records import with_all_indexes
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
-_FIRST_RELEASE = "0100"
+MIGRATIONS = Path(__file__).parent / "migrations"
+"""The folder of the migrations: a file for each version."""
+_FIRST_RELEASE = "0200"
 """The version of the tables in the first release."""
 
 _REVISION = re.compile(r'^revision = "(\w+)"', re.MULTILINE)
@@ -63,7 +64,7 @@ def is_current(connection: Connection) -> bool:
 @cache
 def newest() -> str:
     """Return the newest version: the one that no other migration comes after, whatever their numbers."""
-    texts = [path.read_text() for path in (_MIGRATIONS / "versions").glob("v*.py")]
+    texts = [path.read_text() for path in (MIGRATIONS / "versions").glob("v*.py")]
     before = {found[1] for text in texts if (found := _BEFORE.search(text))}
     (last,) = {found[1] for text in texts if (found := _REVISION.search(text))} - before
     return last
@@ -97,7 +98,7 @@ def _migrate(connection: Connection, current: str | None, target: str = "head") 
     from alembic.util import CommandError
 
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, target)

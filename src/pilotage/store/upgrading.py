@@ -1,9 +1,10 @@
 """Upgrading a store while servers of the former version run: first add, and take away at the end."""
 
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from sqlalchemy import text
+
+from pilotage.release import full_version
 
 from . import schema
 from .database.engine import Database
@@ -47,7 +48,7 @@ def finish(url: str) -> None:
     try:
         if not database.write(schema.is_current):
             raise OlderServersRun("the store is not upgraded yet: first `pilotage store upgrade`")
-        ours = version("pilotage")
+        ours = full_version()
         others = [
             f"{one.name} ({one.version})"
             for one in Servers(database).everything()

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
-from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pilotage.explain.circuit_breakers import in_short
 from pilotage.explain.words import amount, number
 from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural, without_rules
+from pilotage.release import full_version
 
 from . import drawing
 
@@ -91,7 +91,7 @@ def environment() -> "Environment":
     made.globals |= {
         "navigation": NAVIGATION,
         "for_operators": FOR_OPERATORS,
-        "version": version("pilotage"),
+        "version": full_version(),
         "asset": asset,
         "draw": drawing,
         "state_class": drawing.state_class,

@@ -12,12 +12,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import NamedTuple
 
 from pilotage.flow.background import BackgroundService
 from pilotage.model.records.servers import ServerActivity, ServerProcess
 from pilotage.ports.presence import Presence
+from pilotage.release import full_version
 from pilotage.store import ServerBeat, Store, outage
 from pilotage.store.clock import steady_time
 
@@ -62,7 +62,7 @@ def this_process(store: Store, name: str, loops: Sequence[str], url: str = "") -
     now = store.clock()
     return ServerProcess(
         name=name,
-        version=version("pilotage"),
+        version=full_version(),
         host=socket.gethostname(),
         process=HostProcesses().name,
         url=url,

@@ -165,46 +165,9 @@ seen (E2)."""
 
 _CURRENT = {"give": GIVE_JOBS, "borrow": BORROW_JOBS}
 
-_FORMER_ROWS = _ROWS.replace(", OUT job_index integer, OUT changes varchar", "")
-_FORMER_COLUMNS = """
-alive, good, id, task, kind, share, priority, requirements, state, attempt, since, created, queue, pilot,
-input_count, events, wake_at, error, choice"""
-
-FORMER = (
-    f"""
-CREATE OR REPLACE FUNCTION give_jobs(
-  asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
-  asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
-  told_containment text, told_node text, at_time double precision, entry text, closed_tasks bigint[],
-{_FORMER_ROWS}BEGIN
-  RETURN QUERY SELECT {_FORMER_COLUMNS} FROM {GIVE_JOBS}(
-    asked_pilot, asked_queue, asked_requirements, asked_priorities, asked_jobs, known_activation,
-    known_version, known_used, told_containment, told_node, at_time, entry, closed_tasks
-  );
-END $$""",
-    f"""
-CREATE OR REPLACE FUNCTION borrow_jobs(
-  asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
-  asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
-  asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
-  told_containment text, told_node text, at_time double precision,
-{_FORMER_ROWS}BEGIN
-  RETURN QUERY SELECT {_FORMER_COLUMNS} FROM {BORROW_JOBS}(
-    asked_pilot, asked_queue, known_activation, known_version, known_used, asked_ids, asked_attempts,
-    asked_queues, asked_states, array_fill(''::text, ARRAY[cardinality(asked_ids)]), asked_entries,
-    asked_reads, asked_documents, most, at_site, told_containment, told_node, at_time
-  );
-END $$""",
-)
-"""What servers of the first release call. They know nothing of changed jobs, so they get none of these."""
-
-_OF_FIRST_RELEASE = """
-SELECT FROM pg_proc WHERE proname = 'give_jobs' AND NOT 'changes' = ANY (proargnames)
-  AND pronamespace = current_schema()::regnamespace"""
-
 _OTHERS = r"""
 SELECT oid::regprocedure::text FROM pg_proc
-WHERE proname ~ '^(give|borrow)_jobs(_[0-9a-f]{8})?$' AND proname NOT IN (:give, :borrow)
+WHERE proname ~ '^(give|borrow)_jobs_[0-9a-f]{8}$' AND proname NOT IN (:give, :borrow)
   AND pronamespace = current_schema()::regnamespace"""
 
 
@@ -214,10 +177,6 @@ def make(connection: Connection) -> None:
         return
     for name, definition in ((GIVE_JOBS, _GIVE_JOBS), (BORROW_JOBS, _BORROW_JOBS)):
         connection.execute(text(f"CREATE OR REPLACE FUNCTION {name}{definition}"))
-    if connection.execute(text(_OF_FIRST_RELEASE)).first() is not None:
-        # Their own do not write events.
-        for definition in FORMER:
-            connection.execute(text(definition))
 
 
 def are_current(connection: Connection) -> bool:
