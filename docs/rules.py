@@ -179,8 +179,8 @@ RULES: tuple[Rule, ...] = (
         "left; with `input_moves: sooner` also where the queues that are left are full (B36), and for queues "
         "to which all input moves, at the links' measured throughput, before the last job would start. "
         "Simulated: in `data-heavy`, five seeds, `sooner` takes 0.87 of the task time (0.80 to 0.96), for "
-        "1.9 times the bytes moved (1.1 to 3.2). The other six scenarios have no I/O-intensive work. In four drawn "
-        "federations with such work it changed nothing.",
+        "1.9 times the bytes moved (1.1 to 3.2). The other six scenarios have no I/O-intensive work. In four "
+        "drawn federations with such work it changed nothing.",
     ),
     Rule(
         "B12",
