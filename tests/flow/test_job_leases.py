@@ -24,7 +24,7 @@ from pilotage.flow.calls import report
 from pilotage.flow.errors import PilotGone
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import TimeoutConstants
-from pilotage.model.records.states import JobState
+from pilotage.model.records.states import JobState, PilotState
 from pilotage.store import Store
 from tests.properties import examples
 
@@ -217,3 +217,31 @@ def test_many_jobs_that_may_be_silent_for_longer_hide_none_that_may_not(house: H
     house.take("watch")
     assert house.states(long) == {J.RUNNING: 5}
     assert house.states(short) == {J.DEFINED: 2}
+
+
+@pytest.mark.parametrize(
+    ("workflows", "lost_after"),
+    [(("short",), 300), (("",), 7200), ((), 7200), (("short", "", "long"), 5 * 86_400)],
+)
+def test_a_pilot_is_lost_after_the_longest_time_out_of_the_jobs_that_it_has(
+    house: House, workflows: tuple[str, ...], lost_after: int
+) -> None:
+    """Not after that of all workflows: a dead one would keep its place for days."""
+    pilot, busy = house.pilot(), house.pilot()
+    few = replace(house.store.federation(), timeouts=TIMEOUTS)
+    house.store.save_federation(replace(few, loops=replace(few.loops, batch=2)), "test")
+    for workflow in workflows:
+        house.task(jobs=3, workflow=workflow)
+    house.take("broker")
+    given = [(order.job, order.attempt) for work in house.match(pilot).works for order in work.jobs]
+    house.report(pilot, "running", given)
+    begun = house.now
+    for after in (299, 300, 7199, 7200, 5 * 86_400 - 1, 5 * 86_400):
+        house.now = begun + after
+        house.report(busy, "running", [])
+        house.take("watch")
+        found, other = house.store.queries.pilot(pilot), house.store.queries.pilot(busy)
+        assert found is not None
+        assert other is not None
+        assert (found.state is PilotState.FAILED) == (after >= lost_after), after
+        assert other.state is PilotState.RUNNING

@@ -20,7 +20,6 @@ from pilotage.model.rules.timeouts import (
     absent,
     draining_queues,
     heartbeat_of,
-    longest_heartbeat,
     resting_queues,
 )
 from pilotage.model.values.priorities import HIGH_PRIORITY
@@ -35,7 +34,7 @@ def watch(world: World) -> Decision:
     """End records past their time or return them to the brokerage. Take excess jobs from a queue (fast
     rebrokerage).
 
-    The world must contain every pilot that lives or holds one of its jobs.
+    The world must contain every pilot that holds one of its jobs, and every job of a silent pilot.
     """
     watchdog = _Watchdog(world)
     pilots = watchdog.pilots()
@@ -64,6 +63,12 @@ class _Watchdog:
         self._breakers: dict[str, list[CircuitBreaker]] = defaultdict(list)
         for breaker in open_queues(world.failures, world.federation.guard, world.time):
             self._breakers[breaker.place[0]].append(breaker)
+
+        self._silences: dict[int, float] = {}
+        for job in world.jobs:
+            if job.pilot is not None and job.state in AT_A_PILOT:
+                longest = self._silences.get(job.pilot, 0.0)
+                self._silences[job.pilot] = max(longest, self._silence(job))
 
     def pilots(self) -> tuple[Move, ...]:
         """Return moves of pilots that were never submitted, waited too long, or are lost."""
@@ -216,8 +221,8 @@ class _Watchdog:
         if rule.kind != "pilot" or rule.state != pilot.state:
             return False
         if rule.clock == "silence":
-            silent = self._elapsed(pilot.last_heard) >= longest_heartbeat(self._constants)
-            return silent and pilot.queue not in self._resting
+            silence = self._silences.get(pilot.id, self._constants.heartbeat)
+            return self._elapsed(pilot.last_heard) >= silence and pilot.queue not in self._resting
         # The pilot was submitted after all. Only the commit that says so was lost, and the pilot may still
         # call.
         if rule.outcome == "fail" and pilot.reference:

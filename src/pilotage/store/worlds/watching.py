@@ -38,7 +38,7 @@ from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.waiting_results import is_waiting
 
-from .held_jobs import HOLDERS
+from .held_jobs import HOLDERS, held_by
 from .parts import Reading, part
 
 _j = jobs.c
@@ -85,6 +85,7 @@ def _losing(dialect: str) -> Select[Any]:
     return select(_p.id).where(has_jobs, is_gone)
 
 
+_HELD = select(*JOB_COLUMNS).where(held_by("pilots"))
 # However many jobs wait for their results, they hide none that is lost.
 _LOST = (
     select(*JOB_COLUMNS)
@@ -128,7 +129,10 @@ _LAPSED = (
 
 @part("jobs")
 def due_jobs(reading: Reading) -> Mapping[str, Any]:
-    """Read jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason."""
+    """Read jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason.
+
+    The other jobs of their pilots are read, too.
+    """
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     counts = reading["job_counts"]
     # Most states usually have no job: skip states that cannot have any.
@@ -140,7 +144,10 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
         *_stranded(reader, world, reading["failures"], limit),
         *_too_many(reader, world, counts, limit),
     ]
-    found = {job.id: job for job in due}
+    # Whether a silent pilot is lost depends on each job that it has.
+    holders = sorted({job.pilot for job in due if job.pilot is not None and job.state in AT_A_PILOT})
+    beside = reader.jobs(_HELD, pilots=holders) if holders else ()
+    found = {job.id: job for job in (*due, *beside)}
     return {"jobs": tuple(found[id_] for id_ in sorted(found))}
 
 
@@ -208,7 +215,7 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     Search each heartbeat time-out separately, so that many pilots that may still be silent hide none.
     """
     timeouts = world.federation.timeouts
-    losing = _silent_holders(reader, _unheard_since(world))
+    losing = _silent_holders(reader, world.time - shortest_heartbeat(timeouts))
     if not losing or not timeouts.heartbeat_by_workflow:
         return reader.jobs(_LOST, pilots=losing, time=world.time, limit=limit) if losing else ()
     by_silence: dict[float, list[int]] = defaultdict(list)
@@ -229,20 +236,18 @@ def _silent_holders(reader: RecordReader, before: float) -> list[int]:
 
 
 def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:
-    """Return pilots that exceeded their wait or silence, and pilots that hold jobs, ended or not."""
+    """Return pilots that exceeded their wait, silent ones without jobs, and all pilots of due jobs."""
     holders = sorted({job.pilot for job in due if job.pilot is not None})
+    unheard_since = world.time - world.federation.timeouts.heartbeat
+    holding = {*_silent_holders(reader, unheard_since)}
     found = [
-        *reader.pilots(*_SILENT, before=_unheard_since(world)),
+        *(one for one in reader.pilots(*_SILENT, before=unheard_since) if one.id not in holding),
         *(reader.pilots(_HOLDERS, holders=holders) if holders else ()),
     ]
     for rule, conditions in _NOT_CALLED.items():
         found += reader.pilots(*conditions, before=world.time - rule.seconds(world.federation))
     by_id = {pilot.id: pilot for pilot in found}
     return tuple(by_id[id_] for id_ in sorted(by_id))
-
-
-def _unheard_since(world: World) -> float:
-    return world.time - shortest_heartbeat(world.federation.timeouts)
 
 
 def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
