@@ -573,9 +573,10 @@ RULES: tuple[Rule, ...] = (
         "P12",
         "A second policy of the director, with exact totals and back-off.",
         ("pilots.balanced", "pilots.circuit_breakers", "pilots.lacking"),
-        ("director.policy", "director.empty_pause"),
+        ("director.policy", "director.empty_pause", "director.work_per_slot"),
         "`balanced` makes as many pilots as are missing, an iteration's at most, and counts every pilot that "
-        "could serve a task queue. An owner's task queues have together the share of the highest priority. "
+        "could serve a task queue: a submitted one for all jobs that it will take within `work_per_slot`. "
+        "An owner's task queues have together the share of the highest priority. "
         "Where pilots ended without work a circuit breaker opens as in P6, for jobs that need GPUs or "
         "containers also where the nodes of pilots sent for these lack them.",
     ),

@@ -446,7 +446,7 @@ def test_p12_balanced_is_what_the_running_service_does_when_it_is_asked_to(
     house: House, element: FakeElement
 ) -> None:
     house.federate(computing_element=ComputingElement(kind="fake", max_pilots=1000))
-    constants(house, policy="balanced", pilots_per_iteration=17)
+    constants(house, policy="balanced", pilots_per_iteration=17, work_per_slot=1)
     for number in range(1, 4):
         house.take("provision")
         assert len(element.orders) == min(50, 17 * number)

@@ -416,12 +416,12 @@ def test_p12_a_probe_that_does_well_is_followed_by_an_iteration_at_once(fault: P
     probe = replace(pilot(2), created=NOW - 10, since=NOW - 1, matched=1)
 
     def due(known: Pilot) -> float:
-        here = world(federation=fed, task_queues=(line(30),), pilots=(fault, known), iterated=NOW - 10)
+        here = world(federation=fed, task_queues=(line(30),), pilots=(fault, known), iterated=NOW - 5)
         return director.due_in(here)
 
     assert due(probe) == 0
-    assert due(replace(probe, state=PilotState.SUBMITTED, heartbeat=None, matched=0)) == 50
-    assert due(replace(probe, since=NOW - 20)) == 50
+    assert due(replace(probe, state=PilotState.SUBMITTED, heartbeat=None, matched=0)) == 55
+    assert due(replace(probe, since=NOW - 6)) == 55
 
 
 def test_p6_a_queue_that_is_declared_otherwise_is_tried_at_once() -> None:

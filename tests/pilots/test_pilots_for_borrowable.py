@@ -99,12 +99,12 @@ def test_e4_a_candidate_where_pilots_wait_for_long_is_asked_for_fewer() -> None:
 
 @pytest.mark.parametrize("policy", ["taskqueue", "balanced"])
 def test_e4_the_director_makes_these_pilots_and_says_what_for(policy: Any) -> None:
-    constants = DirectorConstants(policy=policy, pilots_per_iteration=1000)
+    constants = DirectorConstants(policy=policy, pilots_per_iteration=1000, work_per_slot=1)
     decision = director.provision(lined(20, of=three(director=constants)))
     by_queue = {name: [one for one in made(decision) if one.queue == name] for name in ("Q", *OTHERS)}
     assert [len(by_queue[name]) for name in OTHERS] == [15, 5]
     assert len(by_queue["Q"]) >= 20
-    assert by_queue["A"][0].reason.endswith("; 15 of the most for jobs of other queues")
+    assert by_queue["A"][0].reason.endswith("; 15 of the jobs wait at other queues")
     assert "other queues" not in by_queue["Q"][0].reason
     assert [note["elsewhere"] for note in decision.notes["task_queues"]] == [15, 5, 0]
 

@@ -53,6 +53,8 @@ def test_a_laptop_runs_jobs_at_a_cluster(
     assert "called from" in shown["pilotage queues test cluster-main"]
     said = sorted(path.read_text().split(" on ")[0] for path in (tmp_path / "results").rglob("hello.txt"))
     assert said == [f"job {number}" for number in range(1, 7)]
+    sent = [line for line in shown["pilotage pilots"].splitlines() if "cluster-main" in line]
+    assert len(sent) < 6, "six jobs do not queue six times"
 
 
 def _here(text: str) -> str:

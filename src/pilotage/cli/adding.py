@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FILE = "federation.yaml"
 """The name of the federation's file in the home."""
 
-EMPTY = "name: federation\n"
-"""The first line of a new file."""
+EMPTY = "name: federation\ndirector: { policy: balanced }\n"
+"""The first lines of a new file."""
 
 
 class Kind(StrEnum):

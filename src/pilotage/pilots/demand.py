@@ -21,9 +21,8 @@ from .weighted_draw import owner_shares
 class Demand:
     """Task queues with jobs at queues that start pilots, one per row, by queue and requirements.
 
-    ``seconds`` is the walltime of a job at its queue. ``worth`` is the number of pilots that would take all
-    its jobs at once. ``elsewhere`` of these pilots are for jobs that wait at other queues (E4); ``jobs``
-    includes those.
+    ``seconds`` is the walltime of a job at its queue, ``slots`` are those of its pilots. ``elsewhere`` of the
+    ``jobs`` wait at other queues (E4).
     """
 
     entries: Sequence[TaskQueue]
@@ -32,7 +31,7 @@ class Demand:
     jobs: Ints
     priorities: Floats
     seconds: Floats
-    worth: Ints
+    slots: Ints
     elsewhere: Ints
 
     def owner_shares(self) -> Floats:
@@ -69,21 +68,17 @@ def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence
     )
     queues = [served[entry.queue] for entry in busy]
     asked = [wanted[entry.requirements] for entry in busy]
-    jobs = np.array([entry.jobs for entry in busy], dtype=np.int64)
-    slots = np.array([element_of(queue).pilot_slots for queue in queues], dtype=np.int64)
-    foreign = np.array([_jobs(others.get((one.queue, one.requirements))) for one in busy], dtype=np.int64)
-    # Rounded up.
-    worth = -(-jobs // slots)
+    foreign = (others.get((entry.queue, entry.requirements)) for entry in busy)
     return Demand(
         entries=busy,
         wanted=asked,
         queues=queues,
-        jobs=jobs,
+        jobs=np.array([entry.jobs for entry in busy], dtype=np.int64),
         # Work of priority 0 counts least, but not as nothing.
         priorities=np.array([max(1, entry.priority) for entry in busy], dtype=np.float64),
         seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
-        worth=worth,
-        elsewhere=worth - -(-(jobs - foreign) // slots),
+        slots=np.array([element_of(queue).pilot_slots for queue in queues], dtype=np.int64),
+        elsewhere=np.array([_jobs(entry) for entry in foreign], dtype=np.int64),
     )
 
 

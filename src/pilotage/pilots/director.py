@@ -33,23 +33,31 @@ POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
     "balanced": balanced.wants,
 }
 
-AFTER_A_VOID_ONE = 1 / 6
-"""Part of a period before the next iteration, if none of the last one's pilots is left."""
+SOON = 1 / 6
+"""Part of a period before the next iteration, if none of the last one's pilots still waits."""
 
 
 def due_in(world: World) -> float:
     """Return the seconds until the next iteration; 0 if it is due (P2).
 
     An iteration whose pilots were all withdrawn, because their work was cancelled, is soon followed by
-    another. A server that cannot submit to some queues with waiting jobs comes half a period late, so that a
-    complete one goes first. Where the probe of a breaker did well, ``balanced`` does not wait.
+    another. So is one of ``balanced`` whose pilots have all called: jobs that they left may need more. A
+    server that cannot submit to some queues with waiting jobs comes half a period late, so that a complete
+    one goes first. Where the probe of a breaker did well, ``balanced`` does not wait.
     """
     director = world.federation.director
     if world.iterated is None or (director.policy == "balanced" and has_closed(world, world.iterated)):
         return 0.0
-    period = director.period * (AFTER_A_VOID_ONE if is_void(world) else 1)
+    is_early = is_void(world) or (director.policy == "balanced" and _all_called(world))
+    period = director.period * (SOON if is_early else 1)
     late = period / 2 if any(entry.queue in world.unable_queues for entry in world.task_queues) else 0.0
     return max(0.0, world.iterated + period + late - world.time)
+
+
+def _all_called(world: World) -> bool:
+    """Return whether all pilots of the last iteration have called home."""
+    made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
+    return bool(made) and all(pilot.heartbeat is not None for pilot in made)
 
 
 def provision(world: World) -> Decision:
@@ -118,7 +126,7 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
         expected = f"{mean:.3g}" if mean < 1000 else f"{mean:.0f}"
         waited = plural(entry.jobs, "job")
         reason = f"{waited} waited: mean {expected}, {target} asked, {bound} at most, {present} there" + (
-            f"; {others} of the most for jobs of other queues" if others else ""
+            f"; {others} of the jobs wait at other queues" if others else ""
         )
         place = places[entry.queue]
         records, problem = maker.make(place, entry.requirements, wanted, count, reason)

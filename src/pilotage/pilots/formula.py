@@ -26,8 +26,10 @@ def wants(world: World, demand: Demand) -> Wants:
     boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
     # Above 0, because weights of room must be.
     means = np.clip(constants.pilots_per_iteration * (priorities + jobs) * boost, 1e-12, MOST)
-    own = (demand.worth - demand.elsewhere).tolist()
-    bounds = np.array([most_waiting(constants, worth) for worth in own], dtype=np.int64) + demand.elsewhere
+    # Pilots that would take all jobs at once, and those that would take its own: rounded up.
+    worth = -(-demand.jobs // demand.slots)
+    own = -(-(demand.jobs - demand.elsewhere) // demand.slots)
+    bounds = np.array([most_waiting(constants, one) for one in own.tolist()], dtype=np.int64) + worth - own
     waiting = believed_waiting(world)
     return Wants(
         means=means,

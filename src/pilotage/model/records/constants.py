@@ -181,6 +181,9 @@ class DirectorConstants:
     failing_pause: Seconds = 60
     """s that a server of a queue is left alone whose last pilots failed before they called home; twice as
     long each time, an hour at most; then one pilot probes it (P6)."""
+    work_per_slot: Seconds = 3600
+    """s of waiting work by which ``balanced`` counts a submitted pilot, for each of its slots: shorter jobs
+    wait for one another there, and longer ones get a slot each (P12)."""
     empty_pause: Seconds = 60
     """s for which ``balanced`` pauses a queue whose last pilots ended without work. It doubles in the same
     way (P12)."""
