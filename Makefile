@@ -88,8 +88,9 @@ docs: $(READY) ## the reference pages, and the synchronous client, from the code
 	$(BIN)/python docs/sync_client.py
 	$(BIN)/python docs/generate.py
 
-site: $(READY) ## the documentation as a site, into build/site; fails at a dead link or a page that the index lacks
+site: $(READY) ## the documentation as a site, with the JSON Schemas, into build/site; fails at a dead link or a page that the index lacks
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	for kind in federation task world decision scenario; do $(BIN)/pilotage schema $$kind > build/site/reference/$$kind.schema.json || exit 1; done
 
 lock: ## requirements.lock from pyproject.toml: hashes, no index address
 	$(PYTHON) -m venv build/lock

@@ -9,13 +9,7 @@ from generators.dependencies import dependencies
 from generators.fields import fields_of_files
 from generators.flow import pictures, states, steps, time_outs
 from generators.interfaces import api, command_line, python_client, settings
-from pilotage.model.documents.decision import Decision
-from pilotage.model.documents.serialization import schema_text
-from pilotage.model.documents.world import World
-from pilotage.model.records.federation import Federation
-from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.phrases import without_rules
-from pilotage.simulation.scenario import Scenario
 
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
 
@@ -34,11 +28,6 @@ def pages() -> dict[str, str]:
         "client.md": NOTE + _for_users(python_client()),
         "dependencies.md": NOTE + dependencies(),
         "steps.md": NOTE + _for_users(steps()),
-        "world.schema.json": schema_text(World),
-        "federation.schema.json": schema_text(Federation),
-        "task.schema.json": schema_text(TaskSpec),
-        "scenario.schema.json": schema_text(Scenario),
-        "decision.schema.json": schema_text(Decision),
         **pictures(),
     }
 

@@ -37,7 +37,6 @@ FEDERATION = Federation(
     storages=(Storage(name="disk", site="oslo", url="file:///data"),),
     queues=(Queue(name="short", site="oslo", storage="disk", computing_element=ComputingElement()),),
 )
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 ADA = Identity(name="ada", vo="atlas")
 WORLD = World(
     time=1e9,
@@ -139,7 +138,6 @@ def test_schemas_are_valid_and_take_what_they_describe(
     text = pilotage("schema", kind).stdout
     jsonschema.validate(document, json.loads(text), jsonschema.Draft202012Validator)
     assert pilotage("schema", kind, "--json").stdout == text
-    assert text == (REFERENCE / f"{kind}.schema.json").read_text()
 
 
 @pytest.mark.parametrize("step", ["broker", "stage", "provision", "match", "watch"])
