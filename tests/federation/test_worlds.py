@@ -110,14 +110,3 @@ def test_a_contradiction_of_a_world_is_told_with_its_place(
     assert [fault.path for fault in check_world(world)] == [path]
     with pytest.raises(BadDocument):
         checked(World, to_document(world))
-
-
-@pytest.mark.parametrize("name", ["reports", "held"])
-def test_a_world_of_an_earlier_version_is_refused_with_what_stands_in_the_place_of_its_reports(
-    name: str,
-) -> None:
-    with pytest.raises(BadDocument) as refused:
-        checked(World, {**to_document(WORLD), name: []})
-    (fault,) = refused.value.faults
-    assert fault.path == (name,)
-    assert fault.remedy.startswith("an earlier version saved this world: what pilots report stands below")

@@ -11,7 +11,7 @@ from pilotage.agent.wire import JobOrder, MatchAnswer, Work
 from pilotage.computing.forwarding.forwarded_attempt import Handover
 from pilotage.flow.calls import retry
 from pilotage.flow.calls.match import specification
-from pilotage.model.documents.serialization import from_stored, to_json
+from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import Output, Report
 from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
 from pilotage.model.values.parameter_bounds import MOST_ROWS
@@ -142,7 +142,7 @@ def test_a_forwarded_job_names_only_what_is_not_usual(house: House) -> None:
 def test_a_stored_task_keeps_its_rows_and_their_order() -> None:
     for given in (ROWS, GRID, {"z": ("2", "1"), "a": ("1",)}):
         spec = TaskSpec(name="t", parameters=given)
-        again = from_stored(TaskSpec, to_json(spec))
+        again = from_json(TaskSpec, to_json(spec))
         assert again == spec
         if isinstance(given, dict) and isinstance(again.parameters, dict):
             assert [*again.parameters] == [*given]

@@ -9,7 +9,7 @@ from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls.retry import retry
 from pilotage.model.documents.decision import Touch
-from pilotage.model.documents.serialization import from_stored, to_document, to_json
+from pilotage.model.documents.serialization import from_json, to_document, to_json
 from pilotage.model.documents.world import Report
 from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.requirements import Requirements
@@ -216,7 +216,7 @@ def test_attempts_said_twice_are_refused(house: House) -> None:
 
 def test_stored_tasks_keep_their_retries() -> None:
     spec = TaskSpec(name="t", retries=Retries(memory=2, attempts=4))
-    assert from_stored(TaskSpec, to_json(spec)) == spec
+    assert from_json(TaskSpec, to_json(spec)) == spec
     before = {name: value for name, value in to_document(spec).items() if name != "retries"}
     assert checked(TaskSpec, before).retries == Retries()
 

@@ -8,11 +8,9 @@ import pytest
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, Kind, each_opens, open_at
 from pilotage.model.circuit_breakers.storages import FailedDelivery, one_line, storage_breakers
 from pilotage.model.circuit_breakers.visibility import seen_by, without_payload_error
-from pilotage.model.documents.serialization import from_document, to_document
-from pilotage.model.documents.world import World
 from pilotage.model.records.constants import DirectorConstants, StagingConstants
 from pilotage.model.values.identity import Identity
-from pilotage.testing import NOW, world
+from pilotage.testing import NOW
 
 CONSTANTS = StagingConstants(failing_files=3, storage_rest=60)
 
@@ -147,14 +145,6 @@ def test_f4_a_delivery_that_failed_speaks_for_a_pilot() -> None:
     assert breakers(*told, at=3) == ()
     (found,) = breakers(*told, failed(3, 3, destination="b"), at=3)
     assert found.place == ("a", "b")
-
-
-def test_p8_a_silent_server_of_a_saved_world_is_a_breaker() -> None:
-    told = {"queue": "Q", "server": "ce1", "times": 2, "until": NOW + 60, "error": "no route"}
-    document = to_document(world()) | {"silent_servers": [told]}
-    (found,) = from_document(World, document).silent_servers
-    assert (found.kind, found.place, found.failures, found.until) == ("list-match", ("Q", "ce1"), 2, NOW + 60)
-    assert from_document(World, to_document(from_document(World, document))).silent_servers == (found,)
 
 
 def test_p6_each_batch_of_failures_opens_for_longer_and_counts_once() -> None:

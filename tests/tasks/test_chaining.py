@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilotage.federation.workflow_checks import workflow_faults
 from pilotage.model.documents.decision import Move
-from pilotage.model.documents.serialization import from_stored
+from pilotage.model.documents.serialization import from_json
 from pilotage.model.records.chains import Predecessor, Stage
 from pilotage.model.records.inputs import InputFile, TaskOutputs
 from pilotage.model.records.quotas import QuotaConstants
@@ -167,7 +167,7 @@ def test_the_inputs_of_a_stage_become_files_and_are_counted() -> None:
     (move,) = follow(world(tasks=(reader(1),), stages=(stage_with(1, 3, work),))).moves
     assert isinstance(move, Move)
     assert (move.changes["planned_jobs"], move.changes["input_files"]) == (3, 3)
-    spec = from_stored(TaskSpec, str(move.changes["spec"]))
+    spec = from_json(TaskSpec, str(move.changes["spec"]))
     assert [one.replicas for one in spec.inputs if isinstance(one, InputFile)] == [("disk",)] * 3
 
 

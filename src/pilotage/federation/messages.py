@@ -119,21 +119,12 @@ def of_request(details: Any) -> Fault:
     return _fault(None, details, path, None)
 
 
-OLD_WORLD = (
-    "an earlier version saved this world: what pilots report stands below heartbeats now, each with its "
-    "pilot; save the world again with pilotage world"
-)
-"""The advice for a world that has ``reports`` or ``held`` in the old place."""
-
-
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """Return the fault of an unknown field, with the nearest known one."""
     names = sorted(known)
     word = str(path[-1])
     near = [*_meant_by(word, names)] or nearest(word, names)
-    if path in (("reports",), ("held",)) and "heartbeats" in names:
-        remedy = OLD_WORLD
-    elif near:
+    if near:
         remedy = f"did you mean {near[0]}?"
     elif len(names) > 15:
         remedy = "pilotage schema lists the fields"

@@ -17,7 +17,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.secrets import MOST_SECRETS, KeptSecret
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import Job, Requirements, Task
+from pilotage.model.records.work import Task
 from pilotage.model.rules import secret_holds
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import MATCH
@@ -65,11 +65,9 @@ def remove(store: Store, owner: Identity, name: str) -> bool:
 
 
 def begin(runtime: Runtime) -> None:
-    """Warn if this server cannot decrypt all secrets. Release tasks that an earlier version held for that."""
+    """Warn if this server cannot decrypt all secrets."""
     if fault := key_fault(runtime):
         log.warning("jobs with secrets are left to servers that have their key; this one has not: %s", fault)
-    for task in runtime.store.queries.held_by(secret_holds.NO_KEY):
-        change_task(runtime, task, ACTOR, holding.release)
 
 
 def waits_for_key(runtime: Runtime, vo: str, owner: str) -> list[str]:
@@ -121,14 +119,11 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
             values[task.id] = found
     if not reasons:
         return matched, values
-    tasks = {task.id: task for task in matched.tasks}
     moves = JobMoves()
     for job in matched.jobs:
         if job.task in reasons:
             cause = f"given back by {reasons[job.task] or OTHER_SERVERS}"
-            # Jobs of earlier versions learn here that they need secrets.
-            changes = {**FRESH, "requirements": _requirements(tasks[job.task], job)}
-            moves.add(job, JobState.SENT, JobState.DEFINED, cause=cause, changes=changes, next_attempt=True)
+            moves.add(job, JobState.SENT, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=True)
     back = Decision(step=MATCH, time=time, seed=seed, changes=moves.gathered())
     runtime.store.commit(back, ACTOR)
     for number, reason in sorted(reasons.items()):
@@ -144,10 +139,6 @@ def _hold(world: World, who: str) -> Decision:
     if world.tasks[0].held not in ("", who):
         return Decision(step="hold", time=world.time, seed=world.seed)
     return holding.hold(world, who)
-
-
-def _requirements(task: Task, job: Job) -> str:
-    return Requirements.of(task.changed(job.changes, job.kind).expected(job.kind), task.owner).text
 
 
 def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:

@@ -15,7 +15,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from pilotage.model.documents.serialization import from_stored, to_json
+from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import World
 from pilotage.model.values.types import DESCRIBED
 
@@ -143,7 +143,7 @@ def kept(folder: Path) -> list[KeptWorld]:
 
 def read_kept(one: KeptWorld) -> World:
     """Return a kept world. Raises OSError, and ValueError if another version wrote it otherwise."""
-    return from_stored(World, gzip.decompress(one.file.read_bytes()))
+    return from_json(World, gzip.decompress(one.file.read_bytes()))
 
 
 def _records(world: World) -> int:

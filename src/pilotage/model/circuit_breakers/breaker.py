@@ -11,9 +11,7 @@ An operator may lift a breaker: it closes, and no failure of before counts any m
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
-
-from pydantic import BeforeValidator
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
@@ -146,29 +144,6 @@ class CircuitBreaker:
     def concerns(self, source: str, destination: str) -> bool:
         """Tell whether it concerns files that move between two storages."""
         return self.place[0] in ("", source) and self.place[1] in ("", destination)
-
-
-def _of_silent_server(value: object) -> object:
-    """The breaker in the form that earlier versions saved: a server that did not answer."""
-    if not isinstance(value, Mapping):
-        return value
-    if "server" not in value:
-        # Of a document they are lists, and this function has made plain values of it.
-        return {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
-    times, until = value.get("times"), value.get("until")
-    place = (value.get("queue"), value["server"])
-    return {
-        "kind": "list-match",
-        "place": place,
-        "since": until,
-        "until": until,
-        "failures": times,
-        "error": value.get("error"),
-    }
-
-
-Unanswered = Annotated[CircuitBreaker, BeforeValidator(_of_silent_server)]
-"""The breaker of a server that did not answer list-matches (P8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,10 @@
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from operator import itemgetter
 from typing import Any, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
-
-from pilotage.model.values.types import SMALLEST
+from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -49,44 +45,6 @@ def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
     Raises ``pydantic.ValidationError``.
     """
     return cast(T, _adapter(kind).validate_json(text, strict=strict or None))
-
-
-def from_stored(kind: type[T], text: str | bytes) -> T:
-    """Return a record from JSON text of an earlier version, which may have had wider bounds.
-
-    A number beyond a bound becomes the nearest one within it. Raises ``pydantic.ValidationError`` for every
-    other fault.
-    """
-    try:
-        return from_json(kind, text)
-    except ValidationError as error:
-        document = json.loads(text)
-        _bring_within_bounds(document, error)
-        return from_json(kind, json.dumps(document))
-
-
-def _bring_within_bounds(document: Any, error: ValidationError) -> None:
-    for details in error.errors(include_url=False):
-        if details["type"] in _NEAREST:
-            _put(document, details["loc"], _NEAREST[details["type"]](details.get("ctx", {})))
-
-
-_NEAREST: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "greater_than_equal": itemgetter("ge"),
-    "less_than_equal": itemgetter("le"),
-    "greater_than": lambda bounds: bounds["gt"] + SMALLEST,
-    "tiny": lambda _: SMALLEST,
-    "free_number": itemgetter("bounded"),
-}
-"""Returns the nearest valid number, by kind of fault."""
-
-
-def _put(document: Any, place: Sequence[Any], value: Any) -> None:
-    for part in place[:-1]:
-        # pydantic inserts the names of a union's members.
-        if isinstance(document, list) or part in document:
-            document = document[part]
-    document[place[-1]] = value
 
 
 def to_json(value: object) -> bytes:

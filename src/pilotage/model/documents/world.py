@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.model.circuit_breakers.breaker import CircuitBreaker, LiftedBreaker, Unanswered
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, LiftedBreaker
 from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
@@ -335,7 +335,7 @@ class World:
     """Servers' reports on their batch systems (P6)."""
     list_matches: tuple[ListMatch, ...] = ()
     """What servers answered of resources for pilots (P8)."""
-    silent_servers: tuple[Unanswered, ...] = ()
+    silent_servers: tuple[CircuitBreaker, ...] = ()
     """Circuit breakers of servers that did not answer that (P8)."""
     lifted_breakers: tuple[LiftedBreaker, ...] = ()
     """Circuit breakers that an operator has lifted lately (P6, P8, P12)."""

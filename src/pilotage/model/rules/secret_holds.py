@@ -1,8 +1,5 @@
 """Why jobs are held for their secrets, in the words that stand for who holds the task."""
 
-NO_KEY = "its server, which lacks the key of the secrets (secrets.key in the server's home),"
-"""Held tasks in stores of earlier versions: servers without the key leave jobs to others now."""
-
 STAYING = "its secrets, which no queue hands to another Pilotage: pilotage set TASK queues=OTHERS,"
 """Holds a task with secrets at a queue that forwards; the brokerages place none there."""
 

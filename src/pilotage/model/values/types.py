@@ -123,7 +123,7 @@ def _free(values: Mapping[str, Any]) -> Mapping[str, Any]:
     within = bounded(values)
     if within != values:
         message = "holds a number beyond {most}, or nearer to 0 than {least}"
-        context = {"most": LARGEST_FREE, "least": SMALLEST, "bounded": within}
+        context = {"most": LARGEST_FREE, "least": SMALLEST}
         raise PydanticCustomError("free_number", message, context)
     return values
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     select,
 )
 
-from pilotage.model.documents.serialization import from_json, from_stored, to_json
+from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.restricted import known, restricted
@@ -217,7 +217,7 @@ class Federations:
         found = self._database.read(
             lambda connection: connection.execute(_OF_VERSION, {"version": version}).scalar()
         )
-        return None if found is None else without_passwords(from_stored(Federation, found))
+        return None if found is None else without_passwords(from_json(Federation, found))
 
     def loaded(self, file: FederationFile, federation: Federation) -> int | None:
         """Return the version that a file was last loaded as; None if its declaration has changed.
@@ -256,7 +256,7 @@ class Federations:
         # Two threads may parse the same version at once: waiting would take as long.
         if found is None or found.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
-            declared = without_passwords(from_stored(Federation, lately[0][2]))
+            declared = without_passwords(from_json(Federation, lately[0][2]))
             restrictions = _restrictions(lately[0][3])
             federation = restricted(declared, restrictions)
             found = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)

@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from pilotage.model.documents.serialization import from_json, from_stored
+from pilotage.model.documents.serialization import from_json
 from pilotage.model.records.job_changes import ChangeNote, notes
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Measured, Task, TaskSpec
@@ -193,7 +193,7 @@ def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
     read: dict[int, TaskSpec] = {}
     for id_, text in texts.items():
         try:
-            read[id_] = from_stored(TaskSpec, text)
+            read[id_] = from_json(TaskSpec, text)
         except ValueError:
             log.exception(
                 "task %d: its stored specification cannot be read, and the task is left out",
