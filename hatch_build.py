@@ -18,10 +18,19 @@ class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         root = Path(self.root)
         source = root / "src" / COMMIT
-        if (root / ".git").exists():
-            command = ["git", "rev-parse", "--short=12", "HEAD"]
-            answer = subprocess.run(command, cwd=root, check=True, text=True, stdout=subprocess.PIPE)
+        if commit := _commit(root):
             source = root / "build" / "commit.txt"
             source.parent.mkdir(exist_ok=True)
-            source.write_text(answer.stdout)
+            source.write_text(commit)
         build_data["force_include"][str(source)] = COMMIT if self.target_name == "wheel" else f"src/{COMMIT}"
+
+
+def _commit(root: Path) -> str:
+    """Return the clone's commit: empty in an archive, without git, or if git distrusts the folder's owner."""
+    if not (root / ".git").exists():
+        return ""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, cwd=root, check=True, text=True, stdout=subprocess.PIPE).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""

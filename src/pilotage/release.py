@@ -9,6 +9,9 @@ from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 
+DIGITS = 12
+"""Digits of a commit that are shown and compared."""
+
 _PLACEHOLDER = "$Format"
 """How the file begins in a clone, where git has not replaced it."""
 
@@ -22,12 +25,12 @@ def full_version() -> str:
 
 def _commit() -> str:
     packaged = files("pilotage").joinpath("commit.txt").read_text().strip()
-    return packaged if not packaged.startswith(_PLACEHOLDER) else _commit_of_clone()
+    return packaged[:DIGITS] if not packaged.startswith(_PLACEHOLDER) else _commit_of_clone()
 
 
 def _commit_of_clone() -> str:
     """Return the clone's commit; nothing without git, or if this folder belongs to another repository."""
-    command = ["git", "rev-parse", "--show-prefix", "--short=12", "HEAD"]
+    command = ["git", "rev-parse", "--show-prefix", f"--short={DIGITS}", "HEAD"]
     folder = Path(__file__).parent
     try:
         answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=10)
