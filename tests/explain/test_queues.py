@@ -8,6 +8,7 @@ from pilotage.explain import queues
 from pilotage.model.documents.decision import Candidates, Choice, Refusal
 from pilotage.model.records.federation import ComputingElement, Queue, Storage
 from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.unified_queues import PilotLimit
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.testing import NOW
 
@@ -17,6 +18,7 @@ STORAGE = Storage(name="disk", site="LAB", url="file:///lab", free=700, blacklis
 
 def seen(queue: dict[str, Any] | None = None, **values: Any) -> QueueCondition:
     attributes: dict[str, Any] = {"name": "lab", "site": "LAB", "storage": "disk", "computing_element": OURS}
+    values.setdefault("pilot_limits", (PilotLimit(("lab",), OURS.max_pilots),))
     return QueueCondition(time=NOW, queue=Queue(**(attributes | (queue or {}))), storage=STORAGE, **values)
 
 

@@ -214,6 +214,12 @@ def test_a_unified_queue_gets_pseudo_queues_with_their_own_cores_and_memory() ->
         "AGLT2:SCORE_HIMEM": ("AGLT2", 1, 2000, 6000),
         "AGLT2:MCORE_HIMEM": ("AGLT2", 8, 16000, 48000),
     }
+    limited = house_of(queues(capability="ucore", transferringlimit=70, maxdiskio=50))
+    alone = {
+        one.name: (one.transferring_limit, one.max_disk_io, one.computing_element) for one in limited.queues
+    }
+    assert alone.pop("AGLT2")[:2] == (70, 50 * 1000 / 1000)
+    assert {*alone.values()} == {(None, None, None)}, "limits are the unified queue's alone (B2)"
     small = house_of(queues(catchall="unifiedPandaQueue", corecount=1, maxrss=2000))
     assert [made.name for made in small.queues] == ["AGLT2", "AGLT2:SCORE"]
 

@@ -115,7 +115,7 @@ def test_f2_what_failed_at_one_queue_is_known_where_the_job_runs_next(house: Hou
 
 
 def is_closed(house: House, task: int, queue: str = "north-queue") -> bool:
-    found = job_breakers(house.store.snapshots.failures(house.now), house.store.federation().guard)
+    found = job_breakers(house.store.snapshots.failures(house.now), house.store.federation())
     return any(
         one.place == (queue, "")
         and one.holds_for(ALICE.vo, ALICE.name, task)

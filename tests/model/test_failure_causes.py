@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.jobs import job_breakers
-from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failures import Failure, Tries, outweighed, tries_of
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
+from pilotage.testing import federation, queue
 
-GUARD = GuardConstants()
+FEDERATION = federation([queue()])
+GUARD = FEDERATION.guard
 MAX_ATTEMPTS = 3
 ROUND = 10.0
 """Seconds between two times at which each node asks for a job."""
@@ -52,7 +53,7 @@ class Mixture:
     def step(self) -> None:
         """Each node takes one job and ends it."""
         self.time += ROUND
-        now = job_breakers(self._judged(), GUARD)
+        now = job_breakers(self._judged(), FEDERATION)
         self._hold_open(now)
         for place in self.random.sample(self.nodes, len(self.nodes)):
             ready = [task for task in self.tasks if task.waiting and not self._is_closed(now, task, place)]

@@ -52,6 +52,7 @@ from pilotage.model.records.states import (
     TransferState,
 )
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
+from pilotage.model.records.unified_queues import pilot_limits
 from pilotage.model.records.work import Pilot, Requirements, Transfer
 from pilotage.model.rules import site_limits
 from pilotage.model.values.identity import Identity
@@ -341,8 +342,9 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     told = [f"  {why}" for why in conditions.job_waits_for_key(runtime, asked)]
     told += pilots.of_eligible(job.queue, found, time)
     if not found:
-        told += pilots.of_full(queue, [one for one in live if holds_room(one, federation.director, time)])
-        told += _throttle(runtime, queue.site, time)
+        held = [one for one in queries.live_pilots() if holds_room(one, federation.director, time)]
+        told += pilots.of_full(pilot_limits(federation).get(queue.name, ()), held)
+        told += _throttle(runtime, queue.site, held)
         told += _unanswered(runtime, queue, asked)
     return told
 
@@ -354,12 +356,11 @@ def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
         yield f"  no pilot is submitted: {problem}"
 
 
-def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:
+def _throttle(runtime: Runtime, name: str, live: Sequence[Pilot]) -> Iterator[str]:
     """Yield the limits of a site that stop the director from requesting pilots."""
-    world = runtime.world("advertisements", "job_counts")
-    there = (pilot for pilot in runtime.store.queries.live_pilots() if pilot.site == name)
-    held = [pilot for pilot in there if holds_room(pilot, world.federation.director, time)]
-    return pilots.of_throttled(name, site_limits.all_bounds(world).get(name, site_limits.NO_BOUNDS), held)
+    bounds = site_limits.all_bounds(runtime.world("advertisements", "job_counts"))
+    there = [pilot for pilot in live if pilot.site == name]
+    return pilots.of_throttled(name, bounds.get(name, site_limits.NO_BOUNDS), there)
 
 
 def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:

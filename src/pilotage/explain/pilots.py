@@ -1,10 +1,10 @@
 """Lines of text about a pilot's life, and about pilots that a waiting job could get (P10, P13)."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import WAITING_PILOTS, PilotState, State
+from pilotage.model.records.unified_queues import PilotLimit
 from pilotage.model.records.work import Pilot, Requirements
 from pilotage.model.rules.site_limits import UNANSWERED, Bounds
 from pilotage.model.values.phrases import moment, plural
@@ -83,15 +83,18 @@ def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[st
         yield "  `pilotage plan provision` tells what the director makes of it"
 
 
-def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
-    """Yield that a queue may have only these pilots, and that none of them could take a waiting job (P4)."""
-    element = queue.computing_element
-    if element is not None and len(pilots) >= element.max_pilots:
+def of_full(limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[str]:
+    """Yield limits that these pilots have reached, none of which could take a waiting job (P4)."""
+    for limit in limits:
+        pilots = [pilot for pilot in live if pilot.queue in limit.queues]
+        if len(pilots) < limit.most:
+            continue
+        have = " and ".join(limit.queues) + (" together have" if limit.queues[1:] else " has")
         private = sum(pilot.kind == "private" for pilot in pilots)
         whose = f", {private} of them for their owners' jobs alone" if private else ""
         yield (
-            f"  no pilot can be asked for: {queue.name} has {plural(len(pilots), 'pilot')}{whose}, and may "
-            f"have {element.max_pilots} (max_pilots); one is asked for when one of these has ended"
+            f"  no pilot can be asked for: {have} {plural(len(pilots), 'pilot')}{whose}, and may "
+            f"have {limit.most} (max_pilots); one is asked for when one of these has ended"
         )
 
 

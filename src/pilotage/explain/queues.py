@@ -168,7 +168,11 @@ def _made(seen: QueueCondition) -> str:
     element = seen.queue.computing_element
     if element is None:
         return ", started by others"
-    return f", of at most {element.max_pilots} started from here by {element.kind}"
+    most = " and ".join(
+        f"{limit.most}" + (f" of {', '.join(limit.queues)} together" if limit.queues[1:] else "")
+        for limit in seen.pilot_limits
+    )
+    return f", of at most {most} started from here by {element.kind}"
 
 
 def _when(time: float | None, now: float) -> str:

@@ -53,6 +53,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
         _catalogues(federation),
         _places(federation),
         _parents("queues", federation.queues),
+        _pseudo_queues(federation.queues),
         _parents("shares", federation.shares),
         *(_limits(at, queue) for at, queue in enumerate(federation.queues)),
         _constants(federation),
@@ -166,6 +167,15 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
             yield from known.lacks((kind, places[next(reversed(above))], "parent"), name)
         # Walk each name once: a circle is reported once, and a long chain takes linear time.
         settled.update(above)
+
+
+def _pseudo_queues(queues: Sequence[Queue]) -> Iterator[Fault]:
+    """Yield pseudo-queues of pseudo-queues: nothing says what they share with whom (B2)."""
+    parents = {queue.name: queue.parent for queue in queues}
+    for at, queue in enumerate(queues):
+        if (above := parents.get(queue.parent)) and parents.get(above) != queue.parent:
+            message = f"{queue.parent} is a pseudo-queue of {above} itself"
+            yield Fault(("queues", at, "parent"), message, f"give {above}")
 
 
 def _limits(at: int, queue: Queue) -> Iterator[Fault]:

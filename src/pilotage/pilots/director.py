@@ -20,7 +20,17 @@ from .circuit_breakers import after_empty_ones, has_closed, room
 from .demand import Demand, demand
 from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
-from .pilot_capacity import Live, SiteRoom, claims, live, queue_room, shared, site_claims, site_room
+from .pilot_capacity import (
+    LimitedQueues,
+    Live,
+    Rooms,
+    SiteRoom,
+    limited_queues,
+    live,
+    shared,
+    site_claims,
+    site_room,
+)
 from .pilots_for_borrowable import pilots_for_borrowable
 from .servers import open_servers
 from .task_queues import by_queue, element_of
@@ -112,11 +122,10 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
     if not waiting.entries:
         return
     random = randomness(world, "room")
-    limited = _limited_sites(world)
-    places = _places(world, waiting, limited, random)
+    limited, queues = _limited_sites(world), limited_queues(world)
+    places = _places(world, waiting, limited, queues, random)
     wants = POLICIES[world.federation.director.policy](world, waiting)
-    rooms = {name: place.room for name, place in places.items()}
-    counts = shared(waiting, wants, rooms, _site_rooms(places, limited), random)
+    counts = shared(waiting, wants, _rooms(places, queues, limited), random)
     maker = Maker(world, randomness(world, "private"))
     columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting, waiting.elsewhere)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
@@ -147,19 +156,23 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
 
 
 def _places(
-    world: World, waiting: Demand, sites: Mapping[str, "_LimitedSite"], random: Generator
+    world: World,
+    waiting: Demand,
+    sites: Mapping[str, "_LimitedSite"],
+    limited: Mapping[str, Sequence[LimitedQueues]],
+    random: Generator,
 ) -> dict[str, PilotPlace]:
     present = by_queue(world.pilots)
     found = {}
     for queue, _ in waiting.rows():
         pilots = present.get(queue.name, [])
         servers = open_servers(world, queue, pilots, random)
-        there = live(world, pilots)
-        own = queue_room(queue, there, servers)
+        limits = limited[queue.name]
+        own = int(min(*(one.room for one in limits), sum(server.room for server in servers)))
         if world.federation.director.policy == "balanced":
             breaker = after_empty_ones(queue.name, pilots, world.federation.director, world.lifted_breakers)
             own = int(min(own, room(breaker, pilots, world.time)))
-        slots, claimed = element_of(queue).pilot_slots, claims(queue, there)
+        slots, claimed = element_of(queue).pilot_slots, tuple(one.claim for one in limits)
         if (site := sites.get(queue.site)) is not None:
             slots = site.room.slots_of(queue)
             own = min(own, site.room.pilots_of(slots))
@@ -198,11 +211,20 @@ def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
     return found
 
 
-def _site_rooms(places: Mapping[str, PilotPlace], sites: Mapping[str, _LimitedSite]) -> dict[str, int]:
-    """Return the most new pilots of each site with limits, as the queues with the smallest pilots count
-    them."""
+def _rooms(
+    places: Mapping[str, PilotPlace],
+    limited: Mapping[str, Sequence[LimitedQueues]],
+    sites: Mapping[str, _LimitedSite],
+) -> Rooms:
+    """Return the most new pilots of each place. Queues with the smallest pilots count those of a site."""
     slots: dict[str, int] = {}
     for place in places.values():
         site = place.queue.site
         slots[site] = min(place.slots, slots.get(site, place.slots))
-    return {name: sites[name].room.pilots_of(least) for name, least in slots.items() if name in sites}
+    return Rooms(
+        queues={name: place.room for name, place in places.items()},
+        together={
+            one.limit.queues: one.room for name in places for one in limited[name] if one.limit.queues[1:]
+        },
+        sites={name: sites[name].room.pilots_of(least) for name, least in slots.items() if name in sites},
+    )

@@ -142,12 +142,11 @@ class _Work:
         self._heads = Heads(world.jobs)
         self._jobs = {job.id: job for job in world.jobs}
         self._turns = ShareTurns.of(world.federation.shares, lambda: world.job_counts)
-        constants = world.federation.guard
         self._breakers = (
-            *job_breakers(world.failures, constants),
+            *job_breakers(world.failures, world.federation),
             *of_unwritable_storages(world.federation, world.storage_breakers),
         )
-        self._probes = Probes(fast=constants.fast)
+        self._probes = Probes(fast=world.federation.guard.fast)
 
     def requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
         """What a pilot asks for, as a server asks for it: of its own queue first."""

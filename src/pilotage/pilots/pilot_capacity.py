@@ -13,13 +13,13 @@ from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.records.unified_queues import PilotLimit, pilot_limits
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.site_limits import ANY_NUMBER, Bounds, match_claim
 
 from .apportionment import Floats, Ints, apportion
 from .demand import Demand, is_believed
-from .servers import OpenServer
-from .task_queues import element_of
+from .task_queues import by_queue, element_of
 from .wants import Wants
 
 Rows = Sequence[tuple[Queue, slice]]
@@ -49,10 +49,40 @@ def live(world: World, pilots: Sequence[Pilot]) -> Live:
     return Live(len(slots), waiting, len(stale), sum(slots), sum(stale))
 
 
-def queue_room(queue: Queue, there: Live, servers: Sequence[OpenServer]) -> int:
-    """Return how many new pilots a queue accepts: ``max_pilots``, fewer if breakers are open (P6)."""
-    free = element_of(queue).max_pilots - (there.live - there.stale)
-    return max(0, int(min(free, sum(server.room for server in servers))))
+class LimitedQueues(NamedTuple):
+    """A limit on pilots of some queues together, and the pilots there (B2, P4)."""
+
+    limit: PilotLimit
+    there: Live
+
+    @property
+    def room(self) -> int:
+        """Return how many new pilots these queues accept."""
+        return max(0, self.limit.most - (self.there.live - self.there.stale))
+
+    @property
+    def claim(self) -> Claim:
+        """Return the claim of new pilots there.
+
+        A pilot that waited too long still counts until it is cancelled.
+        """
+        (first, *others) = ((name,) for name in self.limit.queues)
+        most = self.limit.most + self.there.stale
+        return Claim(counter=PILOTS_BY_QUEUE, key=first, others=tuple(others), states=LIVE_PILOTS, limit=most)
+
+
+def limited_queues(world: World) -> Mapping[str, tuple[LimitedQueues, ...]]:
+    """Return the limits on pilots of each queue, by name."""
+    present = by_queue(world.pilots)
+    counted: dict[PilotLimit, LimitedQueues] = {}
+    found = {}
+    for name, limits in pilot_limits(world.federation).items():
+        for limit in limits:
+            if limit not in counted:
+                pilots = [pilot for one in limit.queues for pilot in present.get(one, ())]
+                counted[limit] = LimitedQueues(limit, live(world, pilots))
+        found[name] = tuple(counted[limit] for limit in limits)
+    return found
 
 
 class SiteRoom(NamedTuple):
@@ -80,15 +110,6 @@ def site_room(own: Bounds, there: Live) -> SiteRoom:
     return SiteRoom(slots, pilots)
 
 
-def claims(queue: Queue, queued: Live) -> tuple[Claim, ...]:
-    """Return claims of a queue's new pilots.
-
-    A pilot that waited too long still counts until it is cancelled.
-    """
-    limit = element_of(queue).max_pilots + queued.stale
-    return (Claim(counter=PILOTS_BY_QUEUE, key=(queue.name,), states=LIVE_PILOTS, limit=limit),)
-
-
 def site_claims(
     site: str, own: Bounds, told: Advertisement | None, sited: Live, slots: int
 ) -> tuple[Claim, ...]:
@@ -106,9 +127,15 @@ def site_claims(
     return (*found, *((match_claim(site, told.number),) if told else ()))
 
 
-def shared(
-    demand: Demand, wants: Wants, queues: Mapping[str, int], sites: Mapping[str, int], random: Generator
-) -> Ints:
+class Rooms(NamedTuple):
+    """The most new pilots of each queue, of pseudo-queues together (B2), and of each site with limits."""
+
+    queues: Mapping[str, int]
+    together: Mapping[tuple[str, ...], int]
+    sites: Mapping[str, int]
+
+
+def shared(demand: Demand, wants: Wants, rooms: Rooms, random: Generator) -> Ints:
     """Return the pilots of each task queue: as many as it requests, as far as there is room.
 
     Room is shared in proportion to the means of P3, so that priorities count: over the sites, over the queues
@@ -116,9 +143,14 @@ def shared(
     """
     asked, rows = wants.asked, demand.rows()
     weights = np.array([wants.means[own].sum() for _, own in rows])
-    most = np.array([min(int(asked[own].sum()), queues[queue.name]) for queue, own in rows], dtype=np.int64)
+    most = np.array(
+        [min(int(asked[own].sum()), rooms.queues[queue.name]) for queue, own in rows], dtype=np.int64
+    )
+    for names, room in rooms.together.items():
+        parts = [number for number, (queue, _) in enumerate(rows) if queue.name in names]
+        most[parts] = apportion(weights[parts], most[parts], room, random)
     given = np.zeros_like(most)
-    for own, total in _over_sites(rows, weights, most, sites, wants.total, random):
+    for own, total in _over_sites(rows, weights, most, rooms.sites, wants.total, random):
         given[own] = apportion(weights[own], most[own], total, random)
     counts = np.zeros_like(asked)
     for (_, at), total in zip(rows, given.tolist(), strict=True):

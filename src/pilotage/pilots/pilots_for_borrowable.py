@@ -11,6 +11,7 @@ from numpy.random import Generator
 from pilotage.model.documents.world import TaskQueue, World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import LIVE_PILOTS
+from pilotage.model.records.unified_queues import pilot_limits
 
 from .apportionment import apportion
 from .batch_waits import expected_wait
@@ -89,11 +90,12 @@ class _Places:
         self.queues = {
             queue.name: queue for queue in federation.queues if starts_pilots(queue) and not queue.forwards
         }
-        present = by_queue(self.world.pilots)
+        present, limits = by_queue(self.world.pilots), pilot_limits(federation)
+        live = Counter(pilot.queue for pilot in self.world.pilots if pilot.state in LIVE_PILOTS)
         for name, queue in self.queues.items():
             pilots = [pilot for pilot in present.get(name, ()) if pilot.state in LIVE_PILOTS]
-            element = element_of(queue)
-            self._free[name] = max(0, element.max_pilots - len(pilots)) * element.pilot_slots
+            room = min(limit.most - sum(live[one] for one in limit.queues) for limit in limits[name])
+            self._free[name] = max(0, room) * element_of(queue).pilot_slots
             self._waits[name] = expected_wait(pilots, self.world.time)
         own = {(entry.queue, entry.requirements): entry.jobs for entry in self.world.task_queues}
         for place, waiting in believed_waiting(self.world).items():

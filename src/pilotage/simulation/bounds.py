@@ -1,7 +1,8 @@
 """Bounds that no policy can beat: work as a fluid on all cores, divided fairly."""
 
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -11,6 +12,9 @@ from .scenario import Scenario
 
 Arrived = tuple[float, str, float]
 """The arrival of work in s, its share, and the work in HS23 s."""
+
+Slots = tuple[float, int]
+"""The HS23 of a slot, and how many slots have that."""
 
 HALVINGS = 40
 """Steps of a bisection: they fix a rate to one part in 10^12."""
@@ -25,22 +29,30 @@ def power(federation: Federation, scenario: Scenario, widest: int) -> float:
     Jobs have up to ``widest`` cores. A queue with 0 cores takes any job, so each of its slots may have that
     many.
     """
-    by_site: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    known = {queue.name: queue for queue in federation.queues}
+    unified = {queue.parent for queue in federation.queues}
+    together: dict[str, list[Slots]] = defaultdict(list)
     for queue in federation.queues:
-        # A pseudo-queue's slots belong to its own pilots.
+        # Jobs run at pseudo-queues, never at their unified queue (B2).
+        name = queue.parent if queue.parent in known else queue.name
         strength = (queue.core_power or UNKNOWN_CORE_POWER) * (queue.cores or widest)
-        element = queue.computing_element
-        slots = element.max_pilots * element.pilot_slots if element else 0
-        by_site[queue.site].append((strength, slots))
-    return sum(_of_site(queues, scenario.site(site).slots) for site, queues in by_site.items())
+        together[name] += [(strength, queue.own_slots)] if name != queue.name or name not in unified else []
+    by_site: dict[str, list[Slots]] = defaultdict(list)
+    for name, parts in together.items():
+        by_site[known[name].site] += _strongest(parts, known[name].own_slots or None)
+    return sum(
+        strength * slots
+        for site, parts in by_site.items()
+        for strength, slots in _strongest(parts, scenario.site(site).slots)
+    )
 
 
-def _of_site(queues: Iterable[tuple[float, int]], most: int | None) -> float:
-    found, left = 0.0, float("inf") if most is None else float(most)
-    for strength, slots in sorted(queues, reverse=True):
-        found += strength * min(slots, left)
+def _strongest(parts: Iterable[Slots], most: int | None) -> Iterator[Slots]:
+    """Yield at most so many slots, the strongest of these."""
+    left = sys.maxsize if most is None else most
+    for strength, slots in sorted(parts, reverse=True):
+        yield strength, min(slots, left)
         left -= min(slots, left)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

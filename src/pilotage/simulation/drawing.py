@@ -19,6 +19,7 @@ from pilotage.model.records.federation import (
     Site,
     Storage,
 )
+from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskSpec
 
 from .drawn_jobs import SHORT, expected
@@ -58,6 +59,7 @@ def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
     The same federation, number and seed give the same scenario. Raises :class:`TooFewQueues`.
     """
     dice = random.Random(f"{queues} of {declared.name} by {seed}")
+    declared = _apart(declared)
     virtual = _virtual(declared)
     forwarding = [queue.name for queue in declared.queues if queue.forwards]
     left_out = _unfit(virtual) | dict.fromkeys(forwarding, "M1 forwards")
@@ -80,6 +82,18 @@ def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
         links=_links(declared.links, list(places), dice),
     )
     return Drawn(federation, _scenario(federation, queues, seed, dice), len(fitting), counted)
+
+
+def _apart(declared: Federation) -> Federation:
+    """Return the federation without unified queues: each pseudo-queue has its part of the pilots (B2)."""
+    parts = Counter(queue.parent for queue in declared.queues if queue.parent)
+    queues = []
+    for queue in conditioned(declared).queues:
+        element = queue.computing_element
+        if element and queue.parent:
+            element = replace(element, max_pilots=max(1, element.max_pilots // parts[queue.parent]))
+        queues += [] if queue.name in parts else [replace(queue, computing_element=element)]
+    return replace(declared, queues=tuple(queues))
 
 
 def _too_few(declared: Federation, queues: int, fitting: int, left_out: Mapping[str, int]) -> str:

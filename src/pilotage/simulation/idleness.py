@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import JobState
+from pilotage.model.records.unified_queues import PilotLimit, pilot_limits
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.counters import counts
 
@@ -78,8 +79,11 @@ def waiting(connection: Connection) -> dict[JobState, int]:
 
 def slots(federation: Federation, sites: Mapping[str, VirtualSite]) -> list[SiteSlots]:
     """Return the slots of each site that has queues."""
-    most: Counter[str] = Counter()
+    limits, most = pilot_limits(federation), Counter[str]()
+    counted: set[PilotLimit] = set()
     for queue in federation.queues:
-        if queue.computing_element:
-            most[queue.site] += queue.computing_element.max_pilots * queue.computing_element.pilot_slots
+        # The last limit is that of a unified queue, if any (B2).
+        if queue.computing_element and (limit := limits[queue.name][-1]) not in counted:
+            counted.add(limit)
+            most[queue.site] += limit.most * queue.computing_element.pilot_slots
     return [sites[name].slots(count) for name, count in most.items()]

@@ -10,6 +10,7 @@ from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, P
 from pilotage.federation.source_files import SourceFile
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskOutputs
 
 from .drawn_jobs import MOST_DRAWN, expected
@@ -111,8 +112,12 @@ def _late(scenario: Scenario, log: Sequence[LoggedJob]) -> Iterator[Fault]:
 
 def virtual(federation: Federation, scenario: Scenario) -> Federation:
     """Return the federation with virtual computing elements. Each knows its queue."""
+    federation = conditioned(federation)
+    unified = {queue.parent for queue in federation.queues}
     queues = tuple(
-        replace(
+        queue
+        if queue.name in unified and queue.computing_element is None
+        else replace(
             queue,
             computing_element=replace(
                 queue.computing_element or ComputingElement(),

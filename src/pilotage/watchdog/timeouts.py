@@ -61,7 +61,7 @@ class _Watchdog:
         self._constants = world.federation.timeouts
         self._resting = resting_queues(world.federation)
         self._breakers: dict[str, list[CircuitBreaker]] = defaultdict(list)
-        for breaker in open_queues(world.failures, world.federation.guard, world.time):
+        for breaker in open_queues(world.failures, world.federation, world.time):
             self._breakers[breaker.place[0]].append(breaker)
 
         self._silences: dict[int, float] = {}

@@ -1,7 +1,9 @@
 """Declared attributes of a federation's queues, as columns in the order of the queues."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,9 +52,29 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
         # NaN compares false with everything, so an unknown limit refuses nobody.
         "max_disk_io": _numbers(queue.max_disk_io or np.nan for queue in queues),
         "transferring_limit": known(queue.transferring_limit for queue in queues),
-        "num_slots": _numbers(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
-        "own_slots": _numbers(0 if queue.num_slots is not None else queue.own_slots for queue in queues),
+        **_slots(queues),
     }
+
+
+def _slots(queues: list[Queue]) -> dict[str, Column]:
+    """Return the slots that queues count as having. Pseudo-queues have those of their unified queue
+    together (B2); where it declares none, the sum of their own."""
+    together: dict[str, list[Queue]] = defaultdict(list)
+    for queue in queues:
+        together[queue.parent or queue.name].append(queue)
+    declared: dict[str, tuple[float, float]] = {}
+    for name, parts in together.items():
+        unified = [one for one in parts if one.name == name]
+        slots = [one.num_slots for one in parts if one.num_slots is not None]
+        own = [one.own_slots for one in parts]
+        declared[name] = (
+            next(
+                (one.num_slots for one in unified if one.num_slots is not None), sum(slots) if slots else -1
+            ),
+            0 if slots else next((one.own_slots for one in unified if one.own_slots), sum(own)),
+        )
+    columns = _numbers(chain.from_iterable(declared[queue.parent or queue.name] for queue in queues))
+    return {"num_slots": columns[::2].copy(), "own_slots": columns[1::2].copy()}
 
 
 def _kinds(queues: list[Queue]) -> dict[str, Any]:

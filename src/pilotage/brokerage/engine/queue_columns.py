@@ -20,6 +20,7 @@ from .arrays import Codes, Column, Mask
 from .link_weights import IncomingLinks, incoming_links
 from .offers import Offers
 from .queue_attributes import attributes, fairshares, known
+from .queues_together import QueuesTogether
 from .reach import Reach
 
 OPERATIONS: tuple[Blacklisting, ...] = ("read_lan", "write_lan", "read_wan", "write_wan")
@@ -98,7 +99,7 @@ class QueueColumns:
     work directory. Limits are as declared; 0 means none. ``max_disk_io``, ``transferring_limit`` and the
     storage's ``storage_min_free`` are NaN if a constant replaces them, ``core_power`` if it is unknown.
     ``num_slots`` is -1 if none are declared. ``own_slots`` are then the slots of this system's own pilots;
-    they are 0 if ``num_slots`` are declared.
+    they are 0 if ``num_slots`` are declared. ``together`` says which queues count together (B2).
     """
 
     federation: Federation
@@ -150,6 +151,7 @@ class QueueColumns:
     own_slots: Column
     own_pilots: Mask
     forwards: Mask
+    together: QueuesTogether
     blacklists: Mapping[Blacklisting, Mask]
     live: LiveColumns
 
@@ -188,6 +190,7 @@ class QueueColumns:
             blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
             live=_nothing_lives(len(queues)),
             offers=Offers(queues, federation),
+            together=QueuesTogether.of(federation, index),
             **attributes(queues),
             **fairshares(queues),
         )
@@ -216,15 +219,16 @@ class QueueColumns:
         }
         reports = {report.queue: report for report in world.queue_reports}
         seen = [reports.get(name) or QueueReport(queue=name) for name in self.names]
+        together = self.together
         live = LiveColumns(
             time=world.time,
             jobs=totals if by_share else _nothing_lives(len(self)).jobs,
             by_share=by_share,
-            batch_workers=np.array([report.batch_workers for report in seen], dtype=float),
-            last_pilot=known(report.last_pilot for report in seen),
-            last_start=known(report.last_start for report in seen),
-            activated_since=known(report.activated_since for report in seen),
-            disk_io=known(report.disk_io for report in seen),
+            batch_workers=together.sum(np.array([report.batch_workers for report in seen], dtype=float)),
+            last_pilot=together.latest(known(report.last_pilot for report in seen)),
+            last_start=together.latest(known(report.last_start for report in seen)),
+            activated_since=-together.latest(-known(report.activated_since for report in seen)),
+            disk_io=self._disk_io(seen, world.job_counts),
             no_pilots=np.array([report.pilots_possible is False for report in seen], dtype=bool),
             pilots_problem=np.array([report.pilots_problem for report in seen], dtype=object),
             link_files=self._files_by_link(world.link_counts),
@@ -235,6 +239,17 @@ class QueueColumns:
             space=self._space(world),
         )
         return replace(self, live=live)
+
+    def _disk_io(self, seen: Iterable[QueueReport], counts: Iterable[JobCount]) -> Column:
+        """Return the mean disk I/O of running jobs, over those of all queues that count together (B12)."""
+        rates = known(report.disk_io for report in seen)
+        if not self.together:
+            return rates
+        running = np.zeros(len(self))
+        for row in counts:
+            if row.state is JobState.RUNNING and row.queue in self.index:
+                running[self.index[row.queue]] += row.jobs
+        return self.together.mean(rates, running)
 
     def _throttled(self, world: World) -> dict[int, Throttled]:
         """Return how full the sites with limits are, by queue (M5, M8)."""
@@ -263,7 +278,7 @@ class QueueColumns:
         )
 
     def _breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
-        found = open_queues(world.failures, world.federation.guard, world.time)
+        found = open_queues(world.failures, world.federation, world.time)
         return tuple(without_payload_error(one) for one in found if one.place[0] in self.index)
 
     def _storage_breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
@@ -278,7 +293,8 @@ class QueueColumns:
             if place is not None and row.state in _COUNTED:
                 if row.share not in found:
                     found[row.share] = {state: np.zeros(len(self)) for state in _COUNTED}
-                found[row.share][row.state][place] += row.jobs
+                for queue in self.together.queues(place):
+                    found[row.share][row.state][queue] += row.jobs
         return found
 
     def _arriving(self, counts: Iterable[LinkCount]) -> dict[int, int]:

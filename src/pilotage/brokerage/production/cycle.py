@@ -25,8 +25,9 @@ from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from .candidates import Pairs, pairs_of
 from .checks import CHECKS, Check
 from .extensions import CandidateOrder, Extensions, Factor
-from .placement import Contest, Ledgers, Placed, Ties, place
+from .placement import Contest, Ledgers, Placed, place
 from .reasoned import GroupReasons, ReasonedGroup
+from .ties import Ties
 from .waivers import waive
 
 BLOCK = 1 << 22
@@ -193,9 +194,11 @@ class _ProductionCycle:
         """Return the claims of jobs placed there: room in the share (B36)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
+            first, *others = (str(self._queues.names[one]) for one in self._queues.together.queues(queue))
             claim = Claim(
                 counter=JOBS_BY_QUEUE,
-                key=(str(self._queues.names[queue]), share),
+                key=(first, share),
+                others=tuple((other, share) for other in others),
                 states=_NEAR_STATES if local else QUEUED_JOBS,
                 limit=limit,
             )

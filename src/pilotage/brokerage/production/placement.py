@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import default_rng
 
 from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.brokerage.engine.job_groups import Group
@@ -18,6 +17,7 @@ from pilotage.model.records.states import JobState
 from .candidates import Pairs
 from .checks.status import NO_PILOTS_AFTER
 from .extensions import CandidateOrder, Ranking, keys_of
+from .ties import Ties
 
 BOOTSTRAP = 20.0
 CROWDED = Label(
@@ -103,24 +103,6 @@ def fill(jobs: int, room: Column) -> list[int]:
     return counts
 
 
-class Ties:
-    """Draws the order of queues with equal weight for each group, from the world's seed (B37)."""
-
-    def __init__(self, seed: int, queues: int, groups: int) -> None:
-        self._order = default_rng(seed).permutation(queues)
-        self._shifts = iter(default_rng([seed, 1]).integers(queues, size=groups).tolist())
-
-    def draw(self) -> int:
-        """Draw for the next group."""
-        drawn: int = next(self._shifts)
-        return drawn
-
-    def of(self, queues: Codes, drawn: int) -> Column:
-        """Return the rank of each of these queues among equals, as drawn for a group."""
-        places: Column = (self._order[queues] + drawn) % len(self._order)
-        return places
-
-
 @dataclass(frozen=True, slots=True)
 class Crowd:
     """Queues where more jobs of a share wait than allowed (B36), and the waiting jobs.
@@ -196,6 +178,7 @@ class Ledger:
 
     def __init__(self, queues: QueueColumns, share: str, facts: FactsDraft) -> None:
         jobs = queues.live.of_share(share)
+        self.together = queues.together
         self._facts = facts
         self.slots = capacity(queues, jobs)
         self.running = jobs[JobState.RUNNING]
@@ -224,7 +207,11 @@ class Ledger:
         return self._limits[least]
 
     def take(self, queue: int, local: bool, jobs: int) -> None:
-        """Count jobs placed at a queue."""
+        """Count jobs placed at a queue, at all queues that count together with it (B2)."""
+        for one in self.together.queues(queue):
+            self._take(one, local, jobs)
+
+    def _take(self, queue: int, local: bool, jobs: int) -> None:
         slots, waiting, assigned, activated, weight = self._cells
         here = queue + len(slots)
         waiting[queue] += jobs
@@ -386,7 +373,11 @@ def place(group: Group, standing: Contest, ledger: Ledger, ties: Ties) -> Sequen
 def _spread_over_best(
     group: Group, standing: Contest, ledger: Ledger, ties: Ties
 ) -> tuple[list[int], list[int]]:
-    best = standing.order((standing.room >= 1).nonzero()[0], ties)[: group.policy.constants.max_candidates]
+    best = standing.order((standing.room >= 1).nonzero()[0], ties)
+    if ledger.together:
+        # Pseudo-queues share their room: the best of them takes the jobs.
+        best = best[np.sort(np.unique(ledger.together.first[standing.queues[best]], return_index=True)[1])]
+    best = best[: group.policy.constants.max_candidates]
     if not len(best):
         return [], []
     room, jobs = standing.room[best], len(group.jobs)

@@ -13,7 +13,8 @@ from pilotage.model.documents.reasons import PackedChoice, PackedRefusal
 
 from .checks import Check
 from .extensions import CandidateOrder
-from .placement import Contest, Crowd, Limit, Placed, Ties
+from .placement import Contest, Crowd, Limit, Placed
+from .ties import Ties
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.records.unified_queues import unconditioned
 
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records
@@ -131,7 +132,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
     # High-memory types begin where the others end: exactly at that end nothing is left for them.
     if most and (least > most or (kind.min_memory and least == most)):
         return None
-    return replace(
+    child = replace(
         parent,
         name=f"{parent.name}:{kind.name}",
         parent=parent.name,
@@ -139,6 +140,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
         min_memory=least,
         max_memory=most,
     )
+    return unconditioned(child, parent)
 
 
 def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | None:

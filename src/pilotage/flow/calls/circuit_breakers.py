@@ -10,6 +10,7 @@ from pilotage.model.circuit_breakers.changes import breaker_changes
 from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.circuit_breakers.storages import storage_breakers
 from pilotage.model.documents.decision import Change, Decision, Forget, NoteBreakers
+from pilotage.model.records.unified_queues import counted_together
 from pilotage.model.values.step_names import BROKER, LIFT, PROVISION, STAGE
 from pilotage.pilots.circuit_breakers import of_pilots
 from pilotage.store.worlds.provisioning import live_and_ended_pilots
@@ -38,7 +39,7 @@ def of_pilots_and_servers(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
 def of_jobs(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
     """Return those of queues and nodes (F2)."""
     failures = runtime.store.snapshots.failures(runtime.clock())
-    return job_breakers(failures, runtime.store.federation().guard)
+    return job_breakers(failures, runtime.store.federation())
 
 
 def of_storages(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
@@ -66,9 +67,10 @@ def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> t
     What failed there until now counts no more: also where too little failed to trip a breaker of a storage.
     Raises :class:`NotThere` where neither the federation nor a breaker has the name.
     """
-    known = tripped(runtime)
-    lifted = tuple(one for one in known if name in one.names and kind in (None, one.kind))
-    federation = runtime.store.federation()
+    known, federation = tripped(runtime), runtime.store.federation()
+    # Pseudo-queues are one place.
+    names = {name, *counted_together(federation).get(name, ())}
+    lifted = tuple(one for one in known if names & {*one.names} and kind in (None, one.kind))
     declared = {one.name for one in federation.queues} | {one.name for one in federation.storages}
     if name not in declared.union(*(one.names for one in known)):
         raise NotThere(

@@ -8,6 +8,7 @@ from operator import attrgetter
 from pilotage.flow.errors import NotThere
 from pilotage.model.documents.serialization import declared_digest
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.rules.federation_changes import (
     FederationChange,
     FederationEffect,
@@ -65,9 +66,10 @@ def review(store: Store, federation: Federation) -> Review:
         return Review()
     if before.name != federation.name:
         raise FederationRenamed(before.name, federation.name)
-    queues, storages = concerned(before, federation)
+    both = conditioned(before), conditioned(federation)
+    queues, storages = concerned(*both)
     there = store.work_there(queues, storages) if queues or storages else None
-    follows = effects(before, federation, there) if there else ()
+    follows = effects(*both, there) if there else ()
     return Review(changes=differences(before, federation), effects=follows)
 
 

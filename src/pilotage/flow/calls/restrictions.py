@@ -129,8 +129,9 @@ def _left(runtime: Runtime, kind: RestrictedKind, name: str, queues: Sequence[Qu
 
 
 def _queues(federation: Federation, kind: RestrictedKind, name: str) -> list[str]:
-    own = {"queue": lambda one: one.name, "site": lambda one: one.site, "storage": lambda one: one.storage}
-    return [queue.name for queue in federation.queues if own[kind](queue) == name]
+    if kind == "queue":
+        return [queue.name for queue in federation.queues if name in (queue.name, queue.parent)]
+    return [queue.name for queue in federation.queues if getattr(queue, kind) == name]
 
 
 def _declared(runtime: Runtime, kind: RestrictedKind, name: str) -> None:

@@ -15,6 +15,7 @@ from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.job_changes import MEMORY, STAYING
+from pilotage.model.records.unified_queues import conditioned, unconditioned
 from pilotage.model.values.step_names import BROKER
 from pilotage.store.worlds.work_of_tasks import brokered_again
 from pilotage.tasks.changing import with_changes
@@ -103,7 +104,12 @@ def _with_queues(
         faults += [replace(fault, path=(name, *fault.path)) for fault in found]
     if not others or faults:
         return federation
-    changed = replace(federation, queues=tuple(others.get(queue.name, queue) for queue in federation.queues))
+    queues = (
+        others.get(queue.name)
+        or (unconditioned(queue, known[queue.parent]) if queue.parent in others else queue)
+        for queue in federation.queues
+    )
+    changed = conditioned(replace(federation, queues=tuple(queues)))
     already = set(checks.federation_faults(federation))
     names = [queue.name for queue in changed.queues]
     for fault in checks.federation_faults(changed):

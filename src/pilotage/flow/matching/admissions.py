@@ -55,7 +55,7 @@ class Admissions:
         self._probes.fast = federation.guard.fast
         failed = self._store.transfer_queries.failed_deliveries()
         return (
-            *job_breakers(self._store.snapshots.failures(time), federation.guard),
+            *job_breakers(self._store.snapshots.failures(time), federation),
             *of_unwritable_storages(federation, storage_breakers(failed, federation.staging, time)),
         )
 

@@ -5,31 +5,42 @@ from collections.abc import Iterable, Iterator
 
 from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failures import Failure
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.unified_queues import counted_together
 
 from .breaker import CircuitBreaker, Scope, followed, open_at, scopes
 
 
-def job_breakers(failures: Iterable[Failure], constants: GuardConstants) -> tuple[CircuitBreaker, ...]:
+def job_breakers(failures: Iterable[Failure], federation: Federation) -> tuple[CircuitBreaker, ...]:
     """The breakers of places where jobs failed fast in a row, and whose jobs they hold back.
+
+    The pseudo-queues of a unified queue are one place: they have the same nodes (B2).
 
     A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
     where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
     What follows the task closes nothing. Failures of before a breaker was lifted count nothing, nor do kinds
     that have another culprit (:attr:`FailureRules.trips`).
     """
-    rows: dict[tuple[str, str], list[Failure]] = defaultdict(list)
+    rows: dict[tuple[tuple[str, ...], str], list[Failure]] = defaultdict(list)
+    together, constants = counted_together(federation), federation.guard
     for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
         if failure.rules.trips and failure.lasted <= constants.fast and not failure.lifted:
-            rows[failure.queue, failure.node].append(failure)
-            rows[failure.queue, ""].append(failure)
-    return tuple(one for place, row in sorted(rows.items()) for one in _of_place(*place, row, constants))
+            queues = together.get(failure.queue, (failure.queue,))
+            rows[queues, failure.node].append(failure)
+            rows[queues, ""].append(failure)
+    return tuple(
+        one
+        for (queues, node), row in sorted(rows.items())
+        for queue in queues
+        for one in _of_place(queue, node, row, constants)
+    )
 
 
 def open_queues(
-    failures: Iterable[Failure], constants: GuardConstants, time: float
+    failures: Iterable[Failure], federation: Federation, time: float
 ) -> tuple[CircuitBreaker, ...]:
     """The breakers of whole queues that are open."""
-    return open_at((one for one in job_breakers(failures, constants) if one.kind == "queue"), time)
+    return open_at((one for one in job_breakers(failures, federation) if one.kind == "queue"), time)
 
 
 def _of_place(

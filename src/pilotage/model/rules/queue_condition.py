@@ -7,6 +7,7 @@ from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Queue, Storage
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.storage_spaces import FreeSpace
+from pilotage.model.records.unified_queues import PilotLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,8 @@ class QueueCondition:
     the newest pilots that failed before they called, newest first. ``tried_at`` is when one pilot probes it
     (P6), ``changed`` when the queue's declaration changed within a day. ``waiting_since`` is when the oldest
     pilot that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
+    ``pilot_limits`` bound its live pilots. ``last_pilot`` and ``last_start`` are those of all queues that
+    count together with it (B2).
     ``breakers`` are the circuit breakers of the queue, its nodes (F2) and its storage (F4), ``space`` is its
     free space (B18). ``restriction`` says who drains or has closed it, and why; empty: nobody.
     """
@@ -27,6 +30,7 @@ class QueueCondition:
     jobs: Mapping[JobState, int] = field(default_factory=dict)
     jobs_by_share: Mapping[str, Mapping[JobState, int]] = field(default_factory=dict)
     pilots: Mapping[PilotState, int] = field(default_factory=dict)
+    pilot_limits: tuple[PilotLimit, ...] = ()
     last_pilot: float | None = None
     last_start: float | None = None
     errors: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pilotage.model.documents.world import JobCount
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import QUEUED_JOBS, JobState
+from pilotage.model.records.unified_queues import counted_together
 
 from .timeouts import keeping_queues
 
@@ -19,9 +20,9 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
     The thresholds are ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the
     share's queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues
     with ``num_slots``, and those without time-outs, keep their jobs. Slots of our own pilots do not count as
-    ``num_slots`` (B30).
+    ``num_slots`` (B30). Pseudo-queues count together (B2); those of a unified queue go in order.
     """
-    constants = federation.timeouts
+    constants, together, kept = federation.timeouts, counted_together(federation), keeping_queues(federation)
     queued: Counter[tuple[str, str]] = Counter()
     running: Counter[tuple[str, str]] = Counter()
     everywhere: Counter[str] = Counter()
@@ -31,16 +32,19 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
             everywhere[count.share] += count.jobs
         elif count.state is JobState.RUNNING:
             running[count.queue, count.share] += count.jobs
-    kept = keeping_queues(federation)
+    places = {(together.get(queue, (queue,)), share) for queue, share in queued}
     found: dict[tuple[str, str], int] = {}
-    for (queue, share), jobs in sorted(queued.items()):
-        if share not in constants.fast_rebro_threshold_nqueue or queue in kept:
+    for queues, share in sorted(places):
+        if share not in constants.fast_rebro_threshold_nqueue:
             continue
         threshold = max(
-            constants.fast_rebro_threshold_nqnr_ratio * running[queue, share],
+            constants.fast_rebro_threshold_nqnr_ratio * sum(running[queue, share] for queue in queues),
             constants.fast_rebro_threshold_nqueue_frac * everywhere[share],
             constants.fast_rebro_threshold_nqueue[share],
         )
-        if jobs > threshold:
-            found[queue, share] = int(jobs - threshold)
+        left = int(sum(queued[queue, share] for queue in queues) - threshold)
+        for queue in queues:
+            if left > 0 and queue not in kept:
+                found[queue, share] = min(left, queued[queue, share])
+                left -= found[queue, share]
     return {place: jobs for place, jobs in found.items() if jobs}

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pilotage.model.records.federation import Blacklisting, Federation, Queue, QueueStatus, Storage
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
+from pilotage.model.records.unified_queues import conditioned
 
 _STATUS: Mapping[RestrictionMode, QueueStatus] = {"drain": "draining", "close": "paused"}
 _FORBIDDEN: Mapping[RestrictionMode, tuple[Blacklisting, ...]] = {
@@ -14,7 +15,11 @@ _FORBIDDEN: Mapping[RestrictionMode, tuple[Blacklisting, ...]] = {
 
 
 def restricted(federation: Federation, restrictions: Sequence[Restriction]) -> Federation:
-    """Return the federation with the statuses and blacklists that restrictions give (pure)."""
+    """Return the federation with the statuses and blacklists that restrictions give (pure).
+
+    Pseudo-queues have their unified queue's conditions, too (B2).
+    """
+    federation = conditioned(federation)
     if not restrictions:
         return federation
     return replace(
@@ -25,13 +30,13 @@ def restricted(federation: Federation, restrictions: Sequence[Restriction]) -> F
 
 
 def of_queue(restrictions: Iterable[Restriction], queue: Queue) -> list[Restriction]:
-    """Return the restrictions that hold at a queue: its own, then those of its site."""
-    return _of(restrictions, "queue", queue.name, queue.site)
+    """Return the restrictions that hold at a queue: its own, its unified queue's, then those of its site."""
+    return _of(restrictions, "queue", (queue.name, queue.parent), queue.site)
 
 
 def of_storage(restrictions: Iterable[Restriction], storage: Storage) -> list[Restriction]:
     """Return the restrictions that hold at a storage. A site that is drained still stages out."""
-    found = _of(restrictions, "storage", storage.name, storage.site)
+    found = _of(restrictions, "storage", (storage.name,), storage.site)
     return [one for one in found if one.kind == "storage" or one.mode == "close"]
 
 
@@ -45,9 +50,12 @@ def known(federation: Federation, restrictions: Iterable[Restriction]) -> tuple[
     return tuple(one for one in restrictions if one.name in names[one.kind])
 
 
-def _of(restrictions: Iterable[Restriction], kind: RestrictedKind, name: str, site: str) -> list[Restriction]:
-    own = [one for one in restrictions if (one.kind, one.name) in ((kind, name), ("site", site))]
-    return sorted(own, key=lambda one: one.kind == "site")
+def _of(
+    restrictions: Iterable[Restriction], kind: RestrictedKind, names: Sequence[str], site: str
+) -> list[Restriction]:
+    places = [*((kind, name) for name in names), ("site", site)]
+    found = [one for one in restrictions if (one.kind, one.name) in places]
+    return sorted(found, key=lambda one: places.index((one.kind, one.name)))
 
 
 def _queue(queue: Queue, found: Sequence[Restriction]) -> Queue:

@@ -318,16 +318,18 @@ def _shown(what: str, name: str, url: str) -> str:
 
 
 def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-    """Return when each queue was added, last changed, or restricted otherwise."""
+    """Return when each queue or its unified queue was added, last changed, or restricted otherwise."""
     found: dict[str, float] = {}
     before: dict[str, Any] | None = None
     for _, time, document, kept in versions:
         held = {(one.kind, one.name): one.mode for one in _restrictions(kept)}
         # Do not parse: another release's declaration may be invalid in this one.
-        queues = {
-            queue["name"]: (queue, held.get(("queue", queue["name"])), held.get(("site", queue["site"])))
-            for queue in json.loads(document)["queues"]
+        declared = {queue["name"]: queue for queue in json.loads(document)["queues"]}
+        alone = {
+            name: (queue, held.get(("queue", name)), held.get(("site", queue["site"])))
+            for name, queue in declared.items()
         }
+        queues = {name: (one, alone.get(one[0].get("parent"))) for name, one in alone.items()}
         if before is not None:
             found |= {name: time for name, queue in queues.items() if before.get(name) != queue}
         before = queues

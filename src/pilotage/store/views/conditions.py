@@ -11,9 +11,10 @@ from pilotage.model.circuit_breakers.pilots import server_breaker
 from pilotage.model.circuit_breakers.storages import storage_breakers
 from pilotage.model.records.constants import DirectorConstants
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
-from pilotage.model.records.federation import Queue
+from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.storage_spaces import free_spaces
+from pilotage.model.records.unified_queues import counted_together, pilot_limits
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.rules.restricted import of_queue
@@ -72,10 +73,10 @@ def of_queues(
     declared = [queue for queue in federation.queues if queue.name in wanted]
     found = sorted(queue.name for queue in declared)
     jobs_there, pilots_there = _counted(reader, found)
-    seen = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=found)}
+    limits, seen = pilot_limits(federation), _seen(reader, federation, found)
     waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
     breakers = (
-        *job_breakers(failures.of_places(reader, time), federation.guard),
+        *job_breakers(failures.of_places(reader, time), federation),
         *storage_breakers(reader.failed_deliveries(), federation.staging, time),
     )
     spaces = free_spaces(federation, reader.storage_spaces(), time)
@@ -88,8 +89,9 @@ def of_queues(
             jobs=dict(sum(map(Counter, jobs_there[queue.name].values()), Counter[JobState]())),
             jobs_by_share=dict(jobs_there[queue.name]),
             pilots=dict(pilots_there[queue.name]),
-            last_pilot=seen.get(queue.name, (None, None))[0],
-            last_start=seen.get(queue.name, (None, None))[1],
+            pilot_limits=limits.get(queue.name, ()),
+            last_pilot=seen[queue.name][0],
+            last_start=seen[queue.name][1],
             errors=(errors := _errors(reader, queue.name, pilots_there[queue.name])),
             tried_at=_tried_at(reader, queue.name, federation.director, time, changed.get(queue.name))
             if errors
@@ -102,6 +104,22 @@ def of_queues(
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )
+
+
+def _seen(
+    reader: RecordReader, federation: Federation, queues: Sequence[str]
+) -> dict[str, tuple[float | None, float | None]]:
+    """Return the last call of a pilot and the last start of a job at queues, or at those that count together
+    with them (B2)."""
+    together = counted_together(federation)
+    there = sorted({name for queue in queues for name in together[queue]})
+    rows = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=there)}
+
+    def latest(queue: str, at: int) -> float | None:
+        times = [rows[name][at] for name in together[queue] if name in rows]
+        return max((time for time in times if time is not None), default=None)
+
+    return {queue: (latest(queue, 0), latest(queue, 1)) for queue in queues}
 
 
 def _counted(

@@ -253,7 +253,7 @@ def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pil
 def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
     """Jobs that wait at queues that left the federation, are draining, or have open breakers (F2)."""
     named = {queue.name for queue in world.federation.queues}
-    closed = {one.place[0] for one in open_queues(told, world.federation.guard, world.time)}
+    closed = {one.place[0] for one in open_queues(told, world.federation, world.time)}
     closed |= draining_queues(world.federation)
     gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
     if not gone:

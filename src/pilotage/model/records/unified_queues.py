@@ -1,0 +1,92 @@
+"""Unified queues and their pseudo-queues: conditions that reach these, and limits that they share (B2)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from .federation import Federation, Queue, QueueStatus
+
+_BY_OPENNESS: tuple[QueueStatus, ...] = (
+    *("online", "standby", "test", "brokeroff", "paused", "draining", "offline"),
+)
+
+
+def _lower(*limits: float | None) -> float | None:
+    return min((one for one in limits if one is not None), default=None)
+
+
+CONDITIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "status": lambda own, unified: max(own, unified, key=_BY_OPENNESS.index),
+    "computing_element": lambda own, unified: own or unified,
+    "disable_reassign": lambda own, unified: own or unified,
+    "vos": lambda own, unified: own or unified,
+    "num_slots": lambda own, unified: unified if own is None else own,
+    "max_disk_io": lambda own, unified: _lower(own or None, unified or None),
+    "transferring_limit": _lower,
+}
+"""The attributes of a unified queue that reach its pseudo-queues, with what follows from both values."""
+
+
+def conditioned(federation: Federation) -> Federation:
+    """Return the federation whose pseudo-queues have their unified queue's conditions besides their own."""
+    known = {queue.name: queue for queue in federation.queues}
+    if not any(queue.parent in known for queue in federation.queues):
+        return federation
+    return replace(
+        federation,
+        queues=tuple(
+            _conditioned(queue, known[queue.parent]) if queue.parent in known else queue
+            for queue in federation.queues
+        ),
+    )
+
+
+def _conditioned(queue: Queue, unified: Queue) -> Queue:
+    values = {name: merge(getattr(queue, name), getattr(unified, name)) for name, merge in CONDITIONS.items()}
+    return replace(queue, **values)
+
+
+def unconditioned(queue: Queue, unified: Queue) -> Queue:
+    """Return a pseudo-queue without the conditions that are its unified queue's."""
+    defaults: dict[str, Any] = {
+        name: Queue.__dataclass_fields__[name].default
+        for name in CONDITIONS
+        if getattr(queue, name) == getattr(unified, name)
+    }
+    return replace(queue, **defaults)
+
+
+def counted_together(federation: Federation) -> Mapping[str, tuple[str, ...]]:
+    """Return the queues that count together with each queue, by name: a unified queue with its
+    pseudo-queues."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for queue in federation.queues:
+        found[queue.parent or queue.name].append(queue.name)
+    return {name: tuple(sorted(names)) for names in found.values() for name in names}
+
+
+class PilotLimit(NamedTuple):
+    """The most live pilots of some queues together."""
+
+    queues: tuple[str, ...]
+    most: int
+
+
+def pilot_limits(federation: Federation) -> Mapping[str, tuple[PilotLimit, ...]]:
+    """Return the limits on pilots of each queue with a computing element, by name (P4).
+
+    ``max_pilots`` of a unified queue is for all its pseudo-queues together, whatever their own limits.
+    """
+    known, together = {queue.name: queue for queue in federation.queues}, counted_together(federation)
+    found = {}
+    for queue in federation.queues:
+        element, unified = queue.computing_element, known.get(queue.parent, queue)
+        limits = []
+        if element and element != unified.computing_element:
+            limits.append(PilotLimit((queue.name,), element.max_pilots))
+        if element and unified.computing_element:
+            limits.append(PilotLimit(together[queue.name], unified.computing_element.max_pilots))
+        if limits:
+            found[queue.name] = tuple(limits)
+    return found
