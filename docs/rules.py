@@ -105,8 +105,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B2",
         "Where the task names queues, only these; a unified queue stands for its pseudo-queues.",
-        (f"{CHECKS}.status", f"{ENGINE}.task_columns"),
-        settled="A named queue passes every check but B4; what B4 would have said is told.",
+        (f"{CHECKS}.status", f"{ENGINE}.task_columns", "model.records.unified_queues"),
+        settled="A named queue passes every check but B4; what B4 would have said is told. "
+        "A pseudo-queue has its unified queue's conditions besides its own, and shares its limits.",
     ),
     Rule(
         "B3",

@@ -105,3 +105,18 @@ def test_b2_lifting_a_breaker_at_one_lifts_it_at_all(unified: House) -> None:
     assert is_closed(unified, task, "wide")
     circuit_breakers.lift(unified.runtime, "wide", "olga")
     assert not is_closed(unified, task, "north-queue")
+
+
+def test_b2_a_pilot_without_work_leaves_for_jobs_of_the_other_pseudo_queues(unified: House) -> None:
+    (here, *_) = [unified.pilot() for _ in range(3)]
+    federation = unified.store.federation()
+    queue = next(one for one in federation.queues if one.name == "north-queue")
+
+    def stays() -> float:
+        return unified.runtime.idle_timeouts.seconds(federation, queue, unified.now, pilot=here)
+
+    assert stays() > 0
+    unified.task(command=("run",), jobs=90, walltime=60, cores=8)
+    unified.take("broker")
+    assert stays() == 0
+    assert unified.runtime.idle_timeouts.seconds(federation, replace(queue, status="paused"), unified.now) > 0

@@ -79,7 +79,7 @@ def test_few_pilots_call_often_and_many_together_no_more_often_than_a_few() -> N
 def goes(live: int, busy: int, beyond: int) -> int:
     """Count the pilots that go, of those without work, when each of them asks once."""
     asking = range(live - busy)
-    return sum(is_in_the_way(queue(max_pilots=100), live, busy, beyond, f"{one} 7") for one in asking)
+    return sum(is_in_the_way(100, live, busy, beyond, f"{one} 7") for one in asking)
 
 
 def test_of_pilots_that_hold_the_places_of_others_about_as_many_go_as_jobs_wait() -> None:
@@ -88,5 +88,3 @@ def test_of_pilots_that_hold_the_places_of_others_about_as_many_go_as_jobs_wait(
     assert goes(live=100, busy=99, beyond=1) == 1, "the only one that has no work"
     assert goes(live=100, busy=40, beyond=500) == 60
     assert goes(live=99, busy=0, beyond=500) == 0, "there is room for another"
-    offline = replace(queue(max_pilots=1), status="offline")
-    assert not is_in_the_way(offline, 1, 0, 9, "1 7"), "no other would be started"

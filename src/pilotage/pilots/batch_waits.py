@@ -8,7 +8,7 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.records.work import Pilot
 
-from .task_queues import by_queue, element_of, starts_pilots
+from .task_queues import by_queue, starts_pilots
 
 CALLS_A_SECOND = 20.0
 """Most calls per second of all live pilots together that are only heartbeats."""
@@ -55,13 +55,13 @@ def pace(loops: LoopConstants, live: int) -> float:
     return min(loops.heartbeat, max(SHORTEST_PACE, live / CALLS_A_SECOND))
 
 
-def is_in_the_way(queue: Queue, live: int, busy: int, beyond: int, draw: str) -> bool:
+def is_in_the_way(most: int, live: int, busy: int, beyond: int, draw: str) -> bool:
     """Return whether a pilot without work should go at once, because jobs wait for its place.
 
-    ``beyond`` jobs wait at its queue that it could never run. The queue accepts only the ``live`` pilots
-    there, at most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text
-    that changes each time.
+    ``beyond`` jobs wait there that it could never run. There may be ``most`` pilots, and ``live`` are, at
+    most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text that changes
+    each time.
     """
-    if not starts_pilots(queue) or live < element_of(queue).max_pilots:
+    if live < most:
         return False
     return crc32(draw.encode()) / 2**32 * max(1, live - busy) < beyond

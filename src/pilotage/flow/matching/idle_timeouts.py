@@ -4,8 +4,10 @@ import threading
 from collections.abc import Mapping
 
 from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.unified_queues import pilot_limits
 from pilotage.model.values.freshness import is_fresh
 from pilotage.pilots.batch_waits import expected_waits, is_in_the_way, pace, stay
+from pilotage.pilots.task_queues import starts_pilots
 from pilotage.store import Store
 
 WAITS_KNOWN_FOR = 60.0
@@ -37,16 +39,26 @@ class IdleTimeouts:
     ) -> float:
         """Return the s that a pilot of a queue stays without work, at a time in s since 1970.
 
-        It leaves at once if jobs that the ``pilot`` could never run, ``beyond`` of them, wait for its place.
+        It leaves at once if jobs that the ``pilot`` could never run, ``beyond`` of them or at queues with
+        which its queue shares a limit (B2), wait for its place.
         """
         loops = federation.loops
-        if queue is not None and beyond:
-            live, busy = self._store.heartbeats.live(queue.name)
-            if is_in_the_way(queue, live, busy, beyond, f"{pilot} {time}"):
-                return 0.0
+        if queue is not None and self._is_in_the_way(federation, queue, beyond, f"{pilot} {time}"):
+            return 0.0
         if queue is None or loops.pilot_idle_most <= loops.pilot_idle:
             return loops.pilot_idle
         return stay(loops, queue, self._expected(time).get(queue.name, 0.0))
+
+    def _is_in_the_way(self, federation: Federation, queue: Queue, beyond: int, draw: str) -> bool:
+        if not starts_pilots(queue) or not (beyond or queue.parent):
+            return False
+        heartbeats = self._store.heartbeats
+        for limit in pilot_limits(federation)[queue.name]:
+            others = [name for name in limit.queues if name != queue.name]
+            waiting = beyond + (heartbeats.waiting(others) if others else 0)
+            if waiting and is_in_the_way(limit.most, *heartbeats.live(limit.queues), waiting, draw):
+                return True
+        return False
 
     def _expected(self, time: float) -> Mapping[str, float]:
         with self._lock:

@@ -242,7 +242,8 @@ class Queue:
     """What it accepts now: ``standby`` counts as online (B4); a paused queue keeps its jobs; one that is
     draining starts nothing, and its waiting jobs go elsewhere."""
     parent: str = ""
-    """The unified queue behind this pseudo-queue (B2)."""
+    """The unified queue behind this pseudo-queue. Its conditions hold here too, and its limits are shared
+    (B2)."""
     cores: Cores = 1
     """Cores of a slot; 0 accepts any number (B13)."""
     gpus: Cores = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, or_, select
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
-from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS, PilotState
+from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS, JobState, PilotState
 from pilotage.store.database.engine import Database
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.last_seen import REPORTED_AFTER
@@ -26,6 +26,9 @@ _LIVE = (
         )
     )
     .group_by(_c.counter)
+)
+_WAITING = select(func.coalesce(func.sum(_c.count), 0)).where(
+    _c.counter == JOBS_BY_QUEUE, _c.state == str(JobState.ACTIVATED)
 )
 _AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
 
@@ -66,12 +69,17 @@ class Heartbeats:
 
         return self._database.write_directly(lambda driver: _beat(driver, [pilot], time)).get(pilot)
 
-    def live(self, queue: str | None = None) -> tuple[int, int]:
-        """Return the live pilots, and the jobs that pilots have, of a queue or all."""
-        query = _LIVE if queue is None else _LIVE.where(_c.first == queue)
+    def live(self, queues: Sequence[str] | None = None) -> tuple[int, int]:
+        """Return the live pilots, and the jobs that pilots have, of some queues or all."""
+        query = _LIVE if queues is None else _LIVE.where(_c.first.in_(queues))
         rows = self._database.read(lambda connection: connection.execute(query).all())
         counted: dict[str, int] = {counter: int(count) for counter, count in rows}
         return counted.get(PILOTS_BY_QUEUE, 0), counted.get(JOBS_BY_QUEUE, 0)
+
+    def waiting(self, queues: Sequence[str]) -> int:
+        """Return the jobs that wait for a pilot at some queues."""
+        query = _WAITING.where(_c.first.in_(queues))
+        return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
 
     def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
         """Do the same for several pilots, on SQLite in one transaction. Leave out pilots that do not run."""
