@@ -16,7 +16,7 @@ from pilotage.model.records.director_parts import SubmitPool
 from pilotage.model.records.federation import ComputingElement, DirectorConstants, Server, Site
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Pilot
-from pilotage.pilots import director
+from pilotage.pilots import director, submissions
 from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 from tests.reading import world_of
 
@@ -266,9 +266,19 @@ def test_p10_pilots_that_a_silent_server_was_to_submit_are_submitted_at_once(
     house.now += 10 * ASKED_AGAIN_AFTER
     house.take("provision")
     assert element.orders == [], "it lives, and may wait for its answer as long as it takes"
-    house.runtime.presence = Named("another", "silent")
+    read = world_of(house.store, "provision", house.now, 1)
+    survivors = [
+        submissions.observed(replace(read, server=name, servers_gone=("silent",))) for name in ("b", "c")
+    ]
+    first, second = (house.store.commit(one, "provision").accepted for one in survivors)
+    assert (len(first[0]), second[0]) == (3, ()), "both saw the same: one gets each"
+    house.runtime.presence = Named("c", "silent")
+    house.take("provision")
+    assert element.orders == [], "the other one submits them"
+    house.runtime.presence = Named("another", "b")
     house.take("provision")
     assert len(element.orders) == 3
+    assert {pilot.server for pilot in pilots(house)} == {"another"}
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
 
 

@@ -1,13 +1,17 @@
 """A server whose pilots go through a real Slurm."""
 
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 import yaml
 
+from pilotage.flow.steps import STEPS
 from tests.acceptance.house import House, running
 from tests.waiting import wait_for
 
@@ -94,6 +98,56 @@ def test_the_task_of_the_tutorial_runs_through_slurm(house: House, slurm: Slurm,
     wait_for(lambda: house.call("GET", path)["state"] == "finished", f"its end\n{slurm.words()}", 180)
     (table,) = tmp_path.rglob("table.tsv")
     assert len(table.read_text().splitlines()) == 8
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("killed", [False, True])
+def test_servers_submit_no_pilot_twice_though_sbatch_takes_45_s(
+    tmp_path: Path, slurm: Slurm, free_port: int, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while the server lives that waits for it, and not when it has ended and two others take over."""
+    real, log = shutil.which("sbatch"), tmp_path / "submissions"
+    slow = tmp_path / "bin" / "sbatch"
+    slow.parent.mkdir()
+    slow.write_text(f'#!/bin/sh\necho begun >>{log}\nsleep 45\necho "$@" >>{log}\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "home").mkdir()
+    file = tmp_path / "federation.yaml"
+    file.write_text(FEDERATION.replace("max_pilots: 4", "max_pilots: 1").format(place=tmp_path))
+    rest = ",".join(one.name for one in STEPS if one.has_loop and one.name != "provision")
+    others = ("--no-api", "--only", "provision")
+    house = House(
+        tmp_path / "home",
+        f"sqlite:///{tmp_path}/store.db",
+        free_port,
+        file,
+        {"api": (str(file), "--only", rest), "a": others, "b": others, "c": others},
+    )
+    task = {"name": "slow", "nucleus": "cluster", "command": ["sleep", "20"], "scouts": 0}
+    try:
+        for name in ("api", "a"):
+            house.start(name)
+            house.call("GET", "/federation")
+        number = house.call("POST", "/tasks", {"tasks": [task]})["tasks"][0]["id"]
+        wait_for(lambda: house.call("GET", "/pilots")["pilots"], "the pilot is recorded", 60)
+        for name in ("b", "c"):
+            house.start(name)
+        if killed:
+            wait_for(log.exists, "sbatch")
+            submitter = psutil.Process(house.running["a"].pid)
+            for one in [submitter, *submitter.children(recursive=True)]:
+                one.kill()
+        path = f"/tasks/{number}"
+        wait_for(lambda: house.call("GET", path)["state"] == "finished", f"its end\n{slurm.words()}", 300)
+        (job,) = house.call("GET", f"{path}/jobs")["jobs"]
+        assert job["attempt"] == 1, "no healthy payload was killed"
+        names = re.findall(r"--job-name=(\S+)", log.read_text())
+        assert len(names) == len(set(names)), names
+    finally:
+        house.stop()
+        print(house.last_words())
 
 
 @pytest.mark.slow

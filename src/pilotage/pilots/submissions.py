@@ -28,6 +28,7 @@ def observed(world: World) -> Decision:
     pilots = {pilot.id: pilot for pilot in world.pilots}
     ends = (*_ended(world, pilots), *_ended_silently(world), *_stuck(world, pilots), *_lost(world, pilots))
     notes = (*_noted_ends(world, pilots), *_waiting(world, pilots), *_missing(world, pilots))
+    notes = (*notes, *_taken_over(world))
     changes = (*_submitted(world, pilots), *_refused(world, pilots), *ends, *notes)
     return Decision(step=PROVISION, time=world.time, seed=world.seed, changes=changes)
 
@@ -65,6 +66,29 @@ def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
         if submission.error
     }
     return _failed(world, pilots, errors, (PilotState.CREATED,))
+
+
+def _taken_over(world: World) -> list[Touch]:
+    """Claim pilots that a silent server was to submit, or nobody: of several servers, one gets each.
+
+    Another server that lives may still wait for its answer.
+    """
+    able = {one.name for one in world.federation.queues if one.computing_element} - world.unable_queues.keys()
+    alike: dict[str, list[int]] = defaultdict(list)
+    gone = {"", *world.servers_gone} - {world.server}
+    for pilot in world.pilots:
+        if awaits_submission(pilot) and pilot.queue in able and pilot.server in gone:
+            alike[pilot.server].append(pilot.id)
+    changes: dict[str, Value] = {"server": world.server}
+    return [
+        Touch(kind="pilot", ids=tuple(sorted(ids)), changes=changes, server_read=server)
+        for server, ids in sorted(alike.items())
+    ]
+
+
+def awaits_submission(pilot: Pilot) -> bool:
+    """Return whether nobody knows that a recorded pilot was submitted."""
+    return pilot.state is PilotState.CREATED and not pilot.reference
 
 
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:

@@ -8,7 +8,7 @@ from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.outside.elements import place_of, submitted_to
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
-from pilotage.model.documents.decision import Committed, Create, Decision
+from pilotage.model.documents.decision import Committed, Create, Decision, Touch
 from pilotage.model.documents.subjects import PILOT, QUEUE, TASK_QUEUE
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, JobState, PilotState
@@ -28,7 +28,7 @@ Submission = tuple[str, str, str]
 """Queue, server and submit pool."""
 
 
-def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Forget recorded reports, check the pilots at their sites, and ask what an iteration needs."""
     runtime.elements.forget(world.submissions, world.sightings)
     at_site: dict[str, list[Pilot]] = defaultdict(list)
@@ -40,7 +40,7 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
             lost_since = world.time - world.federation.director.missing_pilot_time
             runtime.elements.look(queue, at_site[queue.name], lost_since)
     _ask(runtime, world)
-    _resubmit(runtime, world)
+    _resubmit(runtime, world, _claimed(decision, committed))
     _cancel_late(runtime, world)
     _cancel_stuck(runtime, world)
 
@@ -61,30 +61,35 @@ def _ask(runtime: Runtime, world: World) -> None:
             inquiries.survey(queue, place_of(queue, server), server, world.time, references)
 
 
-def _resubmit(runtime: Runtime, world: World) -> None:
-    """Submit test pilots, and again pilots whose submission is in doubt: this server's, and silent ones'.
+def _claimed(decision: Decision, committed: Committed) -> set[int]:
+    """Return the pilots that this server has just taken over."""
+    return {
+        pilot
+        for change, ids in zip(decision.changes, committed.accepted, strict=True)
+        if isinstance(change, Touch) and change.server_read is not None
+        for pilot in ids
+    }
 
-    Another server that lives may still wait for its answer. The batch system knows pilots by name, and
-    accepts none twice.
+
+def _resubmit(runtime: Runtime, world: World, claimed: set[int]) -> None:
+    """Submit pilots that this server has claimed, and again its own ones whose submission is in doubt.
+
+    The batch system knows pilots by name, and accepts none twice.
     """
     # Their answer has arrived, and was just forgotten here because this pass records it.
     told = {submission.pilot for submission in world.submissions}
     waiting = [
-        pilot
-        for pilot in world.pilots
-        if pilot.state is PilotState.CREATED and not pilot.reference and pilot.id not in told
+        pilot for pilot in world.pilots if submissions.awaits_submission(pilot) and pilot.id not in told
     ]
-    lost = [pilot for pilot in waiting if _may_submit(world, pilot)]
-    orders = [(pilot.id, pilot) for pilot in lost if not runtime.elements.is_under_way(pilot.id)]
+    own = [pilot for pilot in waiting if pilot.id in claimed or _is_due(world, pilot)]
+    orders = [(pilot.id, pilot) for pilot in own if not runtime.elements.is_under_way(pilot.id)]
     _hand_over(runtime, world, orders)
 
 
-def _may_submit(world: World, pilot: Pilot) -> bool:
-    """Return whether this server may submit a recorded pilot that has no reference yet."""
-    if pilot.server in world.servers_gone:
-        return True
-    is_due = queue_test_pilots.is_test_pilot(pilot) or world.time - pilot.created >= ASKED_AGAIN_AFTER
-    return is_due and pilot.server in ("", world.server)
+def _is_due(world: World, pilot: Pilot) -> bool:
+    """Return whether this server's own pilot is to be submitted, for the first time or again."""
+    is_late = queue_test_pilots.is_test_pilot(pilot) or world.time - pilot.created >= ASKED_AGAIN_AFTER
+    return is_late and pilot.server == world.server
 
 
 def _cancel_late(runtime: Runtime, world: World) -> None:

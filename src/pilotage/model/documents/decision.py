@@ -88,8 +88,7 @@ class Move:
     cause: str
     """Why, for their history."""
     attempts: tuple[int, ...] | None = None
-    """As long as ``ids``. A record with another attempt is handed back, which fences pilots that were
-    thought lost."""
+    """As long as ``ids``. A record with another attempt is handed back: this fences lost pilots."""
     next_attempt: bool = False
     """Whether the attempt grows by one."""
     changes: Mapping[str, Value] = field(default_factory=dict)
@@ -151,6 +150,8 @@ class Touch:
     """As long as ``ids``. A record with another attempt is handed back."""
     changes_read: str | None = None
     """The ``changes`` that a job or task must still have, or it is handed back; none: any."""
+    server_read: str | None = None
+    """The ``server`` that a pilot must still name, not submitted yet, or it is handed back; none: any."""
     event: str = ""
     """What its event calls the records now, such as ``held``; empty: it adds no event."""
 
@@ -172,8 +173,7 @@ class Forget:
     if_unread: bool = False
     """Whether a replica stays if a live job reads its file, or if it is the file's last."""
     if_unwanted: bool = False
-    """Whether files stay, with their replicas, if a task reads or will read them, or a transfer moves
-    them."""
+    """Whether files and their replicas stay if a task reads or will read them, or a transfer moves them."""
     datasets: tuple[str, ...] = ()
     """Identifiers of datasets to forget. A dataset that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()

@@ -9,7 +9,18 @@ from pilotage.model.records.states import Kind, is_allowed
 from pilotage.store.database.errors import IllegalColumn, IllegalTransition
 from pilotage.store.tables.counters import KEY_COLUMNS
 
-_STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
+_STAGING = {
+    "heartbeat",
+    "wake_at",
+    "error",
+    "emergency",
+    "priority",
+    "started",
+    "ended",
+    "server",
+    "way",
+    "fault",
+}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
 _CHANGED = {"changes", "priority", "share"}
 _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
@@ -26,7 +37,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "pilot": frozenset(
         {
             *("reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"),
-            *("waits", "missing_since", "ended_there_since", "end_doubt", "agent_version"),
+            *("waits", "missing_since", "ended_there_since", "end_doubt", "agent_version", "server"),
         }
     ),
     "publication": frozenset({"asked", "wake_at", "error", "server"}),
@@ -70,6 +81,8 @@ def _check_changes(change: Move | Touch) -> None:
             raise IllegalColumn(change.kind, own - allowed, allowed)
     if change.changes_read is not None and "changes" not in allowed:
         raise ValueError(f"a {change.kind} has no changes that a {type(change).__name__} could ask for")
+    if isinstance(change, Touch) and change.server_read is not None and change.kind != "pilot":
+        raise ValueError(f"a {change.kind} has no server that a Touch could ask for")
     if change.attempts is not None and len(change.attempts) != len(change.ids):
         raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
 

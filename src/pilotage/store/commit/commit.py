@@ -50,7 +50,7 @@ from .job_rooms import CommitJobRooms
 from .meanings import BY_A_PERSON
 from .measuring import CommitMeasurements
 from .transfer_requests import held_up
-from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
+from .working_set import CHANGES, ID, KEYS, SUBMITTER, TASK, Record, WorkingSet
 
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
 """The index of a job's queue."""
@@ -83,6 +83,8 @@ def _is_light_move(move: Move) -> bool:
 
 def _unchanged(change: Move | Touch, rows: list[Record]) -> list[Record]:
     """Return the records that nobody has changed since the decision read them."""
+    if isinstance(change, Touch) and change.server_read is not None:
+        return [row for row in rows if row[SUBMITTER] == change.server_read]
     if change.changes_read is None:
         return rows
     return [row for row in rows if row[CHANGES] == change.changes_read]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, null, select
+from sqlalchemy import Connection, Select, case, null, select
 
 from pilotage.model.documents.decision import Change, Move, Touch
 from pilotage.model.records.states import Kind, State
@@ -14,8 +14,9 @@ from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.counters import KEY_COLUMNS
 from pilotage.store.tables.records import RECORDS
 
-ID, STATE, ATTEMPT, TASK, CHANGES, MEASURED, KEYS = range(7)
-"""Indexes of a record's parts. ``MEASURED`` is for monitoring. The values that count it begin at ``KEYS``."""
+ID, STATE, ATTEMPT, TASK, CHANGES, SUBMITTER, MEASURED, KEYS = range(8)
+"""Indexes of a record's parts. ``SUBMITTER`` is the server that is to submit a pilot; None once it
+is submitted. ``MEASURED`` is for monitoring. The values that count it begin at ``KEYS``."""
 
 _MEASURED: Mapping[Kind, str] = {"job": "created", "pilot": "matched"}
 
@@ -86,6 +87,8 @@ class WorkingSet:
                 row[STATE] = values["state"]
             if "changes" in values:
                 row[CHANGES] = values["changes"]
+            if "server" in values and row[SUBMITTER] is not None:
+                row[SUBMITTER] = values["server"]
             for place, value in places:
                 row[place] = value
 
@@ -139,9 +142,10 @@ def _rows(kind: Kind) -> Select[Any]:
     keys = [columns[name] for name in KEY_COLUMNS[kind]]
     task: Any = {"task": columns.id, "job": columns.get("task")}.get(kind, null())
     changes: Any = columns.get("changes", null())
+    submitter: Any = case((columns.reference == "", columns.server)) if kind == "pilot" else null()
     measured: Any = columns[_MEASURED[kind]] if kind in _MEASURED else null()
     return (
-        select(columns.id, columns.state, columns.attempt, task, changes, measured, *keys)
+        select(columns.id, columns.state, columns.attempt, task, changes, submitter, measured, *keys)
         .where(among(columns.id, "ids"))
         .order_by(columns.id)
         .with_for_update(of=RECORDS[kind])

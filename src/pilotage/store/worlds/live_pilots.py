@@ -14,7 +14,15 @@ from pilotage.store.tables.pilots import PILOT_COLUMNS, PILOT_STATES, pilot, pil
 
 _p = pilots.c
 _CHANGING = (_p.state, _p.since, _p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node)
-_TOLD = (_p.lacks, _p.waits, _p.agent_version, _p.missing_since, _p.ended_there_since, _p.end_doubt)
+_TOLD = (
+    _p.lacks,
+    _p.waits,
+    _p.agent_version,
+    _p.missing_since,
+    _p.ended_there_since,
+    _p.end_doubt,
+    _p.server,
+)
 _LIVE = select(_p.id, *_CHANGING, *_TOLD).where(is_state(pilots, *LIVE_PILOTS))
 _WHOLE = select(*PILOT_COLUMNS).where(among(_p.id, "ids"))
 
@@ -64,4 +72,5 @@ def _changed(before: Pilot, row: Row) -> Pilot:
         missing_since=row[12],
         ended_there_since=row[13],
         end_doubt=row[14],
+        server=row[15],
     )
