@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,6 +93,43 @@ def test_f2_an_attempt_that_failed_by_its_place_s_fault_does_not_count() -> None
     seen = world(three_sites(), jobs=[last], tasks=[task(max_attempts=2)], transfers=[failed])
     (move,) = settle(replace(seen, failures=(hole,))).moves
     assert (move.target, move.next_attempt) == (J.DEFINED, True)
+
+
+@pytest.mark.parametrize("fault", ["source", "destination", "either"])
+@pytest.mark.parametrize("direction", ["download", "upload"])
+def test_f4_an_attempt_that_a_storage_failed_does_not_count_and_waits_longer_each_time(
+    direction: str, fault: Any
+) -> None:
+    """Whoever moves the file: until 20 attempts within a day were spared, or the task has one attempt."""
+    error = "No space left on device"
+    moved: dict[str, Any] = {"error": error, "fault": fault, "since": NOW - 1}
+    if direction == "download":
+        last = job(5, J.ASSIGNED, queue="QE", inputs=("file1",), attempt=2)
+        failed = transfer(1, X.FAILED, **moved)
+    else:
+        last = job(5, J.TRANSFERRING, queue="QE", attempt=2)
+        failed = upload(1, X.FAILED, output(5), **moved)
+    whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "QE", "node": "", "pilot": 0}
+    before = Failure(job=5, attempt=1, pilots=0, time=NOW - HOUR, lasted=0, kind="storage", **whose)
+
+    def moves(most: int = 2, **others: Any) -> list[Move]:
+        seen = world(three_sites(), jobs=[last], tasks=[task(max_attempts=most)], transfers=[failed])
+        files = (file(output(5), 5),) if direction == "upload" else ()
+        decided = settle(replace(seen, failures=(before,), files=files, **others)).moves
+        return [move for move in decided if move.kind == "job"]
+
+    failing, again = moves()
+    (noted,) = failing.creates[5]
+    assert isinstance(noted, Failure)
+    assert (noted.kind, noted.pilot, noted.time) == ("storage", 0, NOW)
+    assert (again.target, again.next_attempt) == (J.PENDING, True)
+    assert again.changes["wake_at"] == NOW + three_sites().staging.open_for(1)
+    assert "attempt 1 of 2 (2 did not count)" in again.cause
+    assert [move.target for move in moves(most=1)] == [J.FAILED]
+    used = replace(three_sites(), guard=replace(three_sites().guard, storage_attempts=1))
+    assert [move.target for move in moves(federation=used)] == [J.FAILED, J.PENDING]
+    late = replace(three_sites(), guard=replace(three_sites().guard, storage_time=HOUR - 1))
+    assert "attempt 2 of 2 (1 did not count)" in moves(federation=late)[1].cause
 
 
 def test_a_failure_of_before_or_elsewhere_or_made_good_is_not_what_a_job_waits_for() -> None:

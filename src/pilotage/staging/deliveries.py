@@ -45,7 +45,7 @@ def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]])
             continue
         failing = storage_failures.failure(transfer, sighting.fault, error, world.time)
         spared = world.federation.guard.storage_attempts if failing else 0
-        moved = retries.after_failure(transfer, error, world.time, constants, sources, spared)
+        moved = retries.after_failure(transfer, error, world.time, constants, sources, spared, sighting.fault)
         changes.append(storage_failures.noted(moved, failing, now.breakers))
     return changes
 

@@ -8,7 +8,7 @@ from pilotage.model.documents.decision import Change, Decision, Forget, Move, Va
 from pilotage.model.documents.world import World
 from pilotage.model.records.constants import longer_each_time
 from pilotage.model.records.federation import StagingConstants
-from pilotage.model.records.observations import DeliverySighting
+from pilotage.model.records.observations import DeliverySighting, Fault
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Replica, Transfer
 
@@ -43,26 +43,25 @@ def after_failure(
     constants: StagingConstants,
     sources: tuple[str, ...],
     spared: int = 0,
+    fault: Fault = "",
 ) -> Move:
-    """Return a move DELIVERING->QUEUED as the next attempt from the next source, or ->FAILED without attempts
-    left.
+    """Return a move DELIVERING->QUEUED as the next attempt from the next source, or else ->FAILED.
 
     ``sources`` are the storages that hold the file, best first (``Sources.ranked``). A transfer from a job's
     scratch area has only that source, and ignores them. It may have so many ``spared`` attempts more where a
     storage is to blame: its payload would run again (F4). The wait before attempt n + 1 is ``retry_delay`` x
     2 to the power n - 1, in s, an hour at most. An untried source is tried at once.
     """
-    most = constants.max_attempts
-    if transfer.source_path:
-        sources, most = (transfer.source,), most + spared
+    most = constants.max_attempts + (spared if transfer.source_path else 0)
+    sources = (transfer.source,) if transfer.source_path else sources
     if not sources or transfer.attempt >= most:
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
-        over: dict[str, Value] = {"error": reason, "ended": now, "heartbeat": None}
+        over: dict[str, Value] = {"error": reason, "fault": fault, "ended": now, "heartbeat": None}
         return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
     # If the failed source is gone from the list, the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
-    tried_all = transfer.attempt >= len(sources)
-    delay = longer_each_time(constants.retry_delay, transfer.attempt) if tried_all else 0.0
+    is_untried = transfer.attempt < len(sources)
+    delay = 0.0 if is_untried else longer_each_time(constants.retry_delay, transfer.attempt)
     return move(
         [transfer],
         TransferState.QUEUED,
@@ -71,6 +70,7 @@ def after_failure(
             "source": sources[turn % len(sources)],
             "wake_at": now + delay,
             "error": error,
+            "fault": fault,
             "heartbeat": None,
             "emergency": False,
         },
@@ -95,7 +95,7 @@ def after_altered(
     """
     told = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
     if transfer.source_path:
-        over: dict[str, Value] = {"error": told, "ended": now, "heartbeat": None}
+        over: dict[str, Value] = {"error": told, "fault": "altered", "ended": now, "heartbeat": None}
         return move([transfer], TransferState.FAILED, "altered at its source", changes=over)
     others = tuple(source for source in sources if source != transfer.source)
     gone = Replica(file=transfer.file, storage=transfer.source)
@@ -123,7 +123,7 @@ def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
             changes.append(_put_back(transfer, world.time, constants, ranked))
         else:
             error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
-            failed = after_failure(transfer, error, world.time, constants, ranked, spared)
+            failed = after_failure(transfer, error, world.time, constants, ranked, spared, "either")
             changes.append(noted(failed, silence(transfer, error, world.time), now.breakers))
     return changes
 

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.model.documents.decision import Creation, Decision, Move, Value
-from pilotage.model.documents.moves import JobMoves
+from pilotage.model.documents.moves import JobMoves, Wait
 from pilotage.model.documents.world import World
-from pilotage.model.records.failures import Tries, tries_of
+from pilotage.model.records.failures import Failure, Tries, tries_of
+from pilotage.model.records.observations import OF_STORAGES
 from pilotage.model.records.publications import NewPublication, is_own
 from pilotage.model.records.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.records.transfer_queues import FINISHING
 from pilotage.model.records.work import File, Job, NewTransfer, Replica, Task, Transfer
+from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.rules.transfer_shares import CANCEL_GRACE, base_priority, share_of, transfer_priority
 from pilotage.model.values.paths import copy_path, path_in_job, scratch_path
@@ -26,7 +28,7 @@ def settle(world: World) -> Decision:
     - FINISHING transfers are DONE and their replicas recorded. Delivered transfers get their slots (D8).
     - ASSIGNED jobs with all inputs at their queue's storage become ACTIVATED. If a transfer of an input
       failed, the job returns to the brokerage as its next attempt. So a job whose inputs cannot be delivered
-      anywhere ends after ``max_attempts``.
+      anywhere ends after its last attempt. An attempt that a storage failed counts as one at a pilot (F4).
     - HOLDING jobs become TRANSFERRING. Each output becomes an upload from the scratch area to the nucleus.
       Uploads that an earlier attempt left behind are cancelled first. Jobs without outputs are ready at once.
     - TRANSFERRING jobs with all outputs under their final names are FINISHED, or MERGING if the task merges.
@@ -61,9 +63,11 @@ class _Facts:
     holders: dict[str, set[str]] = field(init=False)
     live: dict[str, list[Transfer]] = field(init=False)
     failed: dict[str, list[Transfer]] = field(init=False)
+    failed_attempts: FailedAttempts = field(init=False)
 
     def __post_init__(self) -> None:
         self.tasks = {task.id: task for task in self.world.tasks}
+        self.failed_attempts = FailedAttempts(self.world)
         self.queue_storages = {queue.name: queue.storage for queue in self.world.federation.queues}
         self.outputs = defaultdict(list)
         for file in sorted(self.world.files, key=lambda file: file.name):
@@ -83,13 +87,13 @@ class _Facts:
     def jobs(self, state: JobState) -> list[Job]:
         return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
 
-    def tries(self, job: Job) -> Tries:
-        """Return how many attempts of a job count."""
+    def tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
+        """Return how many attempts of a job count, after those that ``failed`` now."""
         guard, tries = self.world.federation.guard, self.tasks[job.task].tries
-        return tries_of(self.world.failures, job.id, guard, tries)
+        return tries_of((*self.world.failures, *failed), job.id, guard, tries)
 
-    def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:
-        """Return why one of these files cannot reach the destination; empty if all can.
+    def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> Transfer | None:
+        """Return why one of these files cannot reach the destination: its last transfer; None if all can.
 
         A transfer that failed before the job entered its state does not count: the job does not wait for it.
         """
@@ -99,9 +103,23 @@ class _Facts:
             for transfer in self.failed[name]:
                 grace = CANCEL_GRACE if transfer.state is TransferState.CANCELLED else 0.0
                 if destination in (None, transfer.destination) and transfer.since + grace >= job.since:
-                    reason = transfer.error or f"its transfer is {transfer.state}"
-                    return f"{name} could not be brought to {transfer.destination}: {reason}"
-        return ""
+                    return transfer
+        return None
+
+    def by_storages(self, job: Job, transfer: Transfer) -> tuple[Failure, ...]:
+        """Return that storages failed an attempt, if a transfer for it ended by their fault (F4)."""
+        if transfer.fault not in OF_STORAGES:
+            return ()
+        error = _error(transfer)
+        return (self.failed_attempts.by_storages(job, error),)
+
+    def wait(self, job: Job, failed: tuple[Failure, ...]) -> Wait | None:
+        """Return how long a job waits for storages: longer after each attempt that they failed."""
+        times = sum(one.job == job.id and one.kind == "storage" for one in (*self.world.failures, *failed))
+        if not failed:
+            return None
+        seconds = self.world.federation.staging.open_for(times - 1)
+        return Wait(self.world.time + seconds, f"a storage failed it, so it waits {seconds:.0f} s")
 
     def uploads(self, job: Job) -> list[Transfer]:
         """Return live transfers of a job's outputs."""
@@ -153,8 +171,16 @@ def _stage_in(facts: _Facts, moves: JobMoves) -> None:
         elif not missing:
             cause = "inputs arrived"
             moves.add(job, job.state, JobState.ACTIVATED, cause=cause, changes={"error": ""})
-        elif error := facts.failure(job, missing, storage):
-            _broker_again(facts, moves, job, error)
+        elif transfer := facts.failure(job, missing, storage):
+            if failed := facts.by_storages(job, transfer):
+                _fail(facts, moves, job, _error(transfer), failed, "inputs cannot be brought")
+            else:
+                _broker_again(facts, moves, job, _error(transfer))
+
+
+def _error(transfer: Transfer) -> str:
+    reason = transfer.error or f"its transfer is {transfer.state}"
+    return f"{transfer.file} could not be brought to {transfer.destination}: {reason}"
 
 
 def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
@@ -165,8 +191,16 @@ def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
     moves.retake(job, job.state, facts.tries(job), "inputs cannot be brought", {"error": error})
 
 
-def _fail(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
-    moves.fail(job, job.state, facts.tries(job), "outputs cannot be brought", {"error": error})
+def _fail(
+    facts: _Facts,
+    moves: JobMoves,
+    job: Job,
+    error: str,
+    failed: tuple[Failure, ...] = (),
+    cause: str = "outputs cannot be brought",
+) -> None:
+    tries, wait = facts.tries(job, failed), facts.wait(job, failed)
+    moves.fail(job, job.state, tries, cause, {"error": error}, failed, wait)
 
 
 def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
@@ -227,9 +261,9 @@ def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
     stale: list[Transfer] = []
     for job in facts.jobs(JobState.TRANSFERRING):
         names = [file.name for file in facts.outputs[job.id]]
-        if error := facts.failure(job, names):
+        if transfer := facts.failure(job, names):
             stale += facts.uploads(job)
-            _fail(facts, moves, job, error)
+            _fail(facts, moves, job, _error(transfer), facts.by_storages(job, transfer))
         elif all(facts.holders[name] and not facts.live[name] for name in names):
             ready = _ready(facts, job)
             published = _publications(facts, job) if ready is JobState.FINISHED else ()

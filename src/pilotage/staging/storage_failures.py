@@ -7,14 +7,14 @@ from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
 from pilotage.model.circuit_breakers.storages import FailedDelivery, one_line
 from pilotage.model.documents.decision import Forget, Move
 from pilotage.model.documents.world import World
-from pilotage.model.records.observations import Fault
+from pilotage.model.records.observations import OF_STORAGES, Fault
 from pilotage.model.records.work import Transfer
 
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
     """Return a failed delivery's verdict on its storages; None if the file is to blame, or no storage is
     known."""
-    if fault in ("", "file", "altered"):
+    if fault not in OF_STORAGES:
         return None
     return _failed(
         transfer,

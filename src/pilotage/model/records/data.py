@@ -7,6 +7,7 @@ from pilotage.model.values.scopes import name_of
 from pilotage.model.values.slot_parts import SizeClass
 from pilotage.model.values.types import DESCRIBED
 
+from .observations import Fault
 from .states import TransferState
 
 Direction = Literal["download", "upload"]
@@ -194,6 +195,8 @@ class Transfer:
     """When its bytes last moved, in s since 1970."""
     error: str = ""
     """Why its last attempt failed."""
+    fault: Fault = ""
+    """Who is to blame for that."""
     server: str = ""
     """The process that delivers it, or the last that did."""
     size_class: SizeClass = ""

@@ -32,7 +32,7 @@ class FailedAttempt:
     queue: str
     """Where it ran."""
     node: str
-    """The machine, or the pilot if the machine is unknown."""
+    """The machine, or the pilot if the machine is unknown; empty: storages failed it without a pilot."""
     time: float
     """When it failed, in s since 1970."""
     lasted: float
@@ -75,7 +75,7 @@ class Failure(FailedAttempt):
     vo: str
     """VO of the owner."""
     pilot: int
-    """The pilot that had it."""
+    """The pilot that had it; 0: storages failed it without one."""
     pilots: int
     """Pilots that ran at the queue then."""
     against: Against = "queue"

@@ -10,6 +10,10 @@ Fault = Literal["", "source", "destination", "either", "file", "altered"]
 means that the file at its source has wrong content. Empty: unknown."""
 
 
+OF_STORAGES: frozenset[Fault] = frozenset({"source", "destination", "either"})
+"""Faults for which storages are to blame, and no file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSubmission:
     """Result of submitting a pilot to its computing element: a reference, or an error."""

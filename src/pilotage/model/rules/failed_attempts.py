@@ -1,5 +1,7 @@
 """Attempts that failed at their pilots, as the guards see them (F2, F3)."""
 
+from functools import cached_property
+
 from pilotage.model.documents.world import Report, World
 from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.failures import Failure, ending_of
@@ -14,9 +16,13 @@ class FailedAttempts:
     """Makes the failures of one world."""
 
     def __init__(self, world: World) -> None:
-        self._time = world.time
+        self._world, self._time = world, world.time
         self._tasks = {task.id: task for task in world.tasks}
-        self._running = {one.queue: one.running_pilots for one in world.queue_reports}
+
+    @cached_property
+    def _running(self) -> dict[str, int]:
+        """Running pilots by queue."""
+        return {one.queue: one.running_pilots for one in self._world.queue_reports}
 
     def told(self, job: Job, pilot: Pilot, report: Report, grows: bool = False) -> Failure:
         """Return the failure that a pilot reports; ``grows`` as in :class:`FailedAttempt`."""
@@ -34,10 +40,14 @@ class FailedAttempts:
         lasted = max(0.0, self._time - job.since) if job.state is JobState.RUNNING else 0.0
         return self._made(job, pilot, error, kind, lasted, None, grows)
 
+    def by_storages(self, job: Job, error: str) -> Failure:
+        """Return the failure of an attempt that storages failed, before or after its pilot had it (F4)."""
+        return self._made(job, None, error, "storage", 0.0, None, grows=False)
+
     def _made(
         self,
         job: Job,
-        pilot: Pilot,
+        pilot: Pilot | None,
         error: str,
         kind: FailureKind,
         lasted: float,
@@ -52,9 +62,9 @@ class FailedAttempts:
             owner=owner.name,
             vo=owner.vo,
             queue=job.queue,
-            node=pilot.place,
-            pilot=pilot.id,
-            pilots=self._running.get(job.queue, 0),
+            node=pilot.place if pilot else "",
+            pilot=pilot.id if pilot else 0,
+            pilots=self._running.get(job.queue, 0) if pilot else 0,
             time=self._time,
             lasted=lasted,
             exit_code=exit_code,

@@ -39,6 +39,7 @@ transfers = Table(
     text_column("server"),
     text_column("size_class"),
     text_column("way"),
+    text_column("fault"),
     Index("transfers_by_state", "state", "since", "id"),
 )
 
@@ -78,6 +79,7 @@ TRANSFER_COLUMNS = (
         _x.server,
         _x.size_class,
         _x.way,
+        _x.fault,
     ),
 )
 _STATES = {str(state): state for state in TransferState}
@@ -105,4 +107,5 @@ def transfer(row: Sequence[Any]) -> Transfer:
         server=row[16],
         size_class=row[17],
         way=row[18],
+        fault=row[19],
     )
