@@ -1,7 +1,7 @@
 """What the metrics say, in Prometheus's text format.
 
 Counters and histograms are the store's. Each process adds its measurements. So any server answers for all
-processes, also for those without an API (decision 55).
+processes, also for those without an API (decision 49).
 """
 
 import math
