@@ -6,6 +6,7 @@ storage is reached by SFTP. Where XRootD is installed, the storage of another is
 
 import contextlib
 import json
+import math
 import re
 import shutil
 import sys
@@ -214,6 +215,8 @@ class System:
         self.houses = [self._house(at, store, ports) for at in range(2)]
         self.victims = threading.Lock()
         self.servers_turn, self.database_turn = threading.Lock(), threading.Lock()
+        self.together_until = -math.inf
+        """When the latest fault of all servers ended, by the monotonic clock."""
         self.slurm_turn, self.login_turn = threading.Lock(), threading.Lock()
         self.is_kept = False
         self.away: list[str] = []

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
@@ -20,6 +21,9 @@ from .signals import send
 MINUTES = (20.0, 150.0)
 """Least and most seconds for which all servers are away: far longer than any payload runs."""
 
+BREAK = 30.0
+"""Least seconds between two faults of all servers: people and pilots find them in between."""
+
 
 class _OfServers(Fault):
     """A fault of one of the servers, or of all. No two such faults strike at once."""
@@ -29,6 +33,8 @@ class _OfServers(Fault):
 
     def start(self) -> bool:
         """Begin, if all servers are well."""
+        if self.all_at_once and time.monotonic() < self.system.together_until + BREAK:
+            return False
         if not self.system.servers_turn.acquire(blocking=False):
             return False
         numbers = range(len(self.system.houses))
@@ -50,6 +56,8 @@ class _OfServers(Fault):
         try:
             self.heal()
         finally:
+            if self.all_at_once:
+                self.system.together_until = time.monotonic()
             self.system.servers_turn.release()
 
     def heal(self) -> None:
