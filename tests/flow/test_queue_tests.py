@@ -1,5 +1,7 @@
 """An operator tests a queue by one pilot, which goes at once and tells what its node has."""
 
+import time
+
 import pytest
 
 from pilotage.flow.calls import queue_tests
@@ -49,6 +51,20 @@ def test_it_tells_its_node_and_how_wrong_the_clock_is(house: House, element: Fak
     node = house.store.logs.node(number)
     assert node is not None
     assert (node["gpus"], node["clock_ahead"]) == (["a100"], -90)
+
+
+def test_no_node_is_blamed_for_a_step_of_the_database_s_clock(house: House, element: FakeElement) -> None:
+    """Not even the only one: it agrees with the server's machine."""
+    number = sent(house)
+    house.take("provision")
+    now = time.time()
+    house.now = now + 149
+    for clock, ahead in ((now, 0), (now + 149, 0), (now - 149, -149)):
+        found = {"gpus": [], "containers": [], "clock": clock}
+        match(house.runtime, number, 1, 0, 1000, 1, node="n1", found=found)
+        node = house.store.logs.node(number)
+        assert node is not None
+        assert abs(node["clock_ahead"] - ahead) < 60
 
 
 def test_the_next_test_sends_a_new_pilot(house: House, element: FakeElement) -> None:

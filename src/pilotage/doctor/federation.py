@@ -40,9 +40,9 @@ def lacking_adapters(known: Installation) -> Iterator[Finding]:
 
 @check("nodes")
 def nodes(known: Installation) -> Iterator[Finding]:
-    """Compare the clock of the newest pilot's node at each queue with the server's.
+    """Compare the clock of the newest pilot's node at each queue with the servers' and the database's.
 
-    Where all nodes differ alike, the servers' time was wrong, not every site's.
+    A node is wrong if it differs from both. Where all nodes differ alike, these were wrong, not every site.
     """
     seen: dict[str, tuple[str, float]] = {}
     for pilot in known.store.queries.pilots(None, None, MOST_PILOTS):

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from time import time as machine_time
 from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
@@ -76,12 +77,20 @@ def match(
 def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
     """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12)."""
     clock = found.get("clock")
-    ahead = {"clock_ahead": round(clock - time, 1)} if clock else {}
+    ahead = {"clock_ahead": round(_clock_ahead(clock, time), 1)} if clock else {}
     log = node_log(LogKey(kind="pilot", record=pilot.id), {**found, **ahead})
     runtime.store.logs.put([(log, pilot.owner)], time)
     lacks = lacking.note(pilot, len(found["gpus"]), bool(found["containers"]), time, seed)
     if lacks:
         runtime.store.commit(lacks, f"pilot:{pilot.id}")
+
+
+def _clock_ahead(clock: float, time: float) -> float:
+    """Return how far a node's clock is ahead of the store's and of this machine's, in s: of the nearer one.
+
+    After a step of one of these clocks, the other one shows that the node is right.
+    """
+    return min(clock - time, clock - machine_time(), key=abs)
 
 
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
