@@ -425,7 +425,7 @@ def test_up_says_where_it_is_reached_and_where_it_listens(
 def test_a_home_has_one_server_and_loops_join_it_by_name(
     pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second server on a home is refused, whatever its port; loops without an API say whom they join."""
+    """A second server on a home is refused, also where it finds its port in use. Loops say whom they join."""
     hold = "import sys, time; from pathlib import Path; from pilotage.home_lock import serving\n"
     hold += f"with serving(Path({str(pilotage.home)!r}), 'http://127.0.0.1:8470'):\n"
     hold += " print(flush=True)\n time.sleep(60)"
@@ -436,12 +436,13 @@ def test_a_home_has_one_server_and_loops_join_it_by_name(
     with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout
         other.stdout.readline()
-        refused = pilotage("up", "--port", port, PILOTAGE_URL=url)
+        with listen("127.0.0.1", port):
+            refused = pilotage("up", "--port", port, PILOTAGE_URL=url)
         joined = pilotage("up", "--no-api", "--only", "stage")
         other.kill()
     by = f"process {other.pid} at http://127.0.0.1:8470"
     assert refused.exit_code == 1
-    assert f"\nthe home {pilotage.home} is served already by {by}: " in refused.stderr
+    assert f"\nthe home {pilotage.home} is served already by {by}: end that one, " in refused.stderr
     assert joined.exit_code == 0
     assert f"\nPilotage without the API, beside {by}, store " in joined.stderr
     assert pilotage("up", "--port", port, PILOTAGE_URL=url).exit_code == 0

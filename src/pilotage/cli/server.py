@@ -137,10 +137,13 @@ def _listener(known: "Settings") -> "socket":
     import os
 
     from pilotage import server
+    from pilotage.home_lock import server_of
 
     try:
         return server.listen(known.host, known.port)
     except OSError as error:
+        if taken := server_of(known.home):
+            raise serving.home_taken(known, taken) from error
         remedy = "give another with --port and in PILOTAGE_URL, or end what listens there"
         where = f"port {known.port} of {known.host}"
         # If the host has no address, this number is no errno.

@@ -66,7 +66,12 @@ def home_of(known: "Settings") -> Iterator[None]:
         with serving(known.home, known.url):
             yield
     except HomeTaken as taken:
-        raise CommandFailure(
-            f"the home {known.home} is served already by {taken}: end that one, give this one another "
-            "PILOTAGE_HOME, or run loops beside it with --no-api"
-        ) from taken
+        raise home_taken(known, str(taken)) from taken
+
+
+def home_taken(known: "Settings", by: str) -> CommandFailure:
+    """Return the refusal of a second server in a home, which a process serves already."""
+    return CommandFailure(
+        f"the home {known.home} is served already by {by}: end that one, give this one another "
+        "PILOTAGE_HOME, or run loops beside it with --no-api"
+    )
