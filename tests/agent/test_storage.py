@@ -1,8 +1,11 @@
 """Storages as pilots open them: folders without a way out, and a real WebDAV-like server."""
 
+import gzip
 import io
 import threading
+import zlib
 from collections.abc import Iterator
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
 from pilotage.agent.file_access import Ways
 from pilotage.agent.storage import open_storage
 from pilotage.agent.transfer import discard, fetch, store
+from pilotage.agent.web import Web
+from pilotage.agent.web_addresses import server_of
 from pilotage.agent.wire import JobInput, JobOrder, Work
 from pilotage.movers.contract import ODD_NAMES
 
@@ -28,6 +33,7 @@ class WebDav(BaseHTTPRequestHandler):
     folders: set[str]
     seen: list[tuple[str, str, str | None]]
     cut = False
+    encoding = ""
 
     def _answer(self, status: int, data: bytes = b"", **headers: str) -> None:
         self.send_response(status)
@@ -56,7 +62,10 @@ class WebDav(BaseHTTPRequestHandler):
                 del self.files[path]
             self._answer(204)
         elif self.path in self.files:
-            self._answer(200, self.files[self.path])
+            data, encoding = self.files[self.path], self.encoding
+            packed = gzip.compress(data) if encoding == "gzip" else data
+            packed = zlib.compress(data) if encoding == "deflate" else packed
+            self._answer(200, packed, **({"Content-Encoding": encoding} if encoding else {}))
         else:
             self._answer(404)
 
@@ -115,6 +124,48 @@ def test_an_answer_that_is_cut_is_tried_again_and_fails(
     with pytest.raises(AttemptFailedError, match="input in: "):
         fetch(WAYS, attempt(f"{url}/data"), JobInput("in", 6), tmp_path / "copy", lambda: False)
     assert len(handler.seen) == 3
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_file_that_is_compressed_on_the_way_is_read_as_the_file(server: Any, encoding: str) -> None:
+    url, web_dav = server
+    content = bytes(range(256)) * 50_000
+    web_dav.files |= {"/x/y.csv": content, "/x/y.csv.gz": gzip.compress(content)}
+    web_dav.encoding = encoding
+    there = storage.HttpServer(url, Web({}))
+    with there.read("x/y.csv") as stream:
+        assert b"".join(iter(lambda: stream.read(1000), b"")) == content
+    assert there.write("x/y.csv", io.BytesIO(b"abc")) is None, "the size of what was sent is another"
+    web_dav.encoding = ""
+    with there.read("x/y.csv.gz") as stream:
+        assert gzip.decompress(stream.read()) == content
+
+
+def test_compressed_content_that_is_unknown_or_cut_is_an_error(server: Any) -> None:
+    url, web_dav = server
+    web_dav.files["/x/y.csv"] = b"abc" * 1000
+    web_dav.encoding = "br"
+    with pytest.raises(OSError, match=r"x/y.csv comes compressed \(br\), though asked not to"):
+        storage.HttpServer(url, Web({})).read("x/y.csv")
+    web_dav.encoding, web_dav.cut = "gzip", True
+    with pytest.raises((OSError, HTTPException)), storage.HttpServer(url, Web({})).read("x/y.csv") as stream:
+        stream.read()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("https://SE.lab.example/a", "https://se.lab.example:443/b?x=1#y", True),
+        ("https://se.lab.example./a", "https://se.lab.example/", True),
+        ("http://se.lab.example:80", "http://se.lab.example/data", True),
+        ("http://se.lab.example/a", "https://se.lab.example/a", False),
+        ("https://se.lab.example/a", "https://se.lab.example:8443/a", False),
+        ("root://se.lab.example//a", "root://SE.lab.example:1094//a", True),
+        ("https://[::1]/a", "https://[::1]:443/a", True),
+    ],
+)
+def test_equal_servers_are_equal_however_they_are_written(one: str, other: str, is_same: bool) -> None:
+    assert (server_of(one) == server_of(other)) is is_same
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/x", "root://host//x", "simplecache::http://host"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from .web import BLOCK, GONE, Web, body, not_found
+from .web_addresses import is_encoded
 
 _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _OPENAT2 = 437
@@ -176,7 +177,9 @@ class HttpServer:
         # Ask again, because an accepted PUT does not say how many bytes the server kept.
         with self._ask("HEAD", path) as answer:
             size = answer.headers.get("Content-Length")
-        return None if size is None else int(size)
+            if size is None or is_encoded(answer.headers.get("Content-Encoding"), answer.url):
+                return None
+            return int(size)
 
     def _make_folders(self, folder: str) -> None:
         parts = folder.split("/")

@@ -9,12 +9,14 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import IO, Any, cast
 
 from . import redirections
+from .web_addresses import is_encoded, server_of
 
 BLOCK = 4 << 20
 TIMEOUT = 300.0
@@ -23,6 +25,8 @@ CONNECT_TIMEOUT = 5.0
 """Seconds that a connection may take."""
 MOST_REDIRECTS = 5
 GONE = (404, 410)
+AUTOMATIC = 47
+"""Lets zlib tell gzip from deflate."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -88,9 +92,49 @@ class _Body(io.RawIOBase):
         self._answer.close()
 
 
+class _Decompressed(io.RawIOBase):
+    """The content of a body that a server compressed by gzip or deflate."""
+
+    def __init__(self, compressed: _Body) -> None:
+        self._compressed, self._decoder = compressed, zlib.decompressobj(AUTOMATIC)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to that many bytes. Raises OSError for content that ends early or is none."""
+        if size < 0:
+            return b"".join(iter(partial(self.read, BLOCK), b""))
+        found = b""
+        try:
+            while size and not found:
+                data = self._rest() or self._compressed.read(BLOCK)
+                if self._decoder.eof and not data:
+                    break
+                if self._decoder.eof:  # another part follows
+                    self._decoder = zlib.decompressobj(AUTOMATIC)
+                found = self._decoder.decompress(data, size)
+                if not (data or found or self._decoder.eof):
+                    raise OSError("compressed content ends early")
+        except zlib.error as error:
+            raise OSError(f"compressed content cannot be read: {error}") from error
+        return found
+
+    def _rest(self) -> bytes:
+        return self._decoder.unconsumed_tail or self._decoder.unused_data
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._compressed.close()
+
+
 def body(answer: HTTPResponse) -> IO[bytes]:
-    """The body of an answer as a file."""
-    return cast("IO[bytes]", _Body(answer))
+    """The body of an answer as a file, without a compression that nobody asked for. Raises OSError for an
+    unknown one."""
+    encoding = answer.headers.get("Content-Encoding")
+    if not encoding or not is_encoded(encoding, answer.url):
+        return cast("IO[bytes]", _Body(answer))
+    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        answer.close()
+        raise OSError(f"{_shown(answer.url)} comes compressed ({encoding}), though asked not to")
+    return cast("IO[bytes]", _Decompressed(_Body(answer)))
 
 
 def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
@@ -136,10 +180,10 @@ class Web:
 
         A server that hangs up while the content comes may have answered. So ask it again with one byte.
         """
-        start, server, content, hung_up = url, _server(url), source, False
+        start, server, content, hung_up = url, server_of(url), source, False
         for _ in range(2 * MOST_REDIRECTS):
             try:
-                answer = self._asked(method, url, content, _server(url) == server)
+                answer = self._asked(method, url, content, server_of(url) == server)
                 if content is source:
                     return answer
                 answer.close()
@@ -176,11 +220,6 @@ class Web:
         request = urllib.request.Request(url, data, headers, method=method)
         answer: HTTPResponse = self._director.open(request, timeout=TIMEOUT)
         return answer
-
-
-def _server(url: str) -> tuple[str, str]:
-    """Return scheme and host of an address. The same host without encryption is another server."""
-    return urllib.parse.urlsplit(url)[:2]
 
 
 def _shown(url: str) -> str:

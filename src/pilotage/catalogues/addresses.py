@@ -3,10 +3,8 @@
 import re
 from urllib.parse import unquote, urlsplit
 
+from pilotage.agent.web_addresses import server_of
 from pilotage.model.values.urls import WEB
-
-DEFAULT_PORTS = {"https": 443, "davs": 443, "http": 80, "dav": 80, "root": 1094, "xroot": 1094, "roots": 1094}
-"""Ports that addresses may leave out, by scheme."""
 
 
 def path_below(address: str, prefix: str) -> str:
@@ -34,5 +32,4 @@ def _parts(address: str) -> tuple[tuple[str, str, int | None], str]:
     is_web = parts.scheme in WEB
     # Only in web addresses do a question mark and a hash end the path.
     path = unquote(parts.path) if is_web else address.partition("://")[2].partition("/")[2]
-    place = (parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme))
-    return place, re.sub(r"/{2,}", "/", f"/{path}")
+    return server_of(address), re.sub(r"/{2,}", "/", f"/{path}")

@@ -9,9 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+from pilotage.agent.web_addresses import is_encoded
 from pilotage.ports.moving import WrongFileError
-
-from .http_bodies import is_encoded
 
 if TYPE_CHECKING:
     import requests
@@ -49,7 +48,7 @@ class Download:
         headers = self._wanted() if self._offset or self._end is not None else {}
         self._answer = self._open.enter_context(self._ask(headers))
         goes_on = self._goes_on(self._answer)
-        if self.partial and is_encoded(self._answer):
+        if self.partial and is_encoded(self._answer.headers.get("Content-Encoding"), self._answer.url):
             self._open.close()
             encoding = self._answer.headers["Content-Encoding"]
             raise WrongFileError(
@@ -107,7 +106,9 @@ class Download:
                 return data
 
     def _read(self, size: int) -> bytes:
-        data: bytes = self._answer.raw.read(size, decode_content=is_encoded(self._answer))
+        data: bytes = self._answer.raw.read(
+            size, decode_content=is_encoded(self._answer.headers.get("Content-Encoding"), self._answer.url)
+        )
         return data
 
     def _skip(self, left: int) -> None:
@@ -148,7 +149,7 @@ def _version(answer: "requests.Response") -> str:
     tag = str(answer.headers.get("ETag", ""))
     if answer.status_code != HTTPStatus.PARTIAL_CONTENT and answer.headers.get("Accept-Ranges") != "bytes":
         return ""
-    if is_encoded(answer):
+    if is_encoded(answer.headers.get("Content-Encoding"), answer.url):
         return ""
     # A weak tag says that two versions mean the same, not that their bytes are equal.
     return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from cachetools import FIFOCache
 
+from pilotage.agent.web_addresses import server_of
 from pilotage.model.values.urls import file_url
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError
 
@@ -142,7 +143,7 @@ class HttpBackend:
             if found := first.ranged:
                 total, version = found
                 # If another server gives the bytes, each request costs both servers one.
-                most = MOST if urlsplit(first.url)[1] == urlsplit(self._root)[1] else 1
+                most = MOST if server_of(first.url) == server_of(self._root) else 1
                 more = partial(Download, ask, version=version)
                 with RangedStream(first, more, start, total, answered, most=most) as stream:
                     yield stream
@@ -241,7 +242,7 @@ class HttpBackend:
         passed: list[requests.Response] = []
         while len(passed) <= MOST_REDIRECTS:
             # Scheme and host must match: other servers do not get our tokens.
-            home = url is origin or urlsplit(url)[:2] == urlsplit(origin)[:2]
+            home = url is origin or server_of(url) == server_of(origin)
             given = {**(self.own_headers() if home else {}), **(headers or {})}
             if not home:
                 given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from pilotage.agent.web_addresses import is_encoded
 from pilotage.ports.moving import StorageError, WrongFileError
 
 if TYPE_CHECKING:
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 REFUSED = frozenset(range(400, 500)) - {401, 407, 408, 425, 429}
 """Statuses that refuse one file. Other 4xx concern the caller or the moment."""
-
-COMPRESSED = (".gz", ".tgz", ".svgz", ".z", ".br", ".zst", ".bz2", ".xz", ".lz4", ".zip")
-"""Endings, in lower case, of files that are stored compressed."""
 
 LARGEST_LISTING = 64 << 20
 """Most bytes of a folder's listing."""
@@ -52,20 +49,14 @@ def whole_text(answer: "requests.Response") -> bytes:
     return text
 
 
-def is_encoded(answer: "requests.Response") -> bool:
-    """Return whether a server, or a cache before it, compressed a file on the way, though asked not to.
-
-    A file that is stored compressed, such as ``a.gz``, may have the same header: its bytes are the file.
-    """
-    encoding = answer.headers.get("Content-Encoding", "").strip().lower()
-    stored = urlsplit(answer.url).path.lower().endswith(COMPRESSED)
-    return encoding not in ("", "identity") and not stored
-
-
 def body_size(answer: "requests.Response") -> int | None:
     """Return the size of a file in bytes by its answer's header; None without one."""
     size = answer.headers.get("Content-Length", "")
-    return int(size) if size.isdecimal() and not is_encoded(answer) else None
+    return (
+        int(size)
+        if size.isdecimal() and not is_encoded(answer.headers.get("Content-Encoding"), answer.url)
+        else None
+    )
 
 
 def without_body(method: str, url: str, headers: Mapping[str, str]) -> "requests.PreparedRequest":
