@@ -7,7 +7,7 @@ asks the same one. The server's own loops, and programs without a server, have n
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 MOST_SECONDS = 20.0
@@ -40,21 +40,33 @@ class RequestBudget:
         self.faults = MOST_FAULTS
         self.suggestions = MOST_SUGGESTIONS
         self.is_client_gone = False
-        self._spent = 0.0
-        self._opener = threading.get_ident()
+        self.spent = 0.0
+        """Seconds that threads have computed for the request."""
         self._seen: dict[int, float] = {}
 
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Count the seconds that the calling thread computes in the block. Raises nothing."""
+        thread = threading.get_ident()
+        if thread in self._seen:  # a block within another
+            yield
+            return
+        self._seen[thread] = time.thread_time()
+        try:
+            yield
+        finally:
+            self.spent += time.thread_time() - self._seen.pop(thread)
+
     def check(self) -> None:
-        """Count the calling thread's seconds since its last call. Raises ClientGone or RequestTooLong."""
+        """Count the calling thread's seconds up to now. Raises ClientGone or RequestTooLong."""
         if self.is_client_gone:
             raise ClientGone
         thread = threading.get_ident()
-        if thread == self._opener:
-            return  # the event loop works on all requests by turns
-        now = time.thread_time()
-        self._spent += now - self._seen.get(thread, now)
-        self._seen[thread] = now
-        if self._spent > MOST_SECONDS:
+        if (before := self._seen.get(thread)) is None:
+            return  # the event loop, or what waits for others
+        self._seen[thread] = now = time.thread_time()
+        self.spent += now - before
+        if self.spent > MOST_SECONDS:
             raise RequestTooLong
 
 
@@ -70,6 +82,15 @@ def opened() -> Iterator[RequestBudget]:
         yield budget
     finally:
         _current.reset(before)
+
+
+def measured() -> AbstractContextManager[None]:
+    """Count for the current request, if any, the seconds that a thread computes in the block.
+
+    The thread that enters the block may be another one than the caller's.
+    """
+    budget = _current.get()
+    return budget.measured() if budget else nullcontext()
 
 
 def check() -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -58,6 +59,10 @@ REQUEST_GRACE = 5
 
 LAST_GRACE = 5.0
 """Seconds for all that stops after what was in hand."""
+
+SWITCHED_AFTER = 0.001
+"""Seconds after which a thread that computes gives way to another. An answer passes through half a dozen
+threads' turns, and each waits so long while somebody's large request is worked on."""
 
 COLLECTED_AFTER = (50_000, 20, 100)
 """Thresholds of garbage collection: how many new objects start a search of each generation."""
@@ -117,6 +122,7 @@ def collect_rarely() -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(*COLLECTED_AFTER)
+    sys.setswitchinterval(SWITCHED_AFTER)
 
 
 def run(

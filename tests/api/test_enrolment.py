@@ -34,7 +34,7 @@ def test_p9_a_token_is_exchanged_for_the_credential_of_its_pilot_and_worth_nothi
     assert first.post("/pilot/report", json={}).status_code == 403
     token = enrolled(house, first)
     assert house.store.tokens.find(token) == Credential(
-        role="pilot", identity=ALICE, pilot=pilot, expires=house.now + 5 * DAY
+        role="pilot", identity=ALICE, pilot=pilot, queue="north-queue", expires=house.now + 5 * DAY
     )
     assert house.client(token).post("/pilot/report", json={}).status_code == 200
     house.now += KNOWN_FOR

@@ -8,18 +8,23 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from pilotage.api.access import KnownTokens
-from pilotage.api.guard import (
-    BODY_RATE,
-    EACH_AT_ONCE,
+from pilotage.api.guard import EACH_AT_ONCE, Guard
+from pilotage.api.measured_routes import MeasuredRoute
+from pilotage.api.sender_shares import (
     LARGEST_BODY,
+    LONGEST_WAIT,
     MOST_WAITING,
-    SMALL_BODY,
-    BodyPace,
-    Guard,
+    SECONDS_AHEAD,
+    SECONDS_SHARE,
+    ComputingShares,
+    NoTurn,
+    sender_of,
 )
+from pilotage.model.values.identity import GENERIC, Credential
+from pilotage.request_budget import RequestBudget
 from tests.waiting import PATIENCE
 
-from .conftest import ALICE, House
+from .conftest import ALICE, OTHER_ALICE, House
 
 
 def test_an_unexpected_fault_is_logged_under_the_number_that_the_client_gets(
@@ -115,21 +120,52 @@ def test_what_is_not_there_is_not_found(house: House) -> None:
     assert house.client().delete("/tasks").status_code == 405
 
 
-def test_large_bodies_of_one_person_wait_for_each_other_and_for_nobody_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each took the event loop while it was parsed: one person's left nothing of it to the others."""
-    waits: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waits.append(round(seconds))
+def test_who_has_computed_much_waits_and_nobody_else() -> None:
+    """Pilots of all sites shared one pace of bytes, and a small body that costs seconds had none."""
+    person = Credential(role="user", identity=ALICE)
+    wild, other = (
+        Credential(role="pilot", identity=GENERIC, pilot=number, queue=queue)
+        for number, queue in ((1, "wild-queue"), (2, "other-queue"))
+    )
 
     async def run() -> None:
-        pace = BodyPace()
-        for sender in ("alice", "alice", "alice", "bob", "pilot 7"):
-            await pace.wait(sender, 10 * BODY_RATE)
-            await pace.wait(sender, SMALL_BODY)
+        shares = ComputingShares()
 
-    monkeypatch.setattr("pilotage.api.guard.asyncio.sleep", sleep)
-    asyncio.run(run())
-    assert waits == [0, 10, 20, 0, 0]
+        async def ask(caller: Credential, seconds: float) -> None:
+            budget = RequestBudget()
+            turn = shares.turn(sender_of(caller), budget)
+            await turn.wait()
+            budget.spent = seconds
+            turn.settle()
+            turn.settle()
+
+        for caller in (person, wild):
+            await ask(caller, SECONDS_AHEAD + SECONDS_SHARE * (LONGEST_WAIT + 30))
+            with pytest.raises(NoTurn):
+                await ask(caller, 0)
+        await ask(other, SECONDS_AHEAD)
+        await ask(Credential(role="user", identity=OTHER_ALICE), 0)
+
+    asyncio.run(asyncio.wait_for(run(), LONGEST_WAIT / 2))
+
+
+def test_every_route_but_those_of_health_counts_what_it_computes(house: House) -> None:
+    from pilotage.api.app import ROUTERS
+
+    routes = [route for room in ROUTERS for route in room.router.routes]
+    assert [route for route in routes if not isinstance(route, MeasuredRoute)] == []
+
+
+def test_a_body_that_takes_seconds_counts_for_its_sender(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent: list[float] = []
+    monkeypatch.setattr(
+        "pilotage.api.sender_shares._Account.take", lambda _, seconds: spent.append(round(seconds, 2))
+    )
+    monkeypatch.setattr("pilotage.api.sender_shares._Account._debt", 0.0, raising=False)
+    clock = iter(range(0, 1000, 3))
+    monkeypatch.setattr("pilotage.request_budget.time.thread_time", lambda: next(clock))
+    client = house.as_("user", ALICE)
+    assert client.get("/tasks").status_code == 200
+    assert sum(spent) == 3

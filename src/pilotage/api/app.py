@@ -165,10 +165,14 @@ async def _not_understood(_: Request, fault: RequestValidationError) -> Response
 
 
 async def _refused(request: Request, refusal: HTTPException) -> Response:
+    why = refusal.__cause__
+    if isinstance(why, RequestValidationError):
+        return await _not_understood(request, why)
+    if isinstance(why, REFUSALS):
+        return await _told(request, why)
     if refusal.status_code != 400:
         return await http_exception_handler(request, refusal)
     # The framework says no more of a body that is no JSON in UTF-8, nests too deeply or has a huge number.
-    why = refusal.__cause__
     told = {
         UnicodeDecodeError: "must be JSON in UTF-8",
         RecursionError: "nests too deeply",

@@ -12,6 +12,9 @@ MOST_KEYS = 10_000
 MOST_ITEMS = 200_000
 """Most items of one list."""
 
+MOST_LISTS = 200_000
+"""Most lists in all. Python searches them for garbage again and again while they are made."""
+
 MOST_NESTED = 100
 """Most objects and lists within each other."""
 
@@ -22,11 +25,14 @@ _TO_STRUCTURE = re.compile(rb'(?:[^"{}\[\],]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}
 def shape_fault(body: bytes) -> str:
     """Return why a JSON text is not parsed; empty if it may be. What is no JSON is the parser's to refuse."""
     left: list[int] = []
-    at = 0
+    at = lists = 0
     while found := _TO_STRUCTURE.match(body, at):
         at = found.end()
         sign = body[at - 1 : at]
         if sign in b"{[":
+            lists += sign == b"["
+            if lists > MOST_LISTS:
+                return f"has more than {MOST_LISTS} lists; send it in parts"
             left.append(MOST_KEYS if sign == b"{" else MOST_ITEMS)
             if len(left) > MOST_NESTED:
                 return f"nests deeper than {MOST_NESTED} levels; write it flatter"

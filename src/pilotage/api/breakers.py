@@ -16,8 +16,9 @@ from .access import Operator, Person, actor, owner_seen
 from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/breakers", tags=["queues"])
+router = APIRouter(prefix=f"{PREFIX}/breakers", tags=["queues"], route_class=MeasuredRoute)
 
 
 class ShownBreaker(BaseModel):

@@ -20,8 +20,9 @@ from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from .files import check_scope
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"])
+router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"], route_class=MeasuredRoute)
 
 DatasetId = Annotated[str, Query(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
 VersionNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="none: the current one")]

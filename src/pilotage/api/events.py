@@ -17,8 +17,9 @@ from .access import KnownTokens, Person, bearer_of, may_see
 from .answers import answer, documented, field_refused
 from .dependencies import PREFIX, AnyId
 from .event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"])
+router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"], route_class=MeasuredRoute)
 
 MOST_SEARCHED = 20 * PAGE
 """Most events that one page is searched for."""

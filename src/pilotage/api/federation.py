@@ -21,12 +21,13 @@ from .bodies import RequestBody
 from .content import FileContent
 from .dependencies import LINE, PREFIX, After, TheRuntime, TheStore
 from .documents import Declared, read
+from .measured_routes import MeasuredRoute
 
 _FILE = Query(
     max_length=4000, pattern=LINE, description="Path of the file that declares it, by which `up` knows it."
 )
 
-router = APIRouter(prefix=PREFIX, tags=["federation"])
+router = APIRouter(prefix=PREFIX, tags=["federation"], route_class=MeasuredRoute)
 
 
 class Saved(BaseModel):

@@ -31,8 +31,9 @@ from .answers import PageOfList, answer, documented, documented_bytes, field_ref
 from .bodies import RequestBody
 from .content import FileContent
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"])
+router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"], route_class=MeasuredRoute)
 
 MOST_FILES = 10_000
 """Most files that one request may register."""

@@ -6,7 +6,6 @@ the guard identifies the caller before it reads, and limits the body before anyb
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 
@@ -15,25 +14,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotage import request_budget
+from pilotage.model.values.identity import Credential
+from pilotage.request_budget import RequestBudget
 
 from .access import UNKNOWN, KnownTokens, bearer_of
 from .body_shapes import shape_fault
 from .faults import AWAY, refusal_of
+from .measured_routes import SMALL_BODY, measured
 from .pages import Pages
+from .sender_shares import LARGEST_BODY, MOST_WAITING, BodySpaces, ComputingShares, NoSpace, NoTurn, sender_of
 from .watched_client import WatchedClient
-
-LARGEST_BODY = 16 * 1024 * 1024
-"""Most bytes of a request with many records: some ten thousand tasks, or reports."""
-
-SMALL_BODY = 64 * 1024
-"""Most bytes of any other request."""
-
-MOST_HELD = 4 * LARGEST_BODY
-"""Most bytes of all bodies of one person, or of their pilots, that arrive or are worked on."""
-
-BODY_RATE = 2 * 1024 * 1024
-"""Bytes a second of large bodies of one person, or of their pilots. Nobody else is served while one is
-parsed, which takes some 0.1 s for each MiB: so a person takes a fifth of that time at most."""
 
 MOST_VALUES = 1_000_000
 """Most values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to
@@ -53,9 +43,6 @@ PEOPLE_AT_ONCE = 24
 
 EACH_AT_ONCE = 6
 """Most concurrent requests of one person: it takes four people at their limit to block the others."""
-
-MOST_WAITING = 200
-"""Most waiting requests of one person. Further ones are refused. A client that disconnects waits no more."""
 
 ROOM_TIMEOUT = 60.0
 """Seconds for which a request waits for room."""
@@ -112,8 +99,8 @@ class Guard:
         # Pilots' calls are short and many. A person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
         self._each: dict[str, _Room] = {}
-        self._held: Counter[str] = Counter()
-        self._pace = BodyPace()
+        self._computing = ComputingShares()
+        self._spaces = BodySpaces()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -126,55 +113,79 @@ class Guard:
             # Always serve it: it takes no thread that others could hold.
             await self._serve(scope, receive, send, lambda: None)
             return
-        held = _HeldBytes(self._held)
-        try:
-            await self._take(scope, receive, send, held)
-        finally:
-            held.release()
+        with request_budget.opened() as budget:
+            async with contextlib.AsyncExitStack() as stack:
+                await self._take(scope, receive, send, budget, stack)
 
-    async def _take(self, scope: Scope, receive: Receive, send: Send, held: "_HeldBytes") -> None:
-        """Admit one request, and serve it when there is room."""
-        incoming = _Incoming(receive)
+    async def _take(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        budget: RequestBudget,
+        stack: contextlib.AsyncExitStack,
+    ) -> None:
+        """Admit one request, and serve it when there is room. ``stack`` gives back what it takes."""
+        incoming, request = _Incoming(receive), Request(scope)
         try:
             self._ask_database()
-            body = await self._admitted(Request(scope), incoming, held)
+            caller = await self._caller(request)
+            size = self._announced(request, caller)
+            await self._space(caller, size or 0, stack)
+            settle = await self._turn(sender_of(caller), budget)
+            stack.callback(settle)
+            body = await self._body(request, incoming, size)
             # Only after the body has arrived: a slow sender takes no place from others.
-            release = await self._room(Request(scope), incoming)
-            try:
-                # It may have gone away while the request waited.
-                self._ask_database()
-            except _Refusal:
-                release()
-                raise
+            give_back = await self._room(request, incoming, sender_of(caller))
+            stack.callback(give_back)
+            # It may have gone away while the request waited.
+            self._ask_database()
         except _Refusal as refusal:
-            # A client that is still sending would never read the answer: discard part of the rest.
-            await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
-            headers = {"Connection": "close", **refusal.headers}
-            answer = refusal_of(scope, self._pages, refusal.status, refusal.detail, headers)
-            await answer(scope, incoming, send)
+            await self._refuse(refusal, scope, incoming, send)
             return
-        with request_budget.opened() as budget:
-            if body is None:
-                await self._serve(scope, incoming, send, release)
-                return
-            client = WatchedClient(body, incoming, budget)
-            del body
-            async with client:
-                await self._serve(scope, client, send, release)
+
+        def answered() -> None:
+            settle()
+            give_back()
+
+        if body is None:
+            await self._serve(scope, incoming, send, answered)
+            return
+        client = WatchedClient(body, incoming, budget)
+        del body
+        async with client:
+            await self._serve(scope, client, send, answered)
+
+    async def _refuse(self, refusal: "_Refusal", scope: Scope, incoming: "_Incoming", send: Send) -> None:
+        # A client that is still sending would never read the answer: discard part of the rest.
+        await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
+        headers = {"Connection": "close", **refusal.headers}
+        answer = refusal_of(scope, self._pages, refusal.status, refusal.detail, headers)
+        await answer(scope, incoming, send)
+
+    async def _turn(self, sender: str, budget: RequestBudget) -> Callable[[], None]:
+        """Wait for a sender's turn. Return the function that takes what was computed. Raises _Refusal."""
+        if not sender:
+            return lambda: None
+        turn = self._computing.turn(sender, budget)
+        try:
+            await turn.wait()
+        except NoTurn as error:
+            raise _Refusal(503, str(error), {"Retry-After": f"{error.wait:.0f}"}) from None
+        return turn.settle
 
     def _ask_database(self) -> None:
         """Raise :class:`_Refusal` while the database is away."""
         if told := self._away():
             raise _Refusal(503, told, AWAY)
 
-    async def _room(self, request: Request, receive: Receive) -> Callable[[], None]:
-        """Wait for room for a person's request, whose body is read, while its client is there.
+    async def _room(self, request: Request, receive: Receive, person: str) -> Callable[[], None]:
+        """Wait for room for a person's request while its client is there.
 
         Return the function that frees it. Raises _Refusal.
         """
         if self._path(request.scope).startswith("/pilot/"):
             return lambda: None
-        person = await self._person(request)
         room = self._each.setdefault(person, _Room())
         if room.asked >= EACH_AT_ONCE + MOST_WAITING:
             raise _Refusal(429, f"{room.asked} requests of yours are worked on or wait; send fewer at once")
@@ -207,11 +218,9 @@ class Guard:
 
         return _once(give_back)
 
-    async def _person(self, request: Request) -> str:
-        """Return the VO and name of a caller. Unknown ones share one room: the routes refuse them at once."""
+    async def _caller(self, request: Request) -> Credential | None:
         token = bearer_of(request.headers.get("authorization", ""))
-        caller = await self._tokens().find(token) if token else None
-        return caller.identity.key if caller else ""
+        return await self._tokens().find(token) if token else None
 
     def _path(self, scope: Scope) -> str:
         """Return the path below the prefix; of a page, one that no route of the API has."""
@@ -223,36 +232,45 @@ class Guard:
         begins = f"page:{self._pages.at_once}" if self._pages else "/health"
         return path.startswith(("/health", begins))
 
-    async def _admitted(self, request: Request, receive: Receive, held: "_HeldBytes") -> bytes | None:
-        """Return the whole body, None if its route reads it. Raises :class:`_Refusal`."""
+    def _announced(self, request: Request, caller: Credential | None) -> int | None:
+        """Return the most bytes of a body; None if its route reads it itself. Raises :class:`_Refusal`."""
         announced = request.headers.get("content-length", "0")
-        if announced == "0" and "transfer-encoding" not in request.headers:
-            return b""
+        in_parts = "transfer-encoding" in request.headers
+        if announced == "0" and not in_parts:
+            return 0
         path = self._path(request.scope)
         opened = self._pages.open_bodies.get(request.url.path, 0) if self._pages else 0
-        token = bearer_of(request.headers.get("authorization", ""))
-        caller = await self._tokens().find(token) if token else None
-        if caller is not None:
-            # A person's pilots share among them: as many shares as pilots would be as many as they like.
-            held.sender = f"pilots of {caller.identity.key}" if caller.pilot else caller.identity.key
-            held.free = SMALL_BODY if caller.pilot else 0
-        elif not opened:
+        if caller is None and not opened:
             raise _Refusal(401, UNKNOWN, {"WWW-Authenticate": "Bearer"})
         streamed = path.startswith(STREAMED)
         is_large = path in LARGE or (self._pages and request.url.path in self._pages.large_bodies)
         limit = LARGEST_FILE if streamed else LARGEST_BODY if is_large else opened or SMALL_BODY
-        if announced.isdecimal() and int(announced) > limit:
+        size = int(announced) if announced.isdecimal() and not in_parts else limit
+        if size > limit:
             raise _too_large(limit)
-        if streamed:
-            return None
+        return None if streamed else size
+
+    async def _space(self, caller: Credential | None, size: int, stack: contextlib.AsyncExitStack) -> None:
+        # The number of connections bounds the small reports of pilots.
+        if caller and size > (SMALL_BODY if caller.pilot else 0):
+            sender = sender_of(caller)
+            try:
+                await self._spaces.take(sender, size)
+            except NoSpace as error:
+                raise _Refusal(429, str(error)) from None
+            stack.callback(self._spaces.give_back, sender, size)
+
+    async def _body(self, request: Request, receive: Receive, size: int | None) -> bytes | None:
+        """Return the whole body, None if its route reads it. Raises :class:`_Refusal`."""
+        if not size:
+            return None if size is None else b""
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
-                body = await _read(receive, limit, held)
+                body = await _read(receive, size)
         except TimeoutError:
             raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
-        await self._pace.wait(held.sender, len(body))
         is_large_json = len(body) > SMALL_BODY and "json" in request.headers.get("content-type", "")
-        if is_large_json and (fault := await run_in_threadpool(shape_fault, body)):
+        if is_large_json and (fault := await run_in_threadpool(measured(shape_fault), body)):
             raise _Refusal(413, f"the request {fault}")
         return body
 
@@ -271,7 +289,7 @@ def _too_large(limit: int) -> _Refusal:
     return _Refusal(413, f"the request is larger than {limit} bytes; send it in parts")
 
 
-async def _read(receive: Receive, limit: int, held: "_HeldBytes") -> bytes:
+async def _read(receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size = values = 0
     while True:
@@ -285,53 +303,10 @@ async def _read(receive: Receive, limit: int, held: "_HeldBytes") -> bytes:
         values += part.count(b",")
         if size > limit:
             raise _too_large(limit)
-        held.take(len(part))
         if values > MOST_VALUES:
             raise _Refusal(413, f"the request has more than {MOST_VALUES} values; send it in parts")
         if not message.get("more_body", False):
             return b"".join(parts)
-
-
-class _HeldBytes:
-    """The bytes of a request's body in memory, among all that its sender has there."""
-
-    def __init__(self, of_all: Counter[str]) -> None:
-        self.sender = ""
-        self.free = 0
-        """Bytes that are not counted: the number of connections bounds the small reports of pilots."""
-        self._of_all = of_all
-        self._size = 0
-
-    def take(self, size: int) -> None:
-        """Count further bytes. Raises :class:`_Refusal` if the sender has too many in memory."""
-        self.free, size = max(0, self.free - size), max(0, size - self.free)
-        if self._of_all[self.sender] + size > MOST_HELD:
-            raise _Refusal(429, f"requests of yours hold {MOST_HELD} bytes already; send fewer at once")
-        self._of_all[self.sender] += size
-        self._size += size
-
-    def release(self) -> None:
-        """Count the request's bytes no more."""
-        self._of_all[self.sender] -= self._size
-        if not self._of_all[self.sender]:
-            del self._of_all[self.sender]
-
-
-class BodyPace:
-    """When the next large body of each sender may be parsed, by the event loop's clock."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, float] = {}
-
-    async def wait(self, sender: str, size: int) -> None:
-        """Wait for the turn of a body."""
-        if size <= SMALL_BODY:
-            return
-        now = asyncio.get_running_loop().time()
-        self._next = {one: at for one, at in self._next.items() if at > now}
-        turn = self._next.get(sender, now)
-        self._next[sender] = turn + size / BODY_RATE
-        await asyncio.sleep(turn - now)
 
 
 class _Room:

@@ -20,9 +20,10 @@ from .dependencies import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheS
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .logs import KeptLogs, shown
+from .measured_routes import MeasuredRoute
 from .views import SteeredJob
 
-router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
+router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], route_class=MeasuredRoute)
 
 
 @router.get("/{job}", responses=documented(JobDetails, 404))

@@ -15,8 +15,9 @@ from .access import Person, owner_seen
 from .answers import FieldFault, PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, AnyId, Limit, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/notifications", tags=["notifications"])
+router = APIRouter(prefix=f"{PREFIX}/notifications", tags=["notifications"], route_class=MeasuredRoute)
 
 
 class RecentNotifications(PageOfList):

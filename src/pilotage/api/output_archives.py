@@ -18,9 +18,10 @@ from .answers import documented_bytes
 from .content import FileContent
 from .dependencies import PREFIX, Id, TheRuntime
 from .files import places_of
+from .measured_routes import MeasuredRoute
 from .tasks import seen
 
-router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
 
 LARGEST = 1 << 20
 """Most bytes of a file in an archive. Larger ones gain nothing, and can be resumed alone."""

@@ -20,8 +20,9 @@ from pilotage.store import FailureHistory, ShareSpan
 from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, owner_seen
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=PREFIX, tags=["health"])
+router = APIRouter(prefix=PREFIX, tags=["health"], route_class=MeasuredRoute)
 
 MOST_DAYS = 30
 

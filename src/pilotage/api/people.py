@@ -12,8 +12,9 @@ from .access import OperatorNow, actor
 from .answers import answer, documented
 from .bodies import RequestBody
 from .dependencies import LINE, PREFIX, Text, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/people", tags=["tokens"])
+router = APIRouter(prefix=f"{PREFIX}/people", tags=["tokens"], route_class=MeasuredRoute)
 
 
 class Leaving(RequestBody):

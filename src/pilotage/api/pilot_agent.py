@@ -20,9 +20,10 @@ from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented, documented_bytes
 from .bodies import RequestBody
 from .dependencies import PREFIX, Id, Text, TheRuntime, TheStore
+from .measured_routes import MeasuredRoute
 from .plain_routes import Heard, plain_route
 
-router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
+router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"], route_class=MeasuredRoute)
 
 ZIPAPP = "application/zip"
 Attempt = tuple[StoredInteger, StoredInteger]

@@ -24,8 +24,9 @@ from .bodies import RequestBody
 from .content import FileContent
 from .dependencies import PREFIX, Id, TheRuntime
 from .guard import BODY_TIMEOUT, LARGEST_FILE
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
+router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"], route_class=MeasuredRoute)
 
 StorageName = Annotated[str, Field(max_length=200)]
 

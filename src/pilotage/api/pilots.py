@@ -19,9 +19,10 @@ from .breakers import ShownBreaker
 from .dependencies import PREFIX, After, AnyId, Id, Limit, TheRuntime, Width
 from .explanations import PilotExplanation, explained_pilot
 from .logs import KeptLogs, shown
+from .measured_routes import MeasuredRoute
 from .views import BatchWaits, Pilots
 
-router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"])
+router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"], route_class=MeasuredRoute)
 
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Pilots))

@@ -18,6 +18,7 @@ from pilotage.model.values.identity import Credential
 
 from .access import RoleCheck, pilot_id
 from .documents import NO_JSON
+from .measured_routes import measured
 
 PilotCall = Callable[[Any, Credential, int, Runtime, float | None], Response]
 """Answers a pilot, given the parsed body, the pilot's credential and its id, and which answer it knows."""
@@ -41,7 +42,7 @@ def plain_route(path: str, body: type[BaseModel], call: PilotCall) -> Route:
         runtime: Runtime = request.app.state.runtime
         # Parsed in the thread, too: a large report would hold up the event loop, which is everybody's.
         heard = request.headers.get(wire.HEARD)
-        return await run_in_threadpool(_answer, body, call, sent, credential, runtime, heard)
+        return await run_in_threadpool(measured(_answer), body, call, sent, credential, runtime, heard)
 
     return Route(path, answered, methods=["POST"])
 

@@ -10,9 +10,10 @@ from .access import Person
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime, Width
 from .explanations import placed_where_nothing_starts
+from .measured_routes import MeasuredRoute
 from .tasks import RefusedTask, Specs, refusals
 
-router = APIRouter(prefix=f"{PREFIX}/plan", tags=["plan"])
+router = APIRouter(prefix=f"{PREFIX}/plan", tags=["plan"], route_class=MeasuredRoute)
 
 
 class PlanAnswer(BaseModel):

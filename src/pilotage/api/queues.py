@@ -22,9 +22,10 @@ from .answers import answer, documented, listed
 from .breakers import ShownBreaker, shown
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore, Width
 from .explanations import QueueExplanation, explained_queue
+from .measured_routes import MeasuredRoute
 from .views import Queues, Shares, ShownQueue
 
-router = APIRouter(prefix=PREFIX, tags=["queues"])
+router = APIRouter(prefix=PREFIX, tags=["queues"], route_class=MeasuredRoute)
 
 
 @router.get("/queues", responses=documented(Queues, 409))

@@ -15,8 +15,9 @@ from .access import FOR_PEOPLE, Operator, actor
 from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import LINE, PREFIX, After, Limit, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/restrictions", tags=["federation"])
+router = APIRouter(prefix=f"{PREFIX}/restrictions", tags=["federation"], route_class=MeasuredRoute)
 
 
 class WantedRestriction(RequestBody):

@@ -15,8 +15,9 @@ from .access import Person
 from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/secrets", tags=["secrets"])
+router = APIRouter(prefix=f"{PREFIX}/secrets", tags=["secrets"], route_class=MeasuredRoute)
 
 
 def _value(value: Any) -> Any:

@@ -12,8 +12,9 @@ from pilotage.model.records.servers import ServerProcess, ServerState
 from .access import FOR_OPERATORS
 from .answers import answer, documented
 from .dependencies import PREFIX, TheStore
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=PREFIX, tags=["servers"])
+router = APIRouter(prefix=PREFIX, tags=["servers"], route_class=MeasuredRoute)
 
 
 class ShownLoop(BaseModel):

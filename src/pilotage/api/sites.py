@@ -17,8 +17,9 @@ from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, acto
 from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=PREFIX, tags=["sites"])
+router = APIRouter(prefix=PREFIX, tags=["sites"], route_class=MeasuredRoute)
 
 SiteName = Annotated[str, Path(max_length=200)]
 

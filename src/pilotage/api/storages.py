@@ -19,8 +19,9 @@ from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .breakers import ShownBreaker
 from .dependencies import PREFIX, After, Limit, Text, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"])
+router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"], route_class=MeasuredRoute)
 
 
 class ShownSpace(BaseModel):

@@ -17,8 +17,9 @@ from pilotage.store import EndedPilot
 from .access import FOR_OPERATORS
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/stuck", tags=["health"])
+router = APIRouter(prefix=f"{PREFIX}/stuck", tags=["health"], route_class=MeasuredRoute)
 
 
 class StuckRecords(BaseModel):

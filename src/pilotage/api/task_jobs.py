@@ -13,10 +13,11 @@ from .access import Person
 from .answers import answer, documented, listed
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, WithParameters
 from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
+from .measured_routes import MeasuredRoute
 from .tasks import seen
 from .views import FailedJobs, Jobs, JobsByQueue
 
-router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
 
 LOGS_AT_ONCE = 100
 """Most jobs whose logs one request reads: 12 MB of text at most."""

@@ -40,11 +40,12 @@ from .explanations import (
     troubles,
 )
 from .hypotheses import Hypothesis, WhatIfAnswer
+from .measured_routes import MeasuredRoute
 from .queues import QueueName, explained
 from .task_filters import Filter
 from .views import Outputs, Tasks
 
-router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
 
 IdempotencyKey = Annotated[
     str,

@@ -13,8 +13,9 @@ from .access import FOR_OPERATORS, FOR_OPERATORS_NOW
 from .answers import PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, Limit, Text, TheRuntime
+from .measured_routes import MeasuredRoute
 
-router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
+router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"], route_class=MeasuredRoute)
 
 
 class Bearer(RequestBody):

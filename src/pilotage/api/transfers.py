@@ -22,9 +22,10 @@ from .answers import answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import TransferExplanation, explained_transfer
+from .measured_routes import MeasuredRoute
 from .views import Transfers
 
-router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"])
+router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"], route_class=MeasuredRoute)
 
 
 class TransferPriority(BaseModel, extra="forbid"):

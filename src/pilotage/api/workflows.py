@@ -19,10 +19,11 @@ from .access import Person, may_see, owner_seen
 from .answers import PageOfList, answer, documented, listed
 from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from .documents import Specified
+from .measured_routes import MeasuredRoute
 from .task_filters import TEXT
 from .tasks import AcceptedTask, IdempotencyKey, RefusedTask, Specs, refusals
 
-router = APIRouter(prefix=f"{PREFIX}/workflows", tags=["workflows"])
+router = APIRouter(prefix=f"{PREFIX}/workflows", tags=["workflows"], route_class=MeasuredRoute)
 
 _NAME = Query(max_length=200, pattern=TEXT, description="only those of this name")
 

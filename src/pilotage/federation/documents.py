@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -58,24 +58,75 @@ def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]
     references within a federation or a world, and everything that ``also`` finds.
     """
     try:
-        # Convert through JSON: there, strict mode accepts lists for tuples and words for enums, but still no
-        # "5" for 5.
-        value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
-    except ValidationError as error:
-        count = error.error_count()
-        if count > MOST_COUNTED or not request_budget.faults_left():
-            fault = Fault((), f"has {count} faults", "send it alone, or a part of it, to see them")
-            raise BadDocument([fault]) from error
-        found = explained(messages.faults(kind, error, document))
+        value = _read_in_parts(kind, document)
+    except _FaultyPart as faulty:
+        found = explained(faulty.faults(kind))
         if (kind is Federation or _is_world(kind)) and (rest := remainder(kind, document, found)):
             found += rest.further(chain(_contradictions(rest.value), also(rest.value)), found)
-        raise BadDocument(found[: request_budget.MOST_FAULTS]) from error
+        raise BadDocument(found[: request_budget.MOST_FAULTS]) from faulty.error
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error
     if faults := explained(chain(_contradictions(value), also(value))):
         raise BadDocument(faults)
     return value
+
+
+PART = 1000
+"""Inputs of a task that are read at once: nothing else runs in the process until they are read."""
+
+
+class _FaultyPart(Exception):
+    """A document, or the part of it whose inputs begin at number ``start``, has faults."""
+
+    def __init__(self, error: ValidationError, part: object, start: int) -> None:
+        self.error = error
+        self.part = part
+        self.start = start
+
+    def faults(self, kind: type[Any]) -> Iterator[Fault]:
+        """Yield the faults at their places in the document."""
+        count = self.error.error_count()
+        if count > MOST_COUNTED or not request_budget.faults_left():
+            yield Fault((), f"has {count} faults", "send it alone, or a part of it, to see them")
+            return
+        for fault in messages.faults(kind, self.error, self.part):
+            match fault.path:
+                case ("inputs", int(at), *rest):
+                    yield replace(fault, path=("inputs", at + self.start, *rest))
+                case _:
+                    yield fault
+
+
+def _read_in_parts(kind: type[T], document: object) -> T:
+    """Return the record of a document. Raises :class:`_FaultyPart` at the first part that has faults.
+
+    A long list of bad inputs has a dozen faults for each.
+    """
+    values = []
+    for start, part in _parts(kind, document):
+        request_budget.check()
+        try:
+            # Convert through JSON: there, strict mode accepts lists for tuples and words for enums, but still
+            # no "5" for 5.
+            values.append(from_json(kind, json.dumps(part, allow_nan=False), strict=True))
+        except ValidationError as error:
+            raise _FaultyPart(error, part, start) from error
+    if len(values) == 1:
+        return values[0]
+    inputs = chain.from_iterable(cast(TaskSpec, value).inputs for value in values)
+    return cast(T, replace(cast(TaskSpec, values[0]), inputs=tuple(inputs)))
+
+
+def _parts(kind: type[Any], document: Any) -> Iterator[tuple[int, Any]]:
+    """Yield parts of a document, each with the number of its first input."""
+    inputs = document.get("inputs") if kind is TaskSpec and isinstance(document, dict) else None
+    if not isinstance(inputs, list) or len(inputs) <= PART:
+        yield 0, document
+        return
+    yield 0, {**document, "inputs": inputs[:PART]}
+    for start in range(PART, len(inputs), PART):
+        yield start, {"name": document["name"], "inputs": inputs[start : start + PART]}
 
 
 def _contradictions(value: object) -> list[Fault]:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from pilotage.api.access import bearer_of, note_records, owner_seen
 from pilotage.api.answers import misread
+from pilotage.api.measured_routes import measured
 from pilotage.api.refusals import REFUSALS, refusal
 from pilotage.api.task_filters import TEXT
 from pilotage.flow.runtime import Runtime
@@ -255,7 +256,7 @@ async def _visit(function: View, request: Request) -> Response:
         return refuse(request, 401, "please sign in")
     form = await _form(request) if request.method == "POST" else {}
     visit = Visit(request=request, caller=credential, runtime=request.app.state.runtime, form=form)
-    return await run_in_threadpool(_drawn, function, visit)
+    return await run_in_threadpool(measured(_drawn), function, visit)
 
 
 async def caller_of(request: Request) -> Credential | None:
@@ -277,7 +278,7 @@ async def _form(request: Request) -> Mapping[str, str]:
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form; the last value of each."""
     # In a thread: a large document takes seconds, in which the event loop must serve others.
-    return await run_in_threadpool(_fields, await request.body())
+    return await run_in_threadpool(measured(_fields), await request.body())
 
 
 def _fields(body: bytes) -> dict[str, str]:

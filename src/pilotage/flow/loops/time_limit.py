@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -59,6 +59,7 @@ class _Run:
     """One running decision, in its thread."""
 
     call: Callable[[], object]
+    measured: AbstractContextManager[None] = field(default_factory=request_budget.measured)
     thread: threading.Thread = field(init=False)
     begun: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
@@ -74,7 +75,8 @@ class _Run:
         with suppress(_End):
             self.begun.set()
             try:
-                self.result = self.call()
+                with self.measured:
+                    self.result = self.call()
             except BaseException as error:
                 self.error = error
             self.done.set()

@@ -72,5 +72,7 @@ class Credential:
     """Its owner."""
     pilot: int | None = None
     """The pilot that it is bound to."""
+    queue: str = ""
+    """The queue of that pilot, where the store knows it."""
     expires: float | None = None
     """When it expires, in s since 1970; none: never."""

@@ -72,7 +72,10 @@ class PersonToken:
     """When it expires, in s since 1970 UTC; null: never."""
 
 
-_FIND = 'SELECT role, owner, vo, "group", vo_role, pilot, expires FROM tokens WHERE hash = %(hash)s'
+_FIND = (
+    'SELECT t.role, t.owner, t.vo, t."group", t.vo_role, t.pilot, p.queue, t.expires '
+    "FROM tokens t LEFT JOIN pilots p ON p.id = t.pilot WHERE t.hash = %(hash)s"
+)
 
 
 class Tokens:
@@ -120,11 +123,11 @@ class Tokens:
         found = self._database.look(_FIND, {"hash": _hash(token)})
         if not found:
             return None
-        role, owner, vo, group, vo_role, pilot, expires = found[0]
+        role, owner, vo, group, vo_role, pilot, queue, expires = found[0]
         if expires is not None and expires <= self._clock():
             return None
         identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
-        return Credential(role=role, identity=identity, pilot=pilot, expires=expires)
+        return Credential(role=role, identity=identity, pilot=pilot, queue=queue or "", expires=expires)
 
     def enrol(self, token: str, nonce: str, expires: float) -> str | None:
         """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
