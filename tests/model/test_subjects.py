@@ -24,6 +24,7 @@ STAY = {
     "results that wait: without them their attempts would end": {
         *(("waiting_results", name) for name in ("job", "pilot", "queue")),
     },
+    "times that are over": {("absences", "queue")},
     "no subject with these": {("transfers", "file"), ("publications", "file")},
 }
 """Records with an attribute of a subject's name that stay where the subject is left out, and why."""

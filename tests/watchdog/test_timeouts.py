@@ -22,7 +22,7 @@ from pilotage.model.records.federation import (
 from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
 from pilotage.model.records.work import Job, Pilot, Task, TaskSpec
-from pilotage.model.rules.timeouts import OUTCOMES, RULES
+from pilotage.model.rules.timeouts import CALL_TIMEOUT, OUTCOMES, RULES, absent
 from pilotage.model.values.identity import Identity
 from pilotage.watchdog import timeouts
 
@@ -270,12 +270,33 @@ def test_the_time_in_which_no_server_was_there_counts_for_nothing(nights: int) -
     """A laptop slept, and woke for a moment: its pilots have as long to call as if it had not slept."""
     ends = [NOW, NOW - 10 * HOUR - 60][:nights]
     away = tuple(Absence(began=ended - 10 * HOUR, ended=ended) for ended in reversed(ends))
-    for awake, states in ((60, (S.SENT, S.RUNNING)), (2 * HOUR, (S.DEFINED, S.DEFINED))):
+    late = 2 * HOUR + nights * CALL_TIMEOUT
+    for awake, states in ((60, (S.SENT, S.RUNNING)), (late, (S.DEFINED, S.DEFINED))):
         ago = 10 * HOUR * nights + awake
         where = world(job(1, S.SENT, ago), job(2, S.RUNNING, ago), pilots=(pilot(silent=ago),))
         found = after(replace(where, absences=away))
         assert (found[1][0], found[2][0]) == states
         assert {one[0] for one in after(where).values()} == {S.DEFINED}, "it was there all the time"
+
+
+def test_a_closed_tunnel_is_no_silence_of_the_pilots_behind_it_for_half_a_day() -> None:
+    silent = pilot(silent=10 * HOUR)
+    for queue, ago, state in (
+        (silent.queue, 10 * HOUR, S.RUNNING),
+        ("another", 10 * HOUR, S.DEFINED),
+        (silent.queue, 20 * HOUR, S.DEFINED),
+    ):
+        closed = Absence(queue=queue, began=NOW - ago, ended=NOW)
+        where = world(job(1, S.RUNNING, ago), pilots=(pilot(silent=ago),))
+        assert after(replace(where, absences=(closed,)))[1][0] == state
+
+
+def test_times_that_overlap_count_once_and_pilots_notice_their_end_a_call_later() -> None:
+    away = [Absence(began=at, ended=at + 100) for at in (1000.0, 1050.0)]
+    constants = TimeoutConstants()
+    assert absent(away, "q", constants, 900, 2000) == 150 + CALL_TIMEOUT
+    assert absent(away, "q", constants, 1120, 1130) == 10
+    assert absent(away, "q", constants, 900, 950) == 0
 
 
 def test_the_next_attempt_waits_longer_for_a_pilot_that_could_not_call() -> None:
@@ -322,7 +343,7 @@ def test_every_rule_names_constants_that_exist_and_an_outcome_that_is_told() -> 
         assert rule.text
     named = {rule.limit for rule in RULES} | {rule.high for rule in RULES if rule.high}
     unnamed = {name for name in constants - named if not name.startswith("fast_rebro_")}
-    assert unnamed == {"last_start", "heartbeat_by_workflow"}
+    assert unnamed == {"last_start", "heartbeat_by_workflow", "closed_tunnel"}
 
 
 def test_every_live_state_but_merging_has_a_rule() -> None:

@@ -113,7 +113,9 @@ def _ended_silently(world: World) -> list[Move]:
         since = pilot.ended_there_since
         if since is None or pilot.state is not PilotState.RUNNING or _outlives(world, pilot):
             continue
-        if world.time - since - absent(world.absences, since, world.time) >= pilot.end_doubt:
+        timeouts = world.federation.timeouts
+        away = absent(world.absences, pilot.queue, timeouts, since, world.time)
+        if world.time - since - away >= pilot.end_doubt:
             errors[pilot.id] = pilot.error
     return _failed(world, {pilot.id: pilot for pilot in world.pilots}, errors, (PilotState.RUNNING,))
 

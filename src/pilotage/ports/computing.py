@@ -56,6 +56,10 @@ Excess = Literal["", "memory", "walltime"]
 """What a pilot had more of than its batch system allows, which therefore ended or held it; empty: nothing."""
 
 
+MOST_MANIFEST = 2_000_000
+"""Most bytes of a manifest of results that a pilot left."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftBehind:
     """Results of an attempt that a pilot left: the ``place`` in the spool, which keeps it for some ``days``,
@@ -158,6 +162,14 @@ class ResultsKeeper(Protocol):
 
     def drop_left(self, places: Collection[str]) -> None:
         """Remove results from the spool."""
+
+
+@runtime_checkable
+class LeadingBack(Protocol):
+    """The ability of an adapter whose pilots may reach the server through a tunnel that it keeps open."""
+
+    def closed_for(self) -> float:
+        """Return for how many s the tunnel has been closed; 0: it is open, or there is none."""
 
 
 @runtime_checkable

@@ -127,13 +127,15 @@ class _Watchdog:
         pilot = self._pilots.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None or self._world.time - pilot.last_heard <= 2 * self._federation.loops.heartbeat:
             return None
-        away = absent(self._world.absences, pilot.last_heard, self._world.time)
-        until = pilot.last_heard + self._silence(job) + away
+        until = pilot.last_heard + self._silence(job) + self._absent(pilot.queue, pilot.last_heard)
         return Wait(until, "its pilot may still run the old one") if until > self._world.time else None
 
-    def _elapsed(self, since: float) -> float:
-        """Return the s since then in which some server was there."""
-        return self._world.time - since - absent(self._world.absences, since, self._world.time)
+    def _elapsed(self, queue: str, since: float) -> float:
+        """Return the s since then in which a queue's pilots could call some server."""
+        return self._world.time - since - self._absent(queue, since)
+
+    def _absent(self, queue: str, since: float) -> float:
+        return absent(self._world.absences, queue, self._constants, since, self._world.time)
 
     def _silence(self, job: Job) -> float:
         """Return the seconds of silence after which a pilot loses a job, by its workflow."""
@@ -144,7 +146,9 @@ class _Watchdog:
         pilot = self._holders.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None:
             return ()
-        is_lost = pilot.id not in self._pilots or self._elapsed(pilot.last_heard) >= self._silence(job)
+        is_lost = pilot.id not in self._pilots or self._elapsed(
+            pilot.queue, pilot.last_heard
+        ) >= self._silence(job)
         if not (is_lost or self._excess(job)):
             return ()
         return (self._failed_attempts.lost(job, pilot, error, grows),)
@@ -190,10 +194,10 @@ class _Watchdog:
             return held.outcome, "its pilot has ended"
         if job.queue not in self._resting:
             silence = self._silence(job)
-            if held and pilot and self._elapsed(pilot.last_heard) >= silence:
+            if held and pilot and self._elapsed(pilot.queue, pilot.last_heard) >= silence:
                 return held.outcome, f"{held.text} for longer than {silence:g} s"
             rule = _RULES.get(("job", job.state, "state"))
-            if rule and self._elapsed(job.since) >= self._limit(job, rule):
+            if rule and self._elapsed(job.queue, job.since) >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
         return "none", ""
 
@@ -222,7 +226,7 @@ class _Watchdog:
             return False
         if rule.clock == "silence":
             silence = self._silences.get(pilot.id, self._constants.heartbeat)
-            return self._elapsed(pilot.last_heard) >= silence and pilot.queue not in self._resting
+            return self._elapsed(pilot.queue, pilot.last_heard) >= silence and pilot.queue not in self._resting
         # The pilot was submitted after all. Only the commit that says so was lost, and the pilot may still
         # call.
         if rule.outcome == "fail" and pilot.reference:

@@ -117,6 +117,10 @@ class BatchElement:
         """See :class:`~pilotage.ports.computing.ResultsKeeper`."""
         Spool(self._host(), self._options.spool).drop_left(places)
 
+    def closed_for(self) -> float:
+        """See :class:`~pilotage.ports.computing.LeadingBack`."""
+        return self._host().closed_for()
+
     def _own(
         self, references: Iterable[Reference], jobs: Mapping[str, BatchJob]
     ) -> dict[Reference, BatchJob]:

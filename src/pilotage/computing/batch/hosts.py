@@ -74,6 +74,10 @@ class Host:
             self._answers.clear()
             self._locks.clear()
 
+    def closed_for(self) -> float:
+        """See :class:`~pilotage.ports.computing.LeadingBack`."""
+        return self._runner.closed_for() if isinstance(self._runner, SshRunner) else 0.0
+
     def server_url(self, url: str, paths: SpoolPaths) -> str:
         """Return the address at which pilots of this host reach the server that answers at ``url``."""
         return self._runner.server_url(url, paths)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from concurrent.futures import CancelledError
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ class SshRunner:
         self._leads_back = options.tunnel
         # Who only looks has no server's address, and opens no tunnel: its relay would end with it.
         self._tunnel = Tunnel(options, server_url) if options.tunnel and server_url else None
+        self._closed_since = time.monotonic() if self._tunnel else inf
         self._connection: SSHClientConnection | None = None
         self._connecting: asyncio.Lock | None = None
         self._channels: asyncio.Semaphore | None = None
@@ -64,6 +66,10 @@ class SshRunner:
     def server_url(self, url: str, paths: SpoolPaths) -> str:
         """Return the server's address for pilots. With a tunnel it is the relay's address."""
         return f"file://{paths.address}" if self._leads_back else url
+
+    def closed_for(self) -> float:
+        """See :class:`~pilotage.ports.computing.LeadingBack`."""
+        return max(0.0, time.monotonic() - self._closed_since)
 
     async def _run(self, command: Command) -> Outcome:
         if self._channels is None:
@@ -117,6 +123,7 @@ class SshRunner:
         if self._tunnel:
             try:
                 await self._tunnel.open(connection)
+                self._closed_since = inf
             except (OSError, asyncssh.Error) as error:
                 connection.close()
                 raise OSError(f"no tunnel: {error}") from error
@@ -127,6 +134,7 @@ class SshRunner:
         """Connect again as soon as a connection with a tunnel, or its relay, is lost: pilots wait for it."""
         assert self._tunnel
         await self._tunnel.wait_lost(connection)
+        self._closed_since = time.monotonic()
         connection.close()
         log.warning("%s: the connection and its tunnel are lost", self.name)
         while True:

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 
@@ -15,7 +15,14 @@ from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.pilots import submissions
 from pilotage.ports.adapters import AdapterError
-from pilotage.ports.computing import ComputingElementPort, LeftBehind, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.computing import (
+    ComputingElementPort,
+    LeadingBack,
+    LeftBehind,
+    PilotOrder,
+    PilotStatus,
+    Submitted,
+)
 from pilotage.ports.pool_logs import pool_log, submitting
 
 from .inquiries import Inquiries
@@ -61,6 +68,7 @@ class Elements:
         self._submits = submits
         self._lock = threading.Lock()
         self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}
+        self._closed: dict[str, float] = {}
         self._under_way: set[int] = set()
         self._submissions: dict[int, PilotSubmission] = {}
         self._sightings: dict[int, PilotSighting] = {}
@@ -106,6 +114,19 @@ class Elements:
             self._under_way.update(order.pilot for order in orders)
         with bound(queue=queue.name):
             self.pools.submit(pool, place, submission).add_done_callback(done)
+
+    def closed_tunnels(self, federation: Federation, now: float) -> Iterator[tuple[str, float]]:
+        """Yield the queues with pilots that cannot call, because this server's tunnel is closed, and since
+        when."""
+        for queue in federation.queues:
+            for server in servers_of(queue.computing_element) if queue.computing_element else ():
+                place = place_of(queue, server)
+                _, adapter = self._adapters.get(place, (None, None))
+                seconds = adapter.closed_for() if isinstance(adapter, LeadingBack) else 0.0
+                if seconds > 0:
+                    yield queue.name, self._closed.setdefault(place, now - seconds)
+                else:
+                    self._closed.pop(place, None)
 
     @property
     def in_hand(self) -> int:

@@ -29,6 +29,8 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
 
     Cancel tasks whose lease is over, each with the policy for people's cancellations.
     """
+    for queue, since in runtime.elements.closed_tunnels(world.federation, world.time):
+        runtime.store.absences.note_closed(queue, since, world.time)
     clear(runtime, world, decision, committed)
     remove_due(runtime, world)
     take_due(runtime, world)

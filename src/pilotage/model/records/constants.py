@@ -235,6 +235,8 @@ class TimeoutConstants:
     """s after which a silent pilot counts as lost, with its jobs."""
     heartbeat_by_workflow: Mapping[str, Seconds] = field(default_factory=dict)
     """The same in s for the jobs of a workflow, by its name (``heartbeat_timeout_<workflow>``)."""
+    closed_tunnel: Seconds = 12 * 3600
+    """s for which a closed tunnel, through which a queue's pilots call, is not counted as their silence."""
     pilot_created: Seconds = 300
     """s after which a pilot that was never submitted is given up."""
     last_start: Seconds = 2 * 3600

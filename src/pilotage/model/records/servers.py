@@ -33,7 +33,7 @@ class ServerActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A time in which no server was there that pilots can call."""
+    """A time in which pilots had no server to call, or those of a queue no way to one."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -41,6 +41,8 @@ class Absence:
     """When the last server had beaten last, in s since 1970 UTC."""
     ended: float
     """When the next one came, in s since 1970 UTC."""
+    queue: str = ""
+    """The queue whose tunnel was closed then; empty: it concerns all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

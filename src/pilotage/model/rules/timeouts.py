@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from pilotage.model.records.constants import TimeoutConstants
@@ -152,12 +153,27 @@ def first_lease_of(constants: TimeoutConstants, workflow: str) -> float:
     return min(lease_of(constants, workflow), constants.sent * LEASED)
 
 
-def absent(absences: Iterable[Absence], since: float, until: float) -> float:
-    """Return for how many s of a time no server was there.
+CALL_TIMEOUT = 20.0
+"""Seconds for which a pilot's call may hang: so much later than a server it may notice that all is well."""
+
+
+def absent(
+    absences: Iterable[Absence], queue: str, constants: TimeoutConstants, since: float, until: float
+) -> float:
+    """Return for how many s of a time no pilot of a queue could call.
 
     Nobody was silent or late in them: a laptop that sleeps for a night costs no job its attempt.
     """
-    return sum(max(0.0, min(one.ended, until) - max(one.began, since)) for one in absences)
+    total, at = 0.0, since
+    for one in sorted(absences, key=lambda one: one.began):
+        if one.queue not in ("", queue):
+            continue
+        longest = constants.closed_tunnel if one.queue else inf
+        ended = min(one.ended, one.began + longest) + CALL_TIMEOUT
+        gone = min(ended, until) - max(one.began, at)
+        if gone > 0:
+            total, at = total + gone, ended
+    return total
 
 
 def shortest_heartbeat(constants: TimeoutConstants) -> float:

@@ -1,6 +1,6 @@
-"""Times in which no server was there that pilots can call: time-outs do not count them."""
+"""Times in which pilots could not call, all or those of a queue: time-outs do not count them."""
 
-from sqlalchemy import Column, Connection, Double, Table, bindparam, delete, func, select
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, func, select, text
 
 from pilotage.model.records.servers import Absence
 from pilotage.store.database.columns import metadata
@@ -20,15 +20,16 @@ absences = Table(
     "absences",
     metadata,
     Column("began", Double, primary_key=True),
+    Column("queue", String, primary_key=True, server_default=text("''")),
     Column("ended", Double, nullable=False),
 )
 
 _a, _s = absences.c, servers.c
 _NEWEST_BEAT = select(func.max(_s.seen)).where(_s.url != "")
 # Two servers that come back together see the same last beat.
-_NOTE = upsert(absences, ["began"], ["began", "ended"], replaced(["ended"]))
+_NOTE = upsert(absences, ["began", "queue"], ["began", "queue", "ended"], replaced(["ended"]))
 _OLD = delete(absences).where(_a.ended < bindparam("before"))
-_ALL = select(_a.began, _a.ended).order_by(_a.began.desc()).limit(MOST)
+_ALL = select(_a.queue, _a.began, _a.ended).order_by(_a.began.desc()).limit(MOST)
 
 
 class Absences:
@@ -47,11 +48,17 @@ class Absences:
             newest = connection.execute(_NEWEST_BEAT).scalar()
             if newest is not None and now - newest >= least:
                 connection.execute(_OLD, {"before": now - KEPT_FOR})
-                connection.execute(_NOTE, {"began": newest, "ended": now})
+                connection.execute(_NOTE, {"queue": "", "began": newest, "ended": now})
 
         self._database.write(write, alone=False)
+
+    def note_closed(self, queue: str, began: float, now: float) -> None:
+        """Note that the tunnel of a queue's pilots has been closed since then."""
+        values = {"queue": queue, "began": began, "ended": now}
+        self._database.write(lambda connection: connection.execute(_NOTE, values) and None, alone=False)
 
 
 def everything(connection: Connection) -> tuple[Absence, ...]:
     """Return the absences, the oldest first."""
-    return tuple(Absence(began=began, ended=ended) for began, ended in reversed(raw_rows(connection, _ALL)))
+    rows = reversed(raw_rows(connection, _ALL))
+    return tuple(Absence(queue=queue, began=began, ended=ended) for queue, began, ended in rows)
