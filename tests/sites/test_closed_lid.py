@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.acceptance.house import House, running
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 from .login import LoginNode
 from .slurm import Slurm, user_name
@@ -58,12 +59,26 @@ timeouts: {{ heartbeat: {heartbeat} }}
 loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 2 }}
 """
 
+ONE_MACHINE = """
+name: laptop
+sites: [{{ name: home, nucleus: true }}]
+storages: [{{ name: home-disk, site: home, url: "file://{place}/disk" }}]
+queues:
+  - name: home-queue
+    site: home
+    storage: home-disk
+    computing_element:
+      {{ kind: process, max_pilots: 2, pilot_slots: 2, options: {{ directory: "{place}/work" }} }}
+brokerage: {{ storage_min_free: 0 }}
+timeouts: {{ heartbeat: {heartbeat} }}
+loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 2 }}
+"""
+
 TASK: dict[str, Any] = {
     "name": "night",
     "parameters": {"number": [1, 2, 3, 4]},
-    "command": ["sh", "-c", 'sleep 2; echo "result of $PILOTAGE_JOB" > out.txt'],
+    "command": ["sh", "-c", 'sleep 2; echo "result of $PILOTAGE_JOB" | tee out.txt'],
     "outputs": ["out.txt"],
-    "queues": ["cluster-main"],
     "nucleus": "home",
     "walltime": 10,
     "scouts": 0,
@@ -78,9 +93,9 @@ def laptop(place: Path, login: LoginNode, port: int) -> Iterator[House]:
         yield house
 
 
-def begun(house: House) -> int:
+def begun(house: House, queue: str = "cluster-main") -> int:
     """Submit the task, and wait until its payloads run."""
-    task: int = house.call("POST", "/tasks", {"tasks": [TASK]})["tasks"][0]["id"]
+    task: int = house.call("POST", "/tasks", {"tasks": [{**TASK, "queues": [queue]}]})["tasks"][0]["id"]
     wait_for(lambda: house.call("GET", f"/tasks/{task}")["jobs"].get("running") == 4, "its payloads run")
     return task
 
@@ -92,7 +107,8 @@ def check(house: House, task: int, place: Path) -> None:
     assert [(job["state"], job["attempt"]) for job in jobs] == [("finished", 1)] * 4
     outputs = [path.read_text() for path in (place / "disk").rglob("out.txt")]
     assert sorted(outputs) == sorted(f"result of {job['id']}\n" for job in jobs)
-    wait_for(lambda: not [*place.glob("spool/*/left/*/*")], "the spool is empty")
+    wait_for(lambda: not [*place.glob("**/left/*/*")], "the spool is empty")
+    assert all("result" in house.command("logs", f"job:{job['id']}") for job in jobs)
 
 
 def test_pilots_that_live_keep_results_until_the_server_returns(
@@ -105,6 +121,21 @@ def test_pilots_that_live_keep_results_until_the_server_returns(
         time.sleep(NIGHT)
         assert slurm.call("squeue", "-h"), "the pilots live"
         house.start("all")
+        check(house, task, tmp_path)
+
+
+def test_the_way_to_the_cluster_is_away_and_the_server_is_not(
+    slurm: Slurm, login: LoginNode, tmp_path: Path, free_port: int
+) -> None:
+    """A laptop without a network: pilots cannot call, and the server sees no batch system."""
+    with laptop(tmp_path, login, free_port) as house:
+        task = begun(house)
+        login.kill()
+        try:
+            time.sleep(NIGHT)
+        finally:
+            login.start()
+        assert slurm.call("squeue", "-h"), "the pilots live"
         check(house, task, tmp_path)
 
 
@@ -122,4 +153,21 @@ def test_pilots_that_end_leave_results_in_the_spool(
         assert len(manifests) == 4
         assert not [*tmp_path.glob("spool/*/tokens/*")]
         os.killpg(house.running["all"].pid, signal.SIGCONT)
+        check(house, task, tmp_path)
+
+
+def test_a_machine_that_starts_anew_keeps_what_its_own_pilots_made(tmp_path: Path, free_port: int) -> None:
+    """Its server and its pilots end together, once the payloads have ended."""
+    text = ONE_MACHINE.format(place=tmp_path, heartbeat=HEARTBEAT)
+    with running(tmp_path, free_port, text, "disk", "work") as house:
+        task = begun(house, "home-queue")
+        house.running["all"].kill()
+        house.running["all"].wait()
+        time.sleep(6)  # each payload takes 2 s
+        agents = house.agents()
+        for agent in agents:
+            agent.terminate()
+        psutil.wait_procs(agents, PATIENCE)
+        assert len([*tmp_path.glob("work/left/*/*/manifest")]) == 4
+        house.start("all")
         check(house, task, tmp_path)

@@ -1,6 +1,8 @@
 """Options of computing elements: a frozen dataclass per kind, checked when the federation is read."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -14,6 +16,23 @@ Word = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*$",
 
 LocalPath = Annotated[OneLine, AfterValidator(lambda path: str(Path(path).expanduser()) if path else "")]
 """A path on the server's machine. ``~`` is the home directory; empty means none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotOptions:
+    """Options of each kind whose pilots can leave results in a spool."""
+
+    environment: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Environment variables of pilots."""
+    results_room: Annotated[float, Field(ge=0, le=1e9)] = 10_000
+    """MB that results may take in the spool, of all pilots together, while the server is away."""
+    results_days: Annotated[float, Field(gt=0, le=365)] = 14
+    """Days for which they may wait there."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.environment.items():
+            if not re.fullmatch(r"[A-Za-z_]\w*", name) or "\0" in str(value):
+                raise ValueError(f"environment: {name!r} is no variable")
 
 
 def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:

@@ -2,13 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from pilotage.computing.options import Word
+from pilotage.computing.options import PilotOptions, Word
 
 SitePath = Annotated[str, Field(pattern=r"^(~|\$\w+)?(/[^\x00-\x1f\x7f]*)?$", min_length=1, max_length=1000)]
 """A path at the site. It may begin with ``~`` or a variable of the site: ``$SCRATCH/pilots``."""
@@ -16,7 +16,7 @@ Extra = Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]+$", max_length=1000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOptions:
+class BatchOptions(PilotOptions):
     """Options of batch systems: where commands run, and what pilots need at the site.
 
     Every value is quoted wherever a shell sees it. Raises ValueError for an unknown option or a wrong value.
@@ -36,12 +36,6 @@ class BatchOptions:
     """The worker node's directory for pilots. If its variable is not set there, pilots use /tmp."""
     python: Word = "python3"
     """The Python of worker nodes, 3.9 or newer."""
-    environment: Mapping[str, str | int | float] = field(default_factory=dict)
-    """Environment variables of pilots."""
-    results_room: Annotated[float, Field(ge=0, le=1e9)] = 10_000
-    """MB that results may take in the spool, of all pilots together, while the server is away."""
-    results_days: Annotated[float, Field(gt=0, le=365)] = 14
-    """Days for which they may wait there."""
     tunnel: bool = False
     """Whether pilots reach the server through the SSH connection."""
     relay_host: Annotated[str, Field(pattern=r"^[\w.:-]*$")] = ""
@@ -52,9 +46,7 @@ class BatchOptions:
             raise ValueError("tunnel needs ssh: the login node that the tunnel leads to")
         if self.ssh:
             ssh_address(self.ssh)
-        for name, value in self.environment.items():
-            if not re.fullmatch(r"[A-Za-z_]\w*", name) or "\0" in str(value):
-                raise ValueError(f"environment: {name!r} is no variable")
+        PilotOptions.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from functools import cache
 
 from pilotage.computing.agent_file import agent_file
 from pilotage.home_name import name_of
-from pilotage.ports.computing import LeftBehind
+from pilotage.ports.computing import MOST_MANIFEST, LeftBehind
 from pilotage.settings import Settings
 
 from .commands import Command, CommandRunner, shell
@@ -30,9 +30,6 @@ TAIL = 400
 
 MOST_TAILS = 50
 """Most log ends read per poll."""
-
-MOST_MANIFEST = 2_000_000
-"""Most bytes of a manifest of results that a pilot left."""
 
 _SEPARATOR, _LEFT = "--pilotage-log--", "--pilotage-left--"
 

@@ -1,4 +1,4 @@
-"""Pilots as processes on the server's own machine. They outlive the server, and leave nothing behind."""
+"""Pilots as processes on the server's own machine. They outlive the server, and leave nothing but results."""
 
 import os
 import signal
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +17,15 @@ import psutil
 from cachetools import FIFOCache
 
 from pilotage.computing.agent_file import agent_options
+from pilotage.computing.options import LocalPath, PilotOptions, parse
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.ports.process_start import process_start
 from pilotage.settings import Settings
 
 from .leftovers import Leftovers, remove
+from .local_spool import LocalSpool
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
-OPTIONS = {"directory", "environment"}
 PROCESS = "process"
 """The file with a pilot's reference, in its directory."""
 
@@ -65,34 +67,26 @@ def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
 
 
-def _is_variable(item: tuple[object, object]) -> bool:
-    name, value = item
-    if not isinstance(name, str) or not name or not isinstance(value, str | int | float):
-        return False
-    return "=" not in name and "\0" not in f"{name}{value}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions(PilotOptions):
+    """Options of pilots on the server's machine. Their environment has the variables in :data:`PASSED_ON`,
+    too."""
+
+    directory: LocalPath = ""
+    """Where every pilot gets a directory with its name and its log ``agent.log``; empty: a usual one."""
 
 
 class Process:
-    """The computing element kind ``process``. Linux only.
-
-    Options: ``directory``, where every pilot gets a directory with its name and its log ``agent.log``;
-    ``environment``, variables for agents besides the few in :data:`PASSED_ON`.
-    """
+    """The computing element kind ``process``, on Linux only. Its options are :class:`ProcessOptions`."""
 
     end_doubt = 0.0
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        unknown = sorted(set(options) - OPTIONS)
-        if unknown:
-            raise ValueError(f"process: unknown options {unknown}; known are {sorted(OPTIONS)}")
+        given = parse("process", ProcessOptions, options)
         default = platformdirs.user_state_path("pilotage") / "pilots"
-        directory, environment = options.get("directory", str(default)), options.get("environment", {})
-        if not isinstance(directory, str) or not directory or "\0" in directory:
-            raise ValueError(f"process: directory {directory!r} is not a path")
-        if not isinstance(environment, Mapping) or not all(map(_is_variable, environment.items())):
-            raise ValueError("process: environment is not a mapping of names to text or numbers")
-        self._directory = Path(directory).expanduser().resolve()
-        self._environment = {name: str(value) for name, value in environment.items()}
+        self._directory = Path(given.directory or default).resolve()
+        self._environment = {name: str(value) for name, value in given.environment.items()}
+        self._spool = LocalSpool(self._directory / "left", given.results_room, given.results_days)
         self._lock = threading.Lock()
         self._exits: FIFOCache[str, int] = FIFOCache(MOST_EXITS)
         self._leftovers = Leftovers(self._directory, _has_ended)
@@ -106,7 +100,20 @@ class Process:
 
         A pilot of another machine is unknown.
         """
-        return {text: self._status(text) for text in references}
+        statuses = {text: self._status(text) for text in references}
+        for name in self._spool.pilots():
+            text = _written(self._directory / name)
+            if text in statuses and statuses[text].state == "ended":
+                statuses[text] = replace(statuses[text], left=self._spool.of(name))
+        return statuses
+
+    def read_left(self, place: str, number: int, start: int, size: int) -> str:
+        """See :class:`~pilotage.ports.computing.ResultsKeeper`."""
+        return self._spool.read(place, number, start, size)
+
+    def drop_left(self, places: Collection[str]) -> None:
+        """See :class:`~pilotage.ports.computing.ResultsKeeper`."""
+        self._spool.drop(places)
 
     def cancel(self, references: Collection[str]) -> None:
         """Ask the agents to end, then kill their remaining processes and everything that they started."""
@@ -158,6 +165,7 @@ class Process:
         # Pilots share this machine with the server: payloads must not see their directories, or the server's
         # token.
         told += [f"--hide={folder}" for folder in (place.parent, Settings.read().home)]
+        told += self._spool.agent_options(order.name)
         return [sys.executable, "-I", "-m", "pilotage.agent", *told]
 
     def _start(self, order: PilotOrder, place: Path) -> int:
