@@ -11,6 +11,7 @@ from typing import Any
 
 from pilotage.agent import wire
 from pilotage.agent.parsing import parse
+from pilotage.agent.spool_wire import SealedManifest
 from pilotage.computing.agent_file import agent_file
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import Report
@@ -52,6 +53,8 @@ class FakeServer:
     own_log: wire.Log | None = None
     contents: dict[str, bytes] = field(default_factory=dict)
     retry_after: int = 0
+    found: list[SealedManifest] = field(default_factory=list)
+    courier_order: dict[str, Any] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -83,8 +86,8 @@ class FakeServer:
             self.logs |= {(log.job, log.attempt): log for log in told.logs}
             self.own_log = told.own_log or self.own_log
             return {"stop": self.stop, "read": self.read, "read_own": self.read_own, "time": self.time}
-        if name == "access":
-            return {}
+        if name == "access" or name.startswith("left"):
+            return self.answer_about_files(body)
         if name == "end":
             told_last = parse(wire.Reason, json.dumps(body).encode())
             self.ended.append(told_last.reason)
@@ -92,6 +95,13 @@ class FakeServer:
             self.own_log = told_last.own_log
             return None
         return {"files": self.payloads[int(name.removeprefix("payload/"))]}
+
+    def answer_about_files(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a pilot that asks for an address, found what another left, or has delivered it."""
+        if "manifest" not in body:
+            return {} if body else None
+        self.found.append(parse(SealedManifest, json.dumps(body).encode()))
+        return self.courier_order
 
     def status_for(self, name: str, token: str, body: dict[str, Any]) -> int:
         """The status of the answer to a call."""

@@ -16,11 +16,12 @@ from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, Unreachabl
 from pilotage.agent.leaving import leave
 from pilotage.agent.parsing import parse
 from pilotage.agent.seals import seal
-from pilotage.agent.wire import LeftResults, Report
+from pilotage.agent.spool_wire import LeftResults
+from pilotage.agent.wire import Report
 from tests.waiting import wait_for
 
 from .fake_pilot_server import OWN_TOKEN, TOKEN, FakeServer
-from .test_agent import Site, sh
+from .test_agent import Site, order, sh
 
 pytestmark = pytest.mark.slow
 
@@ -91,6 +92,36 @@ def test_results_lie_in_the_spool_once_the_pilot_must_end(
         assert hashlib.sha256((spool / f"1.1/{number}").read_bytes()).hexdigest() == file.sha256
     everything = b"".join(path.read_bytes() for path in away.root.glob("spool/**/*") if path.is_file())
     assert OWN_TOKEN.encode() not in everything
+    assert list(away.place.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["delivers", "forged", "unwanted", "of others"])
+def test_another_pilot_delivers_what_its_server_asks_for(away: Site, kind: str) -> None:
+    left = away.root / "spool/left/earlier"
+    (away.root / "work").mkdir()
+    (away.root / "work/out").write_text("result\n")
+    leave(left, 1.0, "hash", Report(1, 1, "done"), None, away.root / "work", ("out",))
+    if kind == "forged":
+        (left / "1.1/0").write_text("Result\n")
+    if kind == "unwanted":
+        away.server.courier_order = {"unwanted": True}
+    elif kind != "of others":
+        storage = {"url": f"file://{away.storage}"}
+        away.server.courier_order = {"order": order(1), "storage": storage}
+    with away.server.serving():
+        assert away.run(f"--spool={away.root / 'spool/left/later'}", "--spool-room=1") == 0
+    (found,) = away.server.found
+    text = f"{found.seal}\n{found.manifest}"
+    assert (found.place, seal("hash", 1, 1, found.manifest.encode())) == (
+        f"{(away.root / 'spool').name}/left/earlier/1.1",
+        found.seal,
+    )
+    assert (away.scratch() / "out").exists() == (kind == "delivers")
+    assert ("/api/v1/pilot/left/1/1" in away.server.calls) == (kind == "delivers")
+    if kind in ("forged", "of others"):
+        assert (left / "1.1/manifest").read_text() == text
+    else:
+        assert list(left.glob("*")) == []
     assert list(away.place.iterdir()) == []
 
 

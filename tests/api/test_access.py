@@ -54,6 +54,8 @@ PILOTS = {
     ("POST", "/pilot/match"),
     ("POST", "/pilot/report"),
     ("POST", "/pilot/end"),
+    ("POST", "/pilot/left"),
+    ("POST", "/pilot/left/{job}/{attempt}"),
     ("GET", "/pilot/payload/{task}"),
     ("GET", "/pilot/specification/{job}"),
     ("POST", "/pilot/access"),
@@ -165,6 +167,7 @@ BODIES: dict[Route, Any] = {
     ("POST", "/pilot/match"): {"cores": 1, "memory": 1000, "walltime": 1000, "max_jobs": 1},
     ("POST", "/pilot/report"): {"holding": [], "reports": []},
     ("POST", "/pilot/end"): {"reason": "idle"},
+    ("POST", "/pilot/left"): {"place": "a/left/b/1.1", "days": 1, "seal": "a" * 64, "manifest": "{}"},
     ("POST", "/pilot/access"): {"job": 1, "attempt": 1, "name": "a"},
 }
 ROLES: tuple[Role, ...] = ("user", "pilot", "operator", "enrolment", "enrolled", "site")

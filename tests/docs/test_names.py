@@ -23,6 +23,7 @@ WIRE = {
     "Reason",
     "Report",
     "Reports",
+    "SealedManifest",
     "StorageFault",
 }
 """Documents between pilot and server, one idea in two layers: the agent, one file that imports nothing of the

@@ -4,23 +4,31 @@ import base64
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from zlib import adler32
 
 import pytest
+from sqlalchemy import text
 
 from pilotage.agent.leaving import MANIFEST, leave
 from pilotage.agent.logs import read_streams
-from pilotage.agent.wire import AttemptLogs, Output, Report
+from pilotage.agent.spool_wire import CourierOrder
+from pilotage.agent.wire import AttemptLogs, FileRequest, Output, Report
 from pilotage.api import logs
 from pilotage.api.stuck import shown_stuck
 from pilotage.api.tasks import whole
+from pilotage.flow.calls import couriers, pilot_files
 from pilotage.flow.calls.enrol import enrol
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import PilotKind
+from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import LeftBehind, PilotStatus
 from pilotage.store import Store
+from pilotage.testing import ALICE
+from pilotage.testing.stores import move, moved, new_pilot
 
 from .house import FakeElement, House
 
@@ -90,9 +98,9 @@ class Away(House):
         leave(self.site.spool / "left", 1, token_hash or self.token_hash, *arguments)
         return f"left/{job}.{attempt}"
 
-    def night(self) -> None:
-        """Let two days pass; then the batch system says what happened."""
-        self.now += 2 * 86400
+    def night(self, seconds: float = 2 * 86400) -> None:
+        """Let time pass; then the batch system says what happened."""
+        self.now += seconds
         self.take("provision")
         self.take("provision")
         self.take("watch")
@@ -116,6 +124,7 @@ def test_results_of_an_ended_pilot_are_those_of_its_attempt(house: Away) -> None
     place = house.leave()
     house.site.end(place)
     house.night()
+    house.take("watch")
     assert house.store.queries.pilot(house.pilot_id).state is PilotState.FAILED  # type: ignore[union-attr]
     assert house.job == (JobState.HOLDING, 1)
     assert (house.place / "north" / house.order.scratch / "out").read_text() == "made"
@@ -145,6 +154,82 @@ def test_what_the_pilot_did_not_leave_is_refused(house: Away, forged: str) -> No
     assert house.job == (JobState.DEFINED, 2), "its pilot was silent for two days"
     assert not (house.place / "north" / house.order.scratch / "out").exists()
     assert house.store.results_in_spools.everything() == ()
+
+
+class Courier:
+    """Another pilot of the queue, which found what the first one left."""
+
+    def __init__(self, house: Away, kind: PilotKind = "generic", owner: Identity = ALICE) -> None:
+        self.house = house
+        self.id = new_pilot(house.store, queue="north-queue", kind=kind, owner=owner)
+        moved(house.store, move("pilot", [self.id], PilotState.CREATED, PilotState.RUNNING), time=house.now)
+
+    def asks(self, place: str) -> CourierOrder:
+        """What the server asks it to do."""
+        manifest = (self.house.site.spool / place / MANIFEST).read_text()
+        return couriers.take(
+            self.house.runtime, self.id, LeftBehind(place=place, manifest=manifest, days=DAYS)
+        )
+
+    def stores(self) -> None:
+        """Store the output through the server, and say so."""
+        wanted = FileRequest(*self.house.pair, "out", size=4)
+        pilot_files.store(self.house.runtime, self.id, wanted, BytesIO(b"made"))
+        assert couriers.delivered(self.house.runtime, self.id, *self.house.pair)
+
+
+def test_another_pilot_of_the_queue_delivers_them(house: Away) -> None:
+    place = house.leave()
+    courier, late = Courier(house), Courier(house)
+    told = courier.asks(place)
+    assert told.order
+    assert told.order.scratch == house.order.scratch
+    assert late.asks(place) == CourierOrder(), "the first one delivers them"
+    assert courier.asks(place) == told, "its answer was lost"
+    with pytest.raises(pilot_files.NotTheirs):
+        late.stores()
+    # The batch system says that their pilot has ended: the job waits for them.
+    house.site.end(place)
+    house.night(600)
+    assert house.job == (JobState.RUNNING, 1)
+    courier.stores()
+    assert house.job == (JobState.HOLDING, 1)
+    assert (house.place / "north" / house.order.scratch / "out").read_text() == "made"
+    assert courier.asks(place) == CourierOrder(unwanted=True)
+    assert house.store.results_in_spools.everything() == ()
+
+
+def test_a_server_takes_what_a_lost_pilot_was_to_deliver(house: Away) -> None:
+    place = house.leave()
+    assert Courier(house).asks(place).order
+    house.site.end(place)
+    house.now += 3601
+    house.night()
+    assert house.job == (JobState.HOLDING, 1)
+
+
+@pytest.mark.parametrize("other", ["owner", "seal", "text", "queue", "noise"])
+def test_no_pilot_delivers_what_it_may_not_run_or_what_nobody_left(house: Away, other: str) -> None:
+    place = house.leave(token_hash="f" * 64 if other == "seal" else "")
+    courier = Courier(house)
+    if other == "owner":
+        courier = Courier(house, "private", Identity(name="bob"))
+    if other == "queue":
+        house.store.database.write(
+            lambda connection: connection.execute(text("UPDATE pilots SET queue = 'x' WHERE id = 1")) and None
+        )
+    manifest = house.site.spool / place / MANIFEST
+    if other in ("text", "noise"):
+        forged = manifest.read_text().replace('"wall_seconds":5', '"wall_seconds":6')
+        manifest.write_text(forged if other == "text" else "x")
+    assert courier.asks(place) == CourierOrder()
+    assert house.store.results_in_spools.everything() == ()
+    assert not couriers.delivered(house.runtime, courier.id, *house.pair)
+    house.now += 86400
+    house.take("watch")
+    if other != "noise":
+        assert Courier(house).asks(place) == CourierOrder(unwanted=True)
+    assert house.job == (JobState.DEFINED, 2)
 
 
 @pytest.mark.parametrize("gone", ["cancelled", "next attempt"])

@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 from . import VERSION, relay, wire
 from .machine import now
 from .parsing import WireError, parse, serialise
+from .spool_wire import CourierOrder, SealedManifest
 from .web import Web, opener, said
 
 log = logging.getLogger(__name__)
@@ -168,6 +169,14 @@ class PilotClient:
             if not isinstance(error.__cause__, urllib.error.HTTPError):
                 self._go_on(server)
             raise
+
+    async def left(self, manifest: SealedManifest) -> CourierOrder:
+        """Ask what to do with results that another pilot left."""
+        return await self._call("POST", "left", manifest, CourierOrder)
+
+    async def delivered(self, job: int, attempt: int) -> None:
+        """Tell the server that all outputs of such results are stored."""
+        await self._send("POST", f"left/{job}/{attempt}", {})
 
     async def end(self, reason: wire.Reason) -> None:
         """Tell the server that this pilot ends."""

@@ -80,6 +80,9 @@ def _add_limits(options: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--spool-room", type=float, default=0.0, help="MB that may lie there and beside it, of all pilots"
     )
+    options.add_argument(
+        "--spool-days", type=float, default=14.0, help="days after which they are removed from there"
+    )
     options.add_argument("--keep", action="store_true", help="keep the jobs' directories")
     options.add_argument(
         "--no-control-groups",
@@ -132,6 +135,7 @@ def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
         node=node,
         spool=options.spool,
         spool_room=options.spool_room,
+        spool_days=options.spool_days,
     )
 
 

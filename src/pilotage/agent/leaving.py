@@ -18,8 +18,9 @@ from .attempt import AttemptFailedError
 from .machine import MEGABYTE
 from .parsing import serialise
 from .seals import seal
+from .spool_wire import LeftFile, LeftResults
 from .transfer import open_output
-from .wire import AttemptLogs, LeftFile, LeftResults, Output, Report
+from .wire import AttemptLogs, Output, Report
 
 MANIFEST = "manifest"
 """The file with the manifest, in the folder of an attempt: its seal on a line, then :class:`LeftResults`.

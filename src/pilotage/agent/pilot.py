@@ -16,6 +16,7 @@ from time import time
 from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, find_runtimes
+from .courier import Courier
 from .failure_kind import OUT_OF_TIME
 from .jobs import JobRunner
 from .logs import OwnLog, weight
@@ -76,6 +77,7 @@ class PilotAgent:
         self._resources, self._client, self._own_log = resources, client, own_log
         self._born = self.contact = self._report_at = self._busy_at = now()
         self._jobs = runner(self, resources, client)
+        self._courier = Courier(resources, client, lambda: not self.ending)
         self._reports: list[Report] = []
         self._logs: dict[Pair, AttemptLogs] = {}
         self._read: tuple[Pair, ...] = ()
@@ -108,6 +110,7 @@ class PilotAgent:
                 await self._converse_in_time(proof)
                 self._look_at_the_time()
                 await self._rest()
+            await self._courier.stop()
             has_left = await self._jobs.leave_results()
             await self._jobs.drop_all(self.ending)
             # A server that hears a goodbye takes what it was not told for lost.
@@ -154,7 +157,7 @@ class PilotAgent:
     # The course of time
 
     def _is_busy(self) -> bool:
-        return bool(self._jobs.held or self._jobs.working)
+        return bool(self._jobs.held or self._jobs.working) or self._courier.is_busy
 
     def _time_left(self) -> float:
         """Return the seconds left of the pilot's walltime, minus the time of a regular end."""
@@ -234,6 +237,7 @@ class PilotAgent:
             return
         try:
             await self._client.enrol()
+            self._courier.look()
             if self._report_at <= now():
                 await self._report()
             if self._has_room() and self._ask.until <= now():

@@ -16,7 +16,8 @@ class Resources:
     Memory is in MB (0: no limit), ``walltime`` in s. It makes the jobs' directories in ``directory``;
     ``keep`` leaves them there. It takes jobs only while ``least_disk`` MB are free there. Payloads cannot see
     the folders in ``hidden``, nor GPUs other than their own. ``delegation`` makes a control group for each
-    payload. Results that the server does not get go into ``spool``, up to ``spool_room`` MB; None: nowhere.
+    payload. Results that the server does not get go into ``spool``, up to ``spool_room`` MB, for
+    ``spool_days``; None: nowhere.
     """
 
     cores: int = 1
@@ -32,3 +33,4 @@ class Resources:
     delegation: DelegatedGroups = field(default_factory=DelegatedGroups)
     spool: Path | None = None
     spool_room: float = 0
+    spool_days: float = 14

@@ -281,24 +281,6 @@ class AttemptLogs:
 
 
 @dataclass(frozen=True)
-class LeftFile:
-    """An output in a spool: its path in the scratch folder that it belongs to, bytes and SHA-256."""
-
-    name: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class LeftResults:
-    """What a pilot left of an attempt in its site's spool: the report, outputs that no storage has, logs."""
-
-    report: Report
-    files: tuple[LeftFile, ...] = ()
-    logs: Optional[AttemptLogs] = None
-
-
-@dataclass(frozen=True)
 class Reports:
     """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order.
 

@@ -56,6 +56,7 @@ LARGE = (
     "/federation",
     "/pilot/report",
     "/pilot/end",
+    "/pilot/left",
     "/transfers/priorities",
     "/secrets",
 )

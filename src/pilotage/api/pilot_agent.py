@@ -7,14 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Header, HTTPException, Response
 from pydantic import BaseModel, Field
 
+from pilotage.agent.spool_wire import CourierOrder
 from pilotage.agent.wire import HEARD, Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.computing.agent_file import agent_file
 from pilotage.flow.attempt_logs import AttemptLogs, Log
-from pilotage.flow.calls import enrol, match, pilot_end, report
+from pilotage.flow.calls import couriers, enrol, match, pilot_end, report
 from pilotage.model.documents.world import Report
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.work import Count, Megabytes, Seconds
-from pilotage.model.values.types import StoredInteger, Whole
+from pilotage.model.values.types import FINITE, StoredInteger, Whole
+from pilotage.ports.computing import MOST_MANIFEST, LeftBehind
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented, documented_bytes
@@ -106,6 +108,22 @@ class Reason(RequestBody):
     unfit: bool = False
 
 
+class SealedManifest(RequestBody):
+    """What a pilot left of an attempt in its site's spool."""
+
+    place: Annotated[
+        str,
+        Field(
+            max_length=300,
+            pattern=r"^[^/\x00-\x1f]*[^/.\x00-\x1f]/left/[\w+-][\w.+-]*/\d+\.\d+$",
+            description="its folder, from the name of the spool's own folder on",
+        ),
+    ]
+    days: Annotated[float, Field(gt=0, le=365, description="for which the spool keeps it"), FINITE]
+    seal: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="the pilot's seal of the manifest")]
+    manifest: Annotated[str, Field(max_length=MOST_MANIFEST, description="report, files and logs, as JSON")]
+
+
 @router.post("/enrol", responses=documented(Enrolled, 410))
 def post_enrol(
     body: Enrolment, enrolling: Enrolling, runtime: TheRuntime, user_agent: Annotated[str, Header()] = ""
@@ -180,6 +198,24 @@ def _storable(told: Report) -> Report:
 def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Report that nothing runs any more and nothing will."""
     pilot_end.end(runtime, pilot, body.reason, _own(body.own_log, pilot), body.unfit)
+    return Response(status_code=204)
+
+
+@router.post("/left", responses=documented(CourierOrder, 410))
+def post_left(body: SealedManifest, pilot: PilotId, runtime: TheRuntime) -> Response:
+    """Ask what to do with results that another pilot left in the spool (P7).
+
+    The pilot stores them with the `order`, or removes them if they are `unwanted`. An empty answer: neither.
+    """
+    left = LeftBehind(place=body.place, manifest=f"{body.seal}\n{body.manifest}", days=body.days)
+    return answer(couriers.take(runtime, pilot, left))
+
+
+@router.post("/left/{job}/{attempt}", status_code=204, responses=documented(None, 404, 410))
+def post_delivered(job: Id, attempt: Id, pilot: PilotId, runtime: TheRuntime) -> Response:
+    """Report that all outputs of an attempt that another pilot left are stored."""
+    if not couriers.delivered(runtime, pilot, job, attempt):
+        raise HTTPException(404, f"the pilot does not deliver attempt {attempt} of job {job}")
     return Response(status_code=204)
 
 

@@ -67,8 +67,10 @@ class AttemptLogs(BaseModel, extra="forbid"):
 
     job: StoredInteger
     attempt: StoredInteger
-    logs: Annotated[tuple[Log, ...], Field(max_length=2)] = ()
-    points: Annotated[tuple[OnePoint, ...], Field(max_length=MOST_POINTS)] = ()
+    logs: Annotated[tuple[Log, ...], Field(max_length=2, description="what its payload wrote")] = ()
+    points: Annotated[
+        tuple[OnePoint, ...], Field(max_length=MOST_POINTS, description="the time line of its payload")
+    ] = ()
 
     def kept(self) -> Iterator[KeptLog]:
         """Yield the logs in the store's form."""

@@ -146,9 +146,8 @@ class _Watchdog:
         pilot = self._holders.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None:
             return ()
-        is_lost = pilot.id not in self._pilots or self._elapsed(
-            pilot.queue, pilot.last_heard
-        ) >= self._silence(job)
+        silence = self._elapsed(pilot.queue, pilot.last_heard)
+        is_lost = pilot.id not in self._pilots or silence >= self._silence(job)
         if not (is_lost or self._excess(job)):
             return ()
         return (self._failed_attempts.lost(job, pilot, error, grows),)
@@ -226,7 +225,9 @@ class _Watchdog:
             return False
         if rule.clock == "silence":
             silence = self._silences.get(pilot.id, self._constants.heartbeat)
-            return self._elapsed(pilot.queue, pilot.last_heard) >= silence and pilot.queue not in self._resting
+            return (
+                self._elapsed(pilot.queue, pilot.last_heard) >= silence and pilot.queue not in self._resting
+            )
         # The pilot was submitted after all. Only the commit that says so was lost, and the pilot may still
         # call.
         if rule.outcome == "fail" and pilot.reference:

@@ -81,7 +81,7 @@ def pilot_script(
     ]
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in options.environment.items()]
     told = agent_options(replace(orders[0], server_url=url))
-    more = [f"--spool-room={options.results_room:g}"]
+    more = [f"--spool-room={options.results_room:g}", f"--spool-days={options.results_days:g}"]
     more += [f"--identity={paths.identity}"] if options.tunnel else []
     return TEXT.format(
         spool=shlex.quote(paths.root),

@@ -85,9 +85,11 @@ def store(runtime: Runtime, pilot: int, wanted: FileRequest, stream: Readable) -
 
 
 def find(runtime: Runtime, pilot: int, wanted: FileRequest) -> JobFile:
-    """Return an input, or with a size an output, of an attempt that the pilot holds. Raises NotTheirs."""
-    world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot)]))
+    """Return an input, or with a size an output, of an attempt that the pilot holds, or an output that it
+    delivers for the holder. Raises NotTheirs."""
     pair = (wanted.job, wanted.attempt)
+    carried = runtime.store.results_in_spools.carried(*pair, pilot) if wanted.size is not None else None
+    world = runtime.world(told_by_pilots([Heartbeat(pilot=carried.pilot if carried else pilot)]))
     job = next((one for one in world.jobs if (one.id, one.attempt) == pair), None)
     if job is None:
         raise NotTheirs(f"the pilot does not hold attempt {wanted.attempt} of job {wanted.job}")

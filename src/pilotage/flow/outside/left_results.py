@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pilotage.model.documents.world import Heartbeat, Report, World
+from pilotage.model.documents.world import Heartbeat, World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.model.records.waiting_results import WaitingResults
@@ -79,8 +79,7 @@ def _store_all(
     except _FalseResultsError as error:
         log.error("job %d: what lies in the spool of queue %s is refused: %s", one.job, queue.name, error)
     else:
-        runtime.store.logs.put(policy.owned(world, manifest.kept_logs()), world.time)
-        _accept(runtime, one, manifest.report)
+        accept(runtime, one)
 
 
 def _waiting_job(world: World, one: WaitingResults) -> Job | None:
@@ -134,10 +133,14 @@ def _store(runtime: "Runtime", world: World, queue: Queue, job: Job, stream: _Sp
         raise stream.fault or error from error
 
 
-def _accept(runtime: "Runtime", one: WaitingResults, report: Report) -> None:
-    """Process the report as if its pilot had called. The commit refuses it if the job has moved on."""
-    told = [Heartbeat(pilot=one.pilot, reports=(report,))]
-    world = runtime.world(told_by_pilots(told))
+def accept(runtime: "Runtime", one: SpooledResults) -> None:
+    """Process the report, once all outputs are stored, as if its pilot had called.
+
+    The commit refuses it if the job has moved on.
+    """
+    manifest = read(one.manifest)
+    world = runtime.world(told_by_pilots([Heartbeat(pilot=one.pilot, reports=(manifest.report,))]))
+    runtime.store.logs.put(policy.owned(world, manifest.kept_logs()), world.time)
     decision = policy.accept(world)
     committed = runtime.store.commit(decision, f"pilot:{one.pilot}")
     breaker_notices.tell(world, decision, committed)

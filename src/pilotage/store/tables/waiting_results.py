@@ -17,7 +17,9 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    or_,
     select,
+    text,
     update,
 )
 
@@ -53,6 +55,7 @@ waiting_results = Table(
     Column("place", String, nullable=False),
     Column("manifest", Text, nullable=False),
     Column("due", Double, nullable=False),
+    Column("courier", BigInteger, nullable=False, server_default=text("0")),
     Index("waiting_results_due", "due"),
 )
 
@@ -80,11 +83,16 @@ _DUE = (
 )
 _PUT_OFF = update(waiting_results).where(*_ONE).values(due=bindparam("next"), problem=bindparam("why"))
 _TAKEN = update(waiting_results).where(*_ONE).values(due=bindparam("next"))
+_SAME = select(_w.manifest).where(*_ONE)
+_CARRIED = select(*(_w[name] for name in _COLUMNS)).where(*_ONE, _w.courier == bindparam("by"))
+# What a server takes now is due much later.
+_IS_FREE = or_(_w.due <= bindparam("soon"), _w.courier == bindparam("by"))
+_GIVE = update(waiting_results).where(*_ONE, _IS_FREE).values(courier=bindparam("by"), due=bindparam("next"))
 _DELETE = delete(waiting_results).where(*_ONE)
 
 
 class ResultsInSpools:
-    """Keeps what waits in spools until it is taken."""
+    """Keeps what waits in spools until a server takes it from there, or a pilot delivers it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -112,6 +120,26 @@ class ResultsInSpools:
         if not self._database.read(lambda connection: connection.execute(_DUE, {"now": now}).first()):
             return []
         return self._database.write(lambda connection: _due(connection, now), alone=False)
+
+    def manifest(self, job: int, attempt: int) -> str | None:
+        """Return the manifest of an attempt's results; None: nothing of it waits."""
+        values = {"of": job, "try": attempt}
+        return self._database.read(lambda connection: connection.execute(_SAME, values).scalar())
+
+    def give(self, job: int, attempt: int, pilot: int, now: float) -> bool:
+        """Let a pilot deliver results, for as long as a server may take. Return False if another does."""
+        values = {"of": job, "try": attempt, "by": pilot, "soon": now + AGAIN, "next": now + LONGEST}
+        return bool(
+            self._database.write(lambda connection: connection.execute(_GIVE, values).rowcount, alone=False)
+        )
+
+    def carried(self, job: int, attempt: int, pilot: int) -> SpooledResults | None:
+        """Return the results that a pilot delivers; None: it does not."""
+        values = {"of": job, "try": attempt, "by": pilot}
+        rows: Sequence[Any] = self._database.read(
+            lambda connection: connection.execute(_CARRIED, values).mappings().all()
+        )
+        return SpooledResults(**rows[0]) if rows else None
 
     def put_off(self, one: WaitingResults, now: float, problem: str) -> None:
         """Record that a try failed, and let it be repeated."""
