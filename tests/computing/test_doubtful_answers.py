@@ -110,6 +110,29 @@ def test_a_refusal_is_one_and_says_why(system: str, tmp_path: Path) -> None:
     assert "the moon is full" in answer.error
 
 
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        ("slurm", "sbatch: error: Batch job submission failed: Requested node is in use"),
+        ("gridengine", "Unable to run job: denied: host is no submit host. Exiting."),
+        ("pbs", "qsub: Job violates queue and/or server resource limits"),
+        ("lsf", "Cannot exceed queue's hard limit(s). Job not submitted."),
+    ],
+)
+def test_words_that_always_refuse_are_a_refusal_whatever_the_exit_code(
+    system: str, says: str, tmp_path: Path
+) -> None:
+    made = element(system, tmp_path, f'echo "{says}" >&2', 0, taken=False)
+    (answer,) = made.submit([ORDER])
+    assert not answer.reference
+    assert says in answer.error
+    there = element(system, tmp_path / "there", f'echo "{says}" >&2', 0)
+    assert there.submit([ORDER])[0].reference == f"{NUMBERS[system]}/demo-pilot-1"
+    lost = element(system, tmp_path / "lost", f'echo "{says}: request timed out" >&2', 0, taken=False)
+    with pytest.raises(TimeoutError, match="nobody knows"):
+        lost.submit([ORDER])
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(
     ("says", "code"),

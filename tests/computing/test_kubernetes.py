@@ -146,6 +146,12 @@ def container(**state: Any) -> dict[str, Any]:
     return {"containerStatuses": [{**named, "state": state}]}
 
 
+def beside(pilot: dict[str, Any], **state: Any) -> dict[str, Any]:
+    """A pod with a container that the cluster added, whose status comes first."""
+    (first,), (own,) = (container(**one)["containerStatuses"] for one in (state, pilot))
+    return {"containerStatuses": [{**first, "name": "istio-proxy"}, own]}
+
+
 @pytest.mark.parametrize(
     ("job_status", "pod", "state", "reason", "code"),
     [
@@ -156,6 +162,28 @@ def container(**state: Any) -> dict[str, Any]:
         (COMPLETE, container(terminated={"exitCode": 0, "reason": "Completed"}), "ended", "", 0),
         (ENDED, container(terminated={"exitCode": 137, "reason": "OOMKilled"}), "ended", "OOMKilled", 137),
         (ENDED, {}, "ended", "BackoffLimitExceeded", None),
+        (
+            ENDED,
+            {"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."},
+            "ended",
+            "Evicted: The node was low on resource: ephemeral-storage.",
+            None,
+        ),
+        ({"active": 1}, beside({"running": {}}, terminated={"exitCode": 1}), "running", "", None),
+        (
+            ENDED,
+            beside({"terminated": {"exitCode": 3}}, terminated={"exitCode": 0}),
+            "ended",
+            "BackoffLimitExceeded",
+            3,
+        ),
+        (
+            {"active": 1},
+            beside({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, running={}),
+            "ended",
+            "it has ended, but other containers of its pod still run",
+            137,
+        ),
         (
             ENDED,
             container(terminated={"exitCode": 78, "reason": "Error", "message": "no Python\n"}),
@@ -173,7 +201,7 @@ def test_a_job_and_its_pod_say_how_it_is(
     api.objects["pods", "bed-pilot-1-pod"]["status"] = pod
     status = element.poll([reference])[reference]
     assert (status.state, status.reason, status.exit_code) == (state, reason, code)
-    assert status.excess == ("memory" if reason == "OOMKilled" else "")
+    assert status.excess == ("memory" if code == 137 else "")
 
 
 def test_what_is_not_there_is_unknown_unless_it_was_deleted_here(

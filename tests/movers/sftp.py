@@ -23,8 +23,10 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UseDNS no
 PermitRootLogin prohibit-password
-Subsystem sftp internal-sftp
+Subsystem sftp internal-sftp{flags}
 """
+
+EXTENSIONS = "posix-rename,statvfs,fstatvfs,hardlink,fsync,lsetstat,limits,expand-path,copy-data"
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,22 @@ class Sftp:
 
 
 @contextmanager
-def sftp(place: Path) -> Iterator[Sftp]:
-    """Serve this machine's files until the end of the context. Skips the test where there is no server."""
+def sftp(place: Path, *, extensions: bool = True) -> Iterator[Sftp]:
+    """Serve this machine's files until the end of the context, without OpenSSH's extensions if asked.
+
+    Skips the test where there is no server.
+    """
     server = program("sshd", "apt-get install openssh-server")
     place.mkdir(mode=0o755)
     for name in ("id", "host"):
         keygen = program("ssh-keygen", "apt-get install openssh-client")
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], check=True)
     with locked_port() as port:
-        yield from _served(server, port, place)
+        yield from _served(server, port, place, "" if extensions else f" -P {EXTENSIONS}")
 
 
-def _served(server: str, port: int, place: Path) -> Iterator[Sftp]:
-    (place / "config").write_text(SERVER.format(port=port, place=place))
+def _served(server: str, port: int, place: Path, flags: str) -> Iterator[Sftp]:
+    (place / "config").write_text(SERVER.format(port=port, place=place, flags=flags))
     key = " ".join((place / "host.pub").read_text().split()[:2])
     (place / "known").write_text(f"[127.0.0.1]:{port} {key}\n")
     if getpass.getuser() == "root":

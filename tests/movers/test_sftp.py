@@ -43,6 +43,13 @@ def test_sftp_keeps_the_contract(server: Sftp, tmp_path: Path, local: tuple[str,
     assert violations(Streaming, directory_rig(roots, urls, **server.options)) == []
 
 
+def test_sftp_keeps_the_contract_at_a_server_without_extensions(tmp_path: Path) -> None:
+    with sftp(tmp_path / "ssh", extensions=False) as server:
+        roots = {name: tmp_path / name for name in ("north", "south")}
+        urls = {name: f"{server.url}{root}" for name, root in roots.items()}
+        assert violations(Streaming, directory_rig(roots, urls, **server.options)) == []
+
+
 def test_reading_goes_on_where_a_connection_was_cut(server: Sftp, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(LARGE)
     backend = backends.SftpBackend(f"{server.url}{tmp_path}", server.options)

@@ -297,8 +297,17 @@ class SftpBackend:
         return await sftp.open(await self._at(sftp, path, make=True), "xb", encoding=None)
 
     async def _rename(self, source: str, target: str) -> None:
+        import asyncssh
+
         sftp = await self._opened()
-        await sftp.posix_rename(await self._at(sftp, source), await self._at(sftp, target, make=True))
+        names = await self._at(sftp, source), await self._at(sftp, target, make=True)
+        try:
+            await sftp.posix_rename(*names)
+        except asyncssh.SFTPOpUnsupported:
+            # The protocol's own rename replaces nothing.
+            with suppress(asyncssh.SFTPNoSuchFile):
+                await sftp.remove(names[1])
+            await sftp.rename(*names)
 
     async def _delete(self, path: str) -> None:
         sftp = await self._opened()

@@ -87,6 +87,9 @@ class Profile(ABC):
     """Who can mend what: pairs of a part of a message, in lower case, and the advice. The first match
     counts."""
 
+    refusals: Sequence[str] = ()
+    """Parts of messages, in lower case, by which the submit command always says that it made no job."""
+
     queues: frozenset[str] = frozenset()
     """The queues that pilots go to, without hosts and servers; empty: the batch system chooses.
 
@@ -198,6 +201,10 @@ class Profile(ABC):
         """Return whether a job may have been submitted to :attr:`queues`. Its listing may name no queue."""
         names = job.queue.split(",") if job.queue and self.queues else []
         return not names or any(fnmatchcase(name, pattern) for name in names for pattern in self.queues)
+
+    def is_refusal(self, complaint: str) -> bool:
+        """Return whether a message, in lower case, says that the submit command made no job."""
+        return bool(self.remedy(complaint)) or any(words in complaint for words in self.refusals)
 
     def remedy(self, complaint: str) -> str:
         """Return who can mend an error, and how; empty if that is unknown."""

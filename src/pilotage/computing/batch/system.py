@@ -92,13 +92,10 @@ class BatchSystem:
             raise CommandFault(fault)
         complaint = f"{outcome.stdout} {outcome.stderr}".lower()
         names_a_job = self._names_a_job(outcome.stdout)
-        in_doubt = (
-            outcome.code in (0, None)
-            or any(words in complaint for words in self._profile.doubtful)
-            or names_a_job
-        )
+        is_doubtful = names_a_job or any(words in complaint for words in self._profile.doubtful)
+        in_doubt = outcome.code in (0, None) or is_doubtful
         # Some wrappers of the command exit with 0 although the batch system refused the job.
-        refused = outcome.code == 0 and not names_a_job and bool(self._profile.remedy(complaint))
+        refused = outcome.code == 0 and not is_doubtful and self._profile.is_refusal(complaint)
         for look in range(LOOKS if in_doubt else 1):
             if look:
                 time.sleep(LOOK_AGAIN)

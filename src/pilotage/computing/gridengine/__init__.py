@@ -21,7 +21,7 @@ from pilotage.computing.batch.profile import (
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
-_RESERVED = "-N -q -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
+_RESERVED = "-N -q -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w -clear"
 RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter sets itself, or that would change its output."""
 
@@ -78,6 +78,7 @@ class GridEngineProfile(Profile):
     kind = "gridengine"
     index = "SGE_TASK_ID"
     remedies = REMEDIES
+    refusals = ("unable to run job", "job was rejected")
 
     def __init__(self, options: GridEngineOptions) -> None:
         self._options = options

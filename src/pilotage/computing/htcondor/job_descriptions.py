@@ -36,7 +36,15 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]{0,200}")
 RESERVED = {
     *("executable", "arguments", "environment", "initialdir", "queue", "output", "error", "universe"),
     *("transfer_input_files", "transfer_output_files", "transfer_executable", "should_transfer_files"),
-    *("request_cpus", "request_memory", "leave_in_queue", "periodic_remove", "max_idle", "max_materialize"),
+    *(
+        "request_cpus",
+        "request_memory",
+        "leave_in_queue",
+        "periodic_remove",
+        "allowed_execute_duration",
+        "max_idle",
+        "max_materialize",
+    ),
     *(
         f"{start}{name}".lower()
         for start in ("+", "my.")
@@ -102,7 +110,9 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
         "request_cpus": str(order.cores),
         # Otherwise an ended job disappears at once, with its exit code.
         "leave_in_queue": f"JobStatus == 4 && time() - CompletionDate < {KEPT}",
-        "periodic_remove": f"JobStatus == 2 && time() - JobCurrentStartDate > {walltime + GRACE}",
+        # A held job says why. Schedds before 9.4 do not know that limit, and remove the job a little later.
+        "allowed_execute_duration": str(walltime + GRACE),
+        "periodic_remove": f"JobStatus == 2 && time() - JobCurrentStartDate > {walltime + 2 * GRACE}",
         f"My.{NAME}": '"$(pilot)"',
         # An HTCondor-CE passes these on to the batch system behind it, in minutes and MB.
         "My.maxWallTime": str(math.ceil(walltime / 60)),

@@ -31,6 +31,9 @@ KEPT = 86_400
 GRACE = 60
 """Seconds after its walltime at which a pilot is ended by force."""
 
+CONTAINER = "pilot"
+"""The name of the pilot's container in its pod."""
+
 _AGENT, _TOKEN, _WORK = "/pilotage/agent", "/pilotage/token", "/work"
 
 
@@ -125,7 +128,7 @@ def _pod(order: PilotOrder, options: KubernetesOptions, agent: str) -> dict[str,
         "work": (_WORK, {"emptyDir": {}}),
     }
     container = {
-        "name": "pilot",
+        "name": CONTAINER,
         "image": options.image,
         # The API replaces $(NAME), and turns $$ into $.
         "command": ["/bin/sh", "-c", script.replace("$(", "$$("), f"{_AGENT}/agent.pyz"],

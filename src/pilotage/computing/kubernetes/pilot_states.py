@@ -4,6 +4,8 @@ from typing import Any
 
 from pilotage.ports.computing import Excess, PilotStatus
 
+from .objects import CONTAINER
+
 STUCK = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
 """Reasons of a container that waits until somebody mends something."""
 
@@ -25,7 +27,7 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
     for condition in conditions:
         if condition.type in ("Complete", "Failed"):
             failed = _line(condition.reason, condition.message) if condition.type == "Failed" else ""
-            own = _line(terminated.reason, terminated.message) if terminated and failed else ""
+            own = _line(terminated.reason, terminated.message) if terminated and failed else _evicted(pod)
             code = terminated.exit_code if terminated else None
             excess = _excess(condition.reason, terminated)
             is_seen = terminated is not None or not failed or excess
@@ -33,10 +35,16 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
             return PilotStatus(
                 state="ended", reason=own or failed, exit_code=code, excess=excess, end_doubt=doubt
             )
-    if _container(pod, "running"):
-        return PilotStatus(state="running")
-    if job.metadata.deletion_timestamp:
-        return PilotStatus(state="running", reason="its Job is being deleted")
+    running = _container(pod, "running")
+    if not running and terminated and _others_run(pod):
+        return PilotStatus(
+            state="ended",
+            reason="it has ended, but other containers of its pod still run",
+            exit_code=terminated.exit_code,
+            excess=_excess(None, terminated),
+        )
+    if running or job.metadata.deletion_timestamp:
+        return PilotStatus(state="running", reason="" if running else "its Job is being deleted")
     if suspended := [condition for condition in conditions if condition.type == "Suspended"]:
         words = _line(suspended[0].reason, suspended[0].message)
         return PilotStatus(
@@ -62,10 +70,22 @@ def _why_it_waits(pod: Any) -> str:
     return _line(told[0].reason, told[0].message) if told else ""
 
 
+def _evicted(pod: Any) -> str:
+    """Return why a node gave up a pod, whose container may tell nothing."""
+    return _line(pod.status.reason, pod.status.message) if pod is not None else ""
+
+
 def _container(pod: Any, state: str) -> Any:
-    """Return the details of the pod's only container if it is in this state, else None."""
+    """Return the details of the pilot's container if it is in this state, else None.
+
+    A cluster may add containers of its own to each pod.
+    """
     statuses = (pod.status.container_statuses or ()) if pod is not None else ()
-    return next((getattr(one.state, state) for one in statuses if one.state), None)
+    return next((getattr(one.state, state) for one in statuses if one.state and one.name == CONTAINER), None)
+
+
+def _others_run(pod: Any) -> bool:
+    return any(one.state and one.state.running for one in pod.status.container_statuses)
 
 
 def _line(*parts: str | None) -> str:

@@ -14,7 +14,7 @@ from pilotage.computing.batch.profile import COUNTED, CommandFault, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
-_RESERVED = "-J -q -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
+_RESERVED = "-J -q -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r -pack -jsdl -json -yaml"
 RESERVED = tuple(_RESERVED.split())
 """Options of bsub that the adapter sets itself, or that would change its output."""
 
@@ -80,6 +80,7 @@ class LsfProfile(Profile):
     kind = "lsf"
     index = "LSB_JOBINDEX"
     remedies = REMEDIES
+    refusals = ("job not submitted",)
 
     def __init__(self, options: LsfOptions) -> None:
         self._options = options

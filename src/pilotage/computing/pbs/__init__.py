@@ -17,7 +17,7 @@ from pilotage.computing.batch.profile import CommandFault, only_number, plain_na
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
-_RESERVED = "-N -J -o -e -j -q -S -r -I -W -V -z -h -X -f"
+_RESERVED = "-N -J -o -e -j -q -S -r -I -W -V -z -h -X -f -u"
 RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter sets itself, or that would change its output."""
 
@@ -83,6 +83,7 @@ class PbsProfile(Profile):
     kind = "pbs"
     index = "PBS_ARRAY_INDEX"
     remedies = REMEDIES
+    refusals = ("qsub: ",)
 
     def __init__(self, options: PbsOptions) -> None:
         self._options = options

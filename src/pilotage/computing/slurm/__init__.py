@@ -45,7 +45,7 @@ EXCESSES: Mapping[str, Excess] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "walltim
 """States of jobs that Slurm ended for a limit."""
 
 _HELD = re.compile(
-    r"jobheld(user|admin)|.*requeued.*held.*|badconstraints|dependencyneversatisfied|invalid(account|qos)|"
+    r"jobheld(user|admin)|jobholdmaxrequeue|reservationdeleted|resv(deleted|invalid)|.*requeued.*held.*|badconstraints|dependencyneversatisfied|invalid(account|qos)|"
     r"launchfailed.*|qosnotallowed|accountnotallowed|"
     r"partition(timelimit|nodelimit)|maxmemperlimit|(qos|assoc)max\w*perjob(limit)?|qosmin\w+"
 )
@@ -148,6 +148,7 @@ class SlurmProfile(Profile):
     kind = "slurm"
     index = "SLURM_ARRAY_TASK_ID"
     remedies = REMEDIES
+    refusals = ("batch job submission failed",)
 
     def __init__(self, options: SlurmOptions) -> None:
         self.most = options.array
