@@ -174,7 +174,6 @@ def test_other_failures_change_nothing(house: House, error: str) -> None:
     [
         (Retries(memory=2), "tried again, attempt 2 of 3, with ram 1000 to 2000"),
         (Retries(memory=1), "tried again, attempt 2 of 3"),
-        (Retries(attempts=5), "tried again, attempt 2 of 5, with ram 1000 to 1500"),
     ],
 )
 def test_a_task_says_how_its_jobs_are_tried_again(house: House, retries: Retries, cause: str) -> None:
@@ -182,10 +181,8 @@ def test_a_task_says_how_its_jobs_are_tried_again(house: House, retries: Retries
     assert last_cause(house, fail(house, MEMORY, "memory")) == cause
 
 
-def test_a_task_without_retries_fails_at_the_first_attempt(house: House) -> None:
-    spec = checked(TaskSpec, {"name": "t", "retries": 0})
-    assert (spec.retries.attempts, checked(TaskSpec, {"name": "t", "retries": 4}).retries.attempts) == (1, 5)
-    task = house.task(jobs=1, ram=1000, command=("x",), retries=spec.retries)
+def test_a_task_of_one_attempt_fails_at_the_first(house: House) -> None:
+    task = house.task(jobs=1, ram=1000, command=("x",), max_attempts=1)
     fail(house, MEMORY, "memory")
     assert house.states(task) == {J.FAILED: 1}
 
@@ -195,9 +192,7 @@ def test_a_task_without_retries_fails_at_the_first_attempt(house: House) -> None
     [
         ({"memory": 0.5}, {"retries.memory": "0.5 is below 1; give 1 or more"}),
         ({"memroy": 2}, {"retries.memroy": "there is no such field; did you mean memory?"}),
-        ({"attempts": 0}, {"retries.attempts": "0 is below 1; give 1 or more"}),
-        (-1, {"retries": "-1 is no number of retries; give 0 to 99"}),
-        (100, {"retries": "100 is no number of retries; give 0 to 99"}),
+        (3, {"retries": "3 is not a mapping; give fields as name: value"}),
         ("no", {"retries": "'no' is not a mapping; give fields as name: value"}),
     ],
 )
@@ -207,15 +202,8 @@ def test_retries_are_bounded(retries: Any, told: dict[str, str]) -> None:
     assert {field_name(fault.path): fault.text for fault in caught.value.faults} == told
 
 
-def test_attempts_said_twice_are_refused(house: House) -> None:
-    refused = house.submit({"max_attempts": 5, "retries": Retries(attempts=2)}).refused
-    ((_, faults),) = refused
-    assert faults == [("max_attempts", "5 is beside retries, which allow 2 attempts; leave one of them out")]
-    assert house.submit({"max_attempts": 2, "retries": Retries(attempts=2)}).tasks
-
-
 def test_stored_tasks_keep_their_retries() -> None:
-    spec = TaskSpec(name="t", retries=Retries(memory=2, attempts=4))
+    spec = TaskSpec(name="t", retries=Retries(memory=2))
     assert from_json(TaskSpec, to_json(spec)) == spec
     before = {name: value for name, value in to_document(spec).items() if name != "retries"}
     assert checked(TaskSpec, before).retries == Retries()
@@ -250,7 +238,7 @@ def test_f3_a_small_task_whose_jobs_all_fail_alike_stops_at_their_first_attempts
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_f3_one_or_two_jobs_have_the_attempts_that_their_task_says(house: House, jobs: int) -> None:
-    house.task(jobs=jobs, command=("x",), retries=Retries(attempts=4))
+    house.task(jobs=jobs, command=("x",), max_attempts=4)
     pilot = house.pilot()
     for number in range(1, 5):
         house.take("broker")

@@ -116,6 +116,24 @@ def test_two_retries_at_once_give_one_attempt(house: House) -> None:
     assert found.attempt == 2
 
 
+def test_the_retry_of_one_job_gives_its_neighbours_no_attempts(house: House) -> None:
+    """Nor jobs that are made later: each has as many as its task says."""
+    task = house.task(jobs=3, max_attempts=2)
+    house.take("broker")
+    pilot = house.pilot()
+    (one, *others) = sorted(attempts(house.match(pilot)))
+    house.tell(pilot, Report(job=one[0], attempt=1, state="failed", error="boom", exit_code=1))
+    run(house, task, bad=range(1))
+    for job in others:
+        house.tell(pilot, Report(job=job[0], attempt=1, state="failed", error=f"{job}", exit_code=2))
+    assert house.states(task) == {J.FAILED: 1, J.DEFINED: 2}
+    assert retry(house.runtime, task, "user:alice", job=one[0]).moved == {J.FAILED: 1}
+    run(house, task, bad=range(3))
+    assert house.states(task) == {J.FAILED: 2, J.DEFINED: 1}, "only the retried one has another attempt"
+    run(house, task, bad=range(1))
+    assert house.states(task) == {J.FAILED: 3}
+
+
 def test_a_retried_task_is_not_stopped_for_its_failures_of_before(house: House) -> None:
     """F3: what failed before the retry counts no more; what fails alike after it does."""
     task = house.task(jobs=12, max_attempts=3)

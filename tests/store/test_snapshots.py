@@ -43,6 +43,7 @@ from pilotage.testing.stores import (
     new_transfer,
     passage,
 )
+from pilotage.watchdog.timeouts import watch
 from tests.reading import BROKERED, world_of
 
 X, P, T = TransferState, PilotState, TaskState
@@ -571,8 +572,8 @@ def test_jobs_that_wait_for_their_results_hide_none_that_is_lost(house: Store) -
     place: dict[str, Any] = {"queue": "CERN-q", "server": "", "place": "x", "manifest": ""}
     base = place | {"pilot": pilot, "attempt": 1, "size": 1, "since": NOW, "until": NOW + 10, "due": NOW}
     house.results_in_spools.add([SpooledResults(job=job, **base) for job in waiting])
-    world = world_of(house, "watch", NOW + 1, 1, 2)
-    assert (ids(world.jobs), world.waiting_results) == ([lost], ())
+    due = watch(world_of(house, "watch", NOW + 1, 1, 2))
+    assert [move.ids for move in due.moves if move.target is J.FAILED] == [(lost,)]
     assert watched(house, NOW + 10) == jobs
 
 

@@ -8,7 +8,6 @@ from pilotage import request_budget
 from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
-from pilotage.model.values.phrases import plural
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 from pilotage.model.values.urls import url_fault
 
@@ -28,7 +27,6 @@ MOST_WORK = 1e15
 MOST_MEGABYTES = 1e12
 """Most MB of memory, or of files, of one job."""
 
-_USUAL_ATTEMPTS = TaskSpec(name="usual").max_attempts
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
@@ -174,11 +172,6 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
         message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
         yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")
     yield from _software(spec)
-    if spec.retries.attempts and spec.max_attempts not in (_USUAL_ATTEMPTS, spec.retries.attempts):
-        message = (
-            f"{spec.max_attempts} is beside retries, which allow {plural(spec.retries.attempts, 'attempt')}"
-        )
-        yield Fault(("max_attempts",), message, "leave one of them out")
     if spec.jobs > 1 and spec.inputs:
         yield Fault(("jobs",), "is given beside inputs", "leave it out: files_per_job divides the inputs")
 

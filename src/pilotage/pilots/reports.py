@@ -280,7 +280,7 @@ class _Hearing:
 
     def _tries(self, job: Job) -> Tries:
         """Return how many attempts of a job count."""
-        guard, tries = self._world.federation.guard, self._tasks[job.task].tries
+        guard, tries = self._world.federation.guard, self._tasks[job.task].tries(job)
         return tries_of(self._speaking, job.id, guard, tries)
 
     def _following(self, job: Job, report: Report) -> NextAttempt:

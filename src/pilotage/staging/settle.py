@@ -89,7 +89,7 @@ class _Facts:
 
     def tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
         """Return how many attempts of a job count, after those that ``failed`` now."""
-        guard, tries = self.world.federation.guard, self.tasks[job.task].tries
+        guard, tries = self.world.federation.guard, self.tasks[job.task].tries(job)
         return tries_of((*self.world.failures, *failed), job.id, guard, tries)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> Transfer | None:

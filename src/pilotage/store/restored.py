@@ -37,9 +37,12 @@ NUMBERED = (*STATES, "decision")
 
 _n, _j, _t = numbers.c, jobs.c, tasks.c
 _KNOWN = select(_n.kind, _n.last)
-_RAISE = update(jobs).where(_j.state != str(JobState.FINISHED)).values(attempt=_j.attempt + ATTEMPTS_SKIPPED)
+_RAISE = (
+    update(jobs)
+    .where(_j.state != str(JobState.FINISHED))
+    .values(attempt=_j.attempt + ATTEMPTS_SKIPPED, attempts_before=_j.attempts_before + ATTEMPTS_SKIPPED)
+)
 _LOWER = update(jobs).where(among(_j.id, "ids")).values(attempt=_j.attempt - 1)
-_ALLOW = update(tasks).values(attempts_before=_t.attempts_before + ATTEMPTS_SKIPPED)
 _NEWEST = select(_t.id, _t.created).order_by(_t.id.desc()).limit(1)
 
 _CAUSE = "the store was restored, and its pilots of before have ended"
@@ -137,7 +140,6 @@ def _restored(
     connection.execute(_RAISE)
     # Their next attempt is one of these.
     connection.execute(_LOWER, {"ids": moved})
-    connection.execute(_ALLOW)
     for table in ends:
         connection.execute(delete(table))
     iterations.note(connection, iterations.MATCHES_BEGIN, begin)

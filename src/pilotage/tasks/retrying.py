@@ -58,12 +58,8 @@ def retry(
         moves.append(_continued(task, world, bad, told))
         limits = Quota(world.federation.quotas, task.owner).limits
         moves = [replace(one, work_limits=limits) for one in moves if isinstance(one, Move)]
-    else:
-        if told:
-            moves.insert(0, Touch(kind="task", ids=(task.id,), changes=told, changes_read=task.changes))
-        if again:
-            touched = {"attempts_before": _last(task, again)}
-            moves.insert(0, Touch(kind="task", ids=(task.id,), changes=touched))
+    elif told:
+        moves.insert(0, Touch(kind="task", ids=(task.id,), changes=told, changes_read=task.changes))
     return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
 
 
@@ -97,7 +93,7 @@ def _again(
     for job in jobs:
         columns = changed_columns(task, job, values) if values else {}
         words = words_of_cause(task, job.changes, job.kind, values) if columns else ""
-        alike[words, *columns.items()].append(job)
+        alike[words, *columns.items(), ("attempts_before", job.attempt)].append(job)
     for (words, *changed), same in alike.items():
         cause = f"{CAUSE}, with {words}" if words else CAUSE
         yield from _moves(same, target, cause, {**FRESH, **dict(changed)}, quotas)
@@ -137,7 +133,6 @@ def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Val
         cause=CAUSE,
         changes={
             "error": "",
-            "attempts_before": _last(task, jobs),
             "finishing": False,
             "notices": armed(task.spec.notify),
             **told,
@@ -156,8 +151,3 @@ def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
     if any(job.kind == "merge" for job in jobs):
         return TaskState.MERGING
     return TaskState.RUNNING if made >= task.spec.planned_jobs else TaskState.SPLITTING
-
-
-def _last(task: Task, jobs: Iterable[Job]) -> int:
-    """The highest attempt so far, which counts no more."""
-    return max((job.attempt for job in jobs), default=task.attempts_before)

@@ -27,9 +27,8 @@ def stop(world: World) -> Decision:
     for count in world.task_counts:
         counts[count.task][count.state] = count.jobs
     failures: dict[int, list[Failure]] = defaultdict(list)
-    before = {task.id: task.attempts_before for task in world.tasks}
     for failure in world.failures:
-        if failure.attempt > before.get(failure.task, 0) and failure.stops_tasks:
+        if failure.stops_tasks and not failure.is_former:
             failures[failure.task].append(failure)
     live: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:

@@ -154,7 +154,7 @@ class _Watchdog:
 
     def _tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
         """Return how many attempts of a job count, after those that ``failed`` now."""
-        guard, tries = self._federation.guard, self._tasks[job.task].tries
+        guard, tries = self._federation.guard, self._tasks[job.task].tries(job)
         return tries_of((*self._world.failures, *failed), job.id, guard, tries)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:

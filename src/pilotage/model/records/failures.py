@@ -94,6 +94,8 @@ class Failure(FailedAttempt):
     """Whether its task has only scouts so far: fewer attempts show a bad place."""
     lifted: bool = False
     """Whether the circuit breaker of its queue or node was lifted since: it trips none any more."""
+    is_former: bool = False
+    """Whether a person has retried its job since: it does not stop its task any more."""
 
     def verdict(self, node: bool) -> Verdict:
         """Return what it follows, if its node or its queue is in question."""

@@ -28,7 +28,7 @@ from pilotage.model.values.types import (
 
 from .inputs import Input, TaskOutputs, TaskReference
 from .notifications import MOST_RECEIVERS, Notify
-from .retries import AS_USUAL, Attempts, GivenRetries
+from .retries import AS_USUAL, Retries
 from .secrets import MOST_OF_TASK, GivenSecret
 
 DEFAULT_SHARE = "default"
@@ -173,11 +173,11 @@ class TaskSpec:
     seed: Annotated[Whole, Field(ge=0, le=2_000_000_000)] | None = None
     """``PILOTAGE_SEED`` of the first job; each next one's is higher by 1. None: seeds that other tasks do not
     have."""
-    max_attempts: Attempts = 3
+    max_attempts: Annotated[Whole, Field(ge=1, le=100)] = 3
     """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2).
     With 1 a payload begins once, whoever failed it."""
-    retries: GivenRetries = AS_USUAL
-    """How failed jobs are tried again: the number of retries, or factors for the next attempt's limits."""
+    retries: Retries = AS_USUAL
+    """Factors for the limits of the next attempt."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
     """Jobs that run first, to measure what the others need; 0: none. There are none either without a
     command, or if the task has at most twice as many jobs."""

@@ -127,8 +127,6 @@ class Task:
     """Who holds it, so that no job of it starts; empty: nobody."""
     finishing: bool = False
     """Whether a person has it end with what it has: jobs that ended badly do not count against it."""
-    attempts_before: int = 0
-    """The highest attempt of its jobs when a person last retried it: these attempts count no more."""
     changes: str = ""
     """Changed fields of jobs that are not made yet (see ``job_changes``); empty: none."""
     change_notes: str = ""
@@ -138,10 +136,9 @@ class Task:
     notices: str = ""
     """Topics of which somebody is still to be told (see ``notifications``); empty: none."""
 
-    @property
-    def tries(self) -> Tries:
+    def tries(self, job: "Job") -> Tries:
         """How many attempts a job has before it fails for good: as many again after a retry by a person."""
-        return Tries(self.spec.retries.attempts or self.spec.max_attempts, self.attempts_before)
+        return Tries(self.spec.max_attempts, job.attempts_before)
 
     def changed(self, changes: str, kind: JobKind) -> "Task":
         """Return the task as a job with these changes sees it (:attr:`Job.changes`).
@@ -252,6 +249,8 @@ class Job:
     version."""
     changes: str = ""
     """Changed fields of the task that only count for it (see ``job_changes``); empty: none."""
+    attempts_before: int = 0
+    """Its attempt when a person last retried it: it and those before count no more."""
 
 
 @quickly_made

@@ -28,11 +28,13 @@ _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset(
         {
-            *("error", "measured", "lease_end", "attempts_before", "held", "finishing", "change_notes"),
+            *("error", "measured", "lease_end", "held", "finishing", "change_notes"),
             *("spec", "planned_jobs", "input_files", "on_end", "notices", *_CHANGED),
         }
     ),
-    "job": frozenset({"queue", "choice", "pilot", "wake_at", "requirements", *_CHANGED, *_OUTCOME}),
+    "job": frozenset(
+        {"queue", "choice", "pilot", "wake_at", "requirements", "attempts_before", *_CHANGED, *_OUTCOME}
+    ),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(
         {

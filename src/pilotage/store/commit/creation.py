@@ -77,9 +77,6 @@ _SAVE_FILES = upsert(files, ["name"], FILE_NAMES, replaced(FILE_NAMES[1:]))
 _CONFIRM = update(files).where(among(files.c.name, "names"), files.c.author != "").values(author="")
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
-_ATTEMPTS_BEFORE = select(tasks.c.id, tasks.c.attempts_before).where(
-    among(tasks.c.id, "tasks"), tasks.c.attempts_before > 0
-)
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
 _FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
 
@@ -150,18 +147,11 @@ class Creator:
         return self._jobs(records, cause) if is_job else self._insert(type_, rows_of(type_, records), cause)
 
     def _jobs(self, records: Sequence[NewJob], cause: str) -> list[int]:
-        """Write jobs and their inputs. Jobs beyond a quota are throttled.
-
-        Those of a task that was retried or restored begin after the attempts that no longer count, so that
-        they have as many as the others.
-        """
+        """Write jobs and their inputs. Jobs beyond a quota are throttled."""
         ids: list[int] = []
-        counted = raw_rows(self._connection, _ATTEMPTS_BEFORE, tasks=sorted({job.task for job in records}))
-        before: dict[int, int] = dict(counted)
         for throttled, run in groupby(records, key=lambda job: job.throttled):
             state = JobState.THROTTLED if throttled else JobState.DEFINED
-            rows = [job_row(job) | {"attempt": before.get(job.task, 0) + 1} for job in run]
-            ids += self._insert(NewJob, rows, cause, state)
+            ids += self._insert(NewJob, [*map(job_row, run)], cause, state)
         self._inputs += [
             (id_, position, file)
             for id_, job in zip(ids, records, strict=True)

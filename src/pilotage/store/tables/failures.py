@@ -84,7 +84,7 @@ PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
 _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = [column.name for column in _f]
-_Row: Any = namedtuple("_Row", _COLUMNS)  # type: ignore[misc]
+_Row: Any = namedtuple("_Row", [*_COLUMNS, "is_former"], defaults=[False])  # type: ignore[misc]
 # An attempt fails once. Only what it counts against may change later.
 _SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
@@ -164,7 +164,8 @@ _WAY = (
 )
 _ALIKE = (
     select(_f.task)
-    .where(_STOPPING, _f.grows.is_(False))
+    .join(jobs, _j.id == _f.job)
+    .where(_STOPPING, _f.grows.is_(False), _f.attempt > _j.attempts_before)
     .group_by(_f.task)
     .having(func.count() >= bindparam("least"), *(func.min(one) == func.max(one) for one in _WAY))
 )
@@ -174,7 +175,12 @@ _OF_JOB = (
     .where(_f.job == bindparam("its_job"))
     .order_by(_f.attempt)
 )
-_OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f.job)
+_OF_TASKS = (
+    select(failures, _f.attempt <= _j.attempts_before)
+    .select_from(failures.outerjoin(jobs, _j.id == _f.job))
+    .where(among(_f.task, "tasks"))
+    .order_by(_f.time, _f.job)
+)
 
 
 def write(connection: Connection, found: Sequence[Failure]) -> None:
@@ -232,8 +238,9 @@ def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
 
 def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
     # SQLite has no booleans.
-    named = (_Row._make(row)._asdict() for row in rows)
-    return tuple(Failure(**{**row, "grows": bool(row["grows"])}) for row in named)
+    named = (_Row(*row)._asdict() for row in rows)
+    booleans = ("grows", "is_former")
+    return tuple(Failure(**row | {name: bool(row[name]) for name in booleans}) for row in named)
 
 
 def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:

@@ -59,7 +59,6 @@ tasks = Table(
     Column("lease_end", Double),
     text_column("datasets"),
     Column("output_dataset", String),
-    Column("attempts_before", Integer, server_default="0", nullable=False),
     text_column("held"),
     Column("finishing", Boolean, server_default=false(), nullable=False),
     text_column("changes"),
@@ -96,7 +95,7 @@ partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
     *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
-    *(_t.attempts_before, _t.held, _t.finishing, _t.changes, _t.change_notes, _t.on_end, _t.notices),
+    *(_t.held, _t.finishing, _t.changes, _t.change_notes, _t.on_end, _t.notices),
 )
 _STATES = {str(state): state for state in TaskState}
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
@@ -216,13 +215,12 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         error=error,
         measured=measurement(measured),
         attempt=attempt,
-        attempts_before=rest[0],
-        held=rest[1],
-        finishing=bool(rest[2]),
-        changes=rest[3],
-        change_notes=rest[4],
-        on_end=bool(rest[5]),
-        notices=rest[6],
+        held=rest[0],
+        finishing=bool(rest[1]),
+        changes=rest[2],
+        change_notes=rest[3],
+        on_end=bool(rest[4]),
+        notices=rest[5],
     )
 
 
