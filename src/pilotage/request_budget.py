@@ -6,9 +6,12 @@ asks the same one. The server's own loops, and programs without a server, have n
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
 
 MOST_SECONDS = 20.0
 """Most seconds that threads compute for one request."""
@@ -97,6 +100,16 @@ def check() -> None:
     """Ask whether the current request may go on. Raises ClientGone or RequestTooLong."""
     if budget := _current.get():
         budget.check()
+
+
+def asking(items: Iterable[T]) -> Iterator[T]:
+    """Yield items, and ask before each whether the current request may go on.
+
+    One record can hold a hundred thousand of them. Raises ClientGone or RequestTooLong.
+    """
+    for item in items:
+        check()
+        yield item
 
 
 def faults_left() -> int:

@@ -283,6 +283,15 @@ def test_a_large_body_of_a_bad_shape_is_not_parsed(server: Server, body: str, to
     assert told in text
 
 
+def test_no_encoding_hides_the_shape_of_a_body(server: Server) -> None:
+    """In UTF-16 the sign ∀ has the byte of a quotation mark: all behind it counted as text."""
+    keys = ", ".join(f'"k{number}": 1' for number in range(MOST_KEYS + 1))
+    body = f'{{"tasks": ["∀", {{{keys}}}]}}'.encode("utf-16-le")
+    status, text = server.ask("POST", "/plan/broker", body, server.token())
+    assert status in (413, 422)
+    assert "there is no such field" not in text
+
+
 def test_work_for_a_client_that_has_gone_ends(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads went on for minutes with what nobody waited for."""
     begun, ended = threading.Event(), threading.Event()

@@ -14,6 +14,7 @@ from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
 from pilotage.model.values.placeholders import OWN, VARIABLE, filled, names, parts, stray
 from pilotage.model.values.types import OutputPattern
+from pilotage.request_budget import asking
 
 from .faults import Fault, Path
 from .shell_checks import shell_faults
@@ -47,7 +48,7 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
     yield from _inputs(spec)
     known = (*OWN, *parameter_names(spec.parameters))
     sound, unknown = True, count()
-    for path, text in _texts(spec):
+    for path, text in asking(_texts(spec)):
         for fault in _names(path, text, spec, known, unknown) if strict else _own_names(path, text, spec):
             sound = False
             yield fault
@@ -61,7 +62,7 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
 def _inputs(spec: TaskSpec) -> Iterator[Fault]:
     """Yield faults of rows that read a file, and of files whose one size cannot be that of every row."""
     rows, known = row_count(spec.parameters), parameter_names(spec.parameters)
-    for at, item in enumerate(spec.inputs):
+    for at, item in enumerate(asking(spec.inputs)):
         if not isinstance(item, InputFile):
             continue
         if any(f"{{{name}}}" in item.name for name in known):
@@ -165,7 +166,7 @@ class _Values:
         longest = {name: max(len(text.encode()) for text in self.values[name]) for name in self.values}
         sizes = {name: longest.get(name, 10) for name in (*OWN, *longest)}
         whole = 0
-        for at, word in enumerate(self.spec.command):
+        for at, word in enumerate(asking(self.spec.command)):
             size = _size(word, sizes)
             if size > MOST_TEXT:
                 message = f"has {size} bytes with its longest values, above {MOST_TEXT}"

@@ -110,15 +110,16 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
             _reserved((*path, at), name) for at, name in enumerate(names) if name.split("/")[0] in INPUTS
         )
     yield from repeated(("optional_outputs",), spec.optional_outputs)
+    named = set(spec.outputs)
     for at, name in enumerate(spec.optional_outputs):
-        if name not in spec.outputs:
+        if name not in named:
             yield Fault(("optional_outputs", at), f"{name!r} is not in outputs", "write it in both alike")
     jobs = -(-len(spec.inputs) // spec.files_per_job)
     if jobs > MOST_JOBS:
         message = f"{len(spec.inputs)} make {jobs} jobs, above {MOST_JOBS}"
         yield Fault(("inputs",), message, "give a larger files_per_job, or submit several tasks")
     first: dict[str, int] = {}
-    for at, file in enumerate(spec.inputs):
+    for at, file in enumerate(request_budget.asking(spec.inputs)):
         if isinstance(file, InputFile):
             if file.name in first:
                 message = f"{file.name!r} is inputs[{first[file.name]}] already"

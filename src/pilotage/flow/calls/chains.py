@@ -65,5 +65,6 @@ def completed(spec: TaskSpec) -> TaskSpec:
     """Return the task with everything that it comes after in ``after``: inputs become files later."""
     words = references(spec)
     given = tuple(spec.after)
-    more = tuple(word for word in words if word not in {str(one) for one in given})
+    named = {str(one) for one in given}
+    more = tuple(word for word in words if word not in named)
     return replace(spec, after=(*given, *more)) if more else spec

@@ -7,6 +7,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.work import File
 from pilotage.model.values.patterns import matcher
 from pilotage.model.values.scopes import identifier, name_of, split_identifier
+from pilotage.request_budget import asking
 from pilotage.store.tables.datasets import DatasetVersion
 
 from .catalogue import refuse_beyond_quota
@@ -28,7 +29,7 @@ def edit(
     if edit == "remove":
         # A pattern cannot find forgotten files, and their size no longer matters.
         given = [File(name=name, size=0, checksum="") for name in files]
-        given += [file for file in _members(runtime, dataset) if match and matcher(match)(name_of(file.name))]
+        given += _matching_members(runtime, dataset, match) if match else []
     else:
         matching = [one.file for one in own.matching(scope, match)] if match else []
         given = _known(runtime, files)
@@ -36,9 +37,10 @@ def edit(
     return own.edit(dataset, given, edit, actor)
 
 
-def _members(runtime: Runtime, dataset: str) -> list[File]:
-    current = runtime.catalogues.own.version(dataset)
-    return runtime.store.datasets.files(dataset, current.version)
+def _matching_members(runtime: Runtime, dataset: str, match: str) -> list[File]:
+    current, accepts = runtime.catalogues.own.version(dataset), matcher(match)
+    members = runtime.store.datasets.files(dataset, current.version)
+    return [file for file in asking(members) if accepts(name_of(file.name))]
 
 
 def _known(runtime: Runtime, names: Sequence[str]) -> list[File]:

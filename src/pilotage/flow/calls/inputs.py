@@ -24,6 +24,7 @@ from pilotage.model.values.scopes import (
 )
 from pilotage.ports.catalogue import CatalogueError, FoundFile
 from pilotage.ports.moving import StorageError
+from pilotage.request_budget import asking
 from pilotage.store import Store
 
 from . import row_inputs
@@ -79,7 +80,7 @@ class _Findings:
 
     def add(self, found: Iterable[FoundFile]) -> Iterator[str]:
         """Add files. Yield contradictions to earlier ones."""
-        for one in found:
+        for one in asking(found):
             file = one.file
             known = self.files.get(file.name)
             if known and not _same(known, file):
@@ -182,7 +183,7 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
 def _foreign(spec: TaskSpec, federation: Federation, owner: Identity, lookup: Lookup) -> Iterator[Fault]:
     """Yield faults of files and patterns at paths that the owner may not name."""
     storages = {storage.name: storage for storage in federation.storages}
-    for index, item in enumerate(spec.inputs):
+    for index, item in enumerate(asking(spec.inputs)):
         # The patterns of many rows take long to compare, too.
         if isinstance(item, InputPattern) and lookup.is_late():
             yield f"inputs[{index}]", NO_TIME

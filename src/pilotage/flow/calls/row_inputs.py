@@ -12,6 +12,7 @@ from pilotage.model.values.patterns import WILDCARDS, literal_beginning, matcher
 from pilotage.model.values.placeholders import filled, names, stray
 from pilotage.ports.catalogue import FoundFile
 from pilotage.ports.moving import StorageError
+from pilotage.request_budget import asking
 
 ALL_FILES = 2**31 - 1
 """``files_per_job`` of a task whose rows read all of their inputs in one job each."""
@@ -110,7 +111,7 @@ def found(
 
 def _rows(spec: TaskSpec, item: InputPattern) -> Iterator[_Row]:
     has_wildcards = bool(WILDCARDS.search(item.glob))
-    for number in range(row_count(spec.parameters)):
+    for number in asking(range(row_count(spec.parameters))):
         values = {**row_at(spec.parameters, number), INDEX: str(number)}
         literal = {name: _LETTER.sub(r"[\1]", value) for name, value in values.items()}
         name = None if has_wildcards else filled(item.glob, values, strict=True)
@@ -147,7 +148,7 @@ class _Picking:
             return self._files.get(row.name, [])
         own: list[FoundFile] = []
         accepts, begin = matcher(row.pattern), literal_beginning(row.pattern)
-        for name in self._names[bisect_left(self._names, begin) :]:
+        for name in asking(self._names[bisect_left(self._names, begin) :]):
             if not name.startswith(begin):
                 break
             self._tests += 1

@@ -203,7 +203,7 @@ def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identi
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
     outputs = {maker(federation.name, name): name for name in names if is_output(name)}
     faults: list[Fault] = []
-    for number, name in outputs.items():
+    for number, name in request_budget.asking(outputs.items()):
         if number is None or not inputs.is_task_of(store, owner, number):
             faults.append(("inputs", f"{name} is not an output of a task of yours"))
     return faults

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from pilotage.model.records.states import DONE_JOBS, JobState
 from pilotage.model.records.work import File, Replica
+from pilotage.request_budget import asking
 from pilotage.store.database.columns import begins, by_character, has_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import TooBroad
@@ -112,7 +113,7 @@ class Catalogue:
         def read(connection: Connection) -> list[CatalogueEntry]:
             reader = RecordReader(connection, self._specs)
             found: list[File] = []
-            for number, file in enumerate(_beginning(reader, prefix, after)):
+            for number, file in enumerate(asking(_beginning(reader, prefix, after))):
                 if number == MOST_EXAMINED:
                     raise TooBroad(MOST_EXAMINED)
                 if accepts(file.name):
