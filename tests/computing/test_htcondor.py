@@ -60,6 +60,7 @@ def test_a_description_holds_no_secret_and_the_token_is_a_file(
     element.submit([order(cores=4, memory=2000.5, walltime=3600)])
     (said,) = queue.submissions
     assert (said["request_cpus"], said["request_memory"], said["My.maxWallTime"]) == ("4", "2001", "60")
+    assert said["allowed_execute_duration"] == "3660", "a held job names the limit, a removed one is gone"
     assert "the-secret" not in str(said)
     token = tmp_path / "files/pilots/bed-pilot-1/token"
     assert token.read_text() == "the-secret"

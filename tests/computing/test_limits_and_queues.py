@@ -122,6 +122,8 @@ def test_htcondor_counts_a_policy_only_where_the_operator_named_it() -> None:
         ("AssocMaxGRESPerJob", "gres"),
         ("QOSMinCpuNotSatisfied", "cores"),
         ("BadConstraints", "constraint"),
+        ("JobHoldMaxRequeue", "JobHoldMaxRequeue"),
+        ("ReservationDeleted", "ReservationDeleted"),
         ("Priority", ""),
         ("QOSMaxJobsPerUserLimit", ""),
         ("AssocGrpCpuLimit", ""),
@@ -290,6 +292,9 @@ def test_gridengine_counts_pilots_of_hosts_host_groups_and_wildcards(option: str
             for option in ("-M=other", "--clusters=other", "-Mother", "-pother", "--part=other")
         ),
         *((kind, option) for kind in (Pbs, Lsf, GridEngine) for option in ("-q", "-qother")),
+        (Pbs, "-uother"),
+        (GridEngine, "-clear"),
+        *((Lsf, option) for option in ("-pack", "-jsdl", "-json", "-yaml")),
     ],
 )
 def test_no_extra_option_moves_pilots_to_a_queue_that_is_not_asked(kind: Any, extra: str) -> None:
