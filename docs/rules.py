@@ -105,7 +105,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B2",
         "Where the task names queues, only these; a unified queue stands for its pseudo-queues.",
-        (f"{CHECKS}.status", f"{ENGINE}.task_columns", "model.records.unified_queues"),
+        (f"{CHECKS}.status", f"{ENGINE}.guards", f"{ENGINE}.task_columns", "model.records.unified_queues"),
         settled="A named queue passes every check but B4; what B4 would have said is told. "
         "A pseudo-queue has its unified queue's conditions besides its own, and shares its limits.",
     ),
@@ -117,7 +117,12 @@ RULES: tuple[Rule, ...] = (
         "Most bytes decide, then most files. The 24 h begin with the first refusal, also by B36; "
         "offline and test queues of that storage are skipped too.",
     ),
-    Rule("B4", "The queue is online, unless named.", (f"{CHECKS}.status",), settled="Standby is online."),
+    Rule(
+        "B4",
+        "The queue is online, unless named.",
+        (f"{CHECKS}.status", f"{ENGINE}.guards"),
+        settled="Standby is online.",
+    ),
     Rule(
         "B5",
         "The link from the queue's storage to the nucleus is not blocked.",
@@ -602,7 +607,7 @@ RULES: tuple[Rule, ...] = (
         "M2",
         "Sites advertise a ClassAd: entry point, stations, monitoring URL, and counts.",
         (
-            f"{MATCHMAKING}.site_ads",
+            f"{ENGINE}.site_ads",
             "model.records.advertisements",
             "model.rules.entry_points",
             "model.rules.stations",
@@ -619,14 +624,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M3",
         "A list of stations becomes the job's Requirements; users may add constraints and a Rank.",
-        (f"{MATCHMAKING}.job_ads", "model.rules.stations"),
+        (f"{ENGINE}.job_ads", "model.rules.stations"),
         settled="`stations`, `site_requirements` and `site_rank` of a task. A storage names its station, "
         "unless the site or its operators tell others, which tasks may name.",
     ),
     Rule(
         "M4",
         "Both Requirements must be true; one of the matching sites is drawn.",
-        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.site_matches", f"{MATCHMAKING}.fitness"),
+        (f"{MATCHMAKING}.cycle", f"{ENGINE}.site_matches", f"{MATCHMAKING}.fitness"),
         settled="Among those of the highest Rank, by the world's seed; then a queue of it that can run the "
         "job. A refusal names the part that is not true, whose it is, and its values.",
     ),
@@ -635,7 +640,7 @@ RULES: tuple[Rule, ...] = (
         "Jobs count at a site from their match to their end; CurMatches is CurrentJobs and one more a match.",
         (
             "model.rules.site_limits",
-            f"{MATCHMAKING}.site_ads",
+            f"{ENGINE}.site_ads",
             "model.records.advertisements",
             "store.tables.advertisements",
         ),
@@ -648,7 +653,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M6",
         "CurMatches < MaxJobs, and what was matched and is submitting < MaxSubmittingJobs.",
-        (f"{MATCHMAKING}.site_ads", f"{MATCHMAKING}.sites"),
+        (f"{ENGINE}.site_ads", f"{ENGINE}.advertised_sites"),
         settled="Evaluated by the ClassAd library. `throttle: current` is the text's simple variant: the "
         "same limit, read from CurrentJobs. `max_pending_jobs` bounds jobs that no pilot runs yet beside "
         "what pends in the batch system. `time()` and `random()` are the world's.",
@@ -665,10 +670,18 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M8",
         "The same throttle bounds what any brokerage or the director hands to a site.",
-        (f"{ENGINE}.site_claims", f"{CHECKS}.site_throttle", "pilots.pilot_capacity", "pilots.borrowing"),
+        (
+            f"{ENGINE}.site_claims",
+            f"{ENGINE}.guards",
+            "flow.held_places",
+            "pilots.pilot_capacity",
+            "pilots.borrowing",
+        ),
         settled="Jobs that any brokerage places, and those that are bound again, claim their places at the "
         "site; so do those that pilots take from other sites, in MaxJobs alone, as they go straight into a "
-        "slot. Pilots claim their slots. A site that fell silent is bounded by what it told last.",
+        "slot. Pilots claim their slots. A site that fell silent is bounded by what it told last. A site's "
+        "own requirements hold whichever plugin places there. Between cycles no plugin takes a place that a "
+        "waiting matchmaking job of higher priority could take; production jobs do not wait for cycles.",
     ),
 )
 """All rules of the production brokerage, time-outs, data staging, pilots and matchmaking, in order."""

@@ -11,8 +11,8 @@ import pytest
 
 from pilotage.brokerage import OptionError
 from pilotage.brokerage.contract import violations
+from pilotage.brokerage.engine.site_ads import site_ads
 from pilotage.brokerage.matchmaking.cycle import Matchmaking
-from pilotage.brokerage.matchmaking.site_ads import site_ads
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Choice, Decision

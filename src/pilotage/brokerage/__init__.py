@@ -1,4 +1,8 @@
-"""Choose where jobs run: the plugin interface, the production brokerage, and the reasons."""
+"""Choose where jobs run: the plugin interface, with all types that a plugin's own ``decide`` needs."""
+
+from pilotage.model.documents.decision import Candidates, Choice, Decision, Move, Ordering, Refusal
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
 
 from .plugin import (
     Brokerage,
@@ -12,10 +16,18 @@ from .plugin import (
 
 __all__ = [
     "Brokerage",
+    "Candidates",
+    "Choice",
+    "Decision",
+    "JobState",
+    "Move",
     "OptionError",
+    "Ordering",
     "PluginError",
     "PluginLackingError",
     "PluginOptionsError",
+    "Refusal",
     "UnknownPluginError",
+    "World",
     "load",
 ]

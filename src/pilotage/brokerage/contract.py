@@ -1,6 +1,6 @@
 """Check what every brokerage plugin promises. Plugin authors call this one function in their tests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import fields, replace
 from typing import Any
 
@@ -8,9 +8,12 @@ from pilotage.model.documents.decision import Choice, Decision, Move
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import NewTransfer
+from pilotage.model.records.work import NewTransfer, Task, TaskSpec
+from pilotage.model.rules.plugins import BROKERAGE_FIELDS
 from pilotage.model.rules.sources import Sources
 
+from .engine.guarded_decisions import refused_jobs
+from .engine.guards import is_guarded
 from .plugin import Brokerage
 
 _TARGETS = (JobState.ACTIVATED, JobState.ASSIGNED, JobState.PENDING)
@@ -22,10 +25,15 @@ def violations(plugin: Brokerage, world: World) -> list[str]:
     The promises are: the same world gives the same bytes, in any order of records and after saving and
     reading; every DEFINED job makes at most one move; every queue is a candidate or refused, never both; each
     move agrees with its choice; ASSIGNED jobs carry exactly the downloads that they need, while ACTIVATED
-    ones need none, or may leave the queue and be read for remotely (E3).
+    ones need none, or may leave the queue and be read for remotely (E3); no job goes where a guard of every
+    brokerage refuses it: status, VO, circuit breakers, and limits and requirements of sites; and without the
+    task fields that it does not declare in ``reads``, it decides the same.
     """
     decision = plugin.decide(world)
     found = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]
+    if not found:
+        found += [] if is_guarded(plugin.decide) else _refused(decision, world)
+        found += _undeclared(plugin, world, decision)
     for number, choice in enumerate(decision.choices):
         moves = [move for move in decision.moves if move.choice == number]
         found += [f"choice {number}: {fault}" for fault in _choice(choice, moves, world)]
@@ -106,6 +114,29 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
             for item in made:
                 if item.source not in sources.ranked(holders.get(item.file, ()), storage):
                     yield f"{item.file} cannot be brought from {item.source} to {storage}"
+
+
+def _refused(decision: Decision, world: World) -> Iterator[str]:
+    """Yield placements that the server would stop, whatever the plugin says."""
+    for id_, refusals in sorted(refused_jobs(decision, world).items()):
+        for one in refusals:
+            why = f"{one.rule} {one.name} needs {one.need}, has {one.have[0]}"
+            yield f"job {id_} is sent to {one.queues[0]}, where the server stops it: {why}"
+
+
+def _undeclared(plugin: Brokerage, world: World, decision: Decision) -> Iterator[str]:
+    """Yield a difference that task fields make which the plugin does not declare to read."""
+    reads = getattr(plugin, "reads", None)
+    if reads is None:
+        return
+    bare = [_without_fields(task, BROKERAGE_FIELDS - reads) for task in world.tasks]
+    if to_json(plugin.decide(replace(world, tasks=tuple(bare)))) != to_json(decision):
+        yield "it reads task fields that its reads do not name"
+
+
+def _without_fields(task: Task, names: Set[str]) -> Task:
+    plain: dict[str, Any] = {part.name: part.default for part in fields(TaskSpec) if part.name in names}
+    return replace(task, spec=replace(task.spec, **plain))
 
 
 def _choice(choice: Choice, moves: list[Move], world: World) -> Iterator[str]:

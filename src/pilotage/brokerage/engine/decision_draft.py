@@ -3,8 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
-from pilotage.model.documents.decision import Creation, Decision, Move, Value
+from pilotage.model.documents.decision import Choice, Creation, Decision, Move, Value
 from pilotage.model.documents.reasons import Choices, Facts, Packable
 from pilotage.model.documents.world import World
 from pilotage.model.records.capacity_claims import Claim
@@ -31,7 +32,7 @@ class DecisionDraft:
         self._names: list[str] = queues.names.tolist()
         self._downloads = Downloads(world, queues.sources)
         self._moves: list[Move] = []
-        self._choices: list[Packable] = []
+        self._choices: list[Packable | Choice] = []
         self._declared = {queue.name: queue for queue in world.federation.queues}
 
     def place(
@@ -96,18 +97,19 @@ class DecisionDraft:
             ids += jobs
         return tuple(ids)
 
-    def explain(self, choice: Packable) -> None:
+    def explain(self, choice: Packable | Choice) -> None:
         """Add the choice for the moves since the last one."""
         self._choices.append(choice)
 
-    def decision(self, facts: Callable[[], Facts]) -> Decision:
-        """Return the whole decision of the step ``broker``. ``facts`` are those of the choices."""
+    def decision(self, facts: Callable[[], Facts] | None = None) -> Decision:
+        """Return the whole decision of the step ``broker``. ``facts`` are those of its packable choices."""
+        choices: Any = self._choices
         return Decision(
             step=BROKER,
             time=self._world.time,
             seed=self._world.seed,
             changes=tuple(self._moves),
-            choices=Choices(facts, self._choices),
+            choices=Choices(facts, choices) if facts else tuple(choices),
         )
 
     def _by_error(self, group: Group) -> Mapping[str, Sequence[int]]:

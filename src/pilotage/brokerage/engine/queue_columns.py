@@ -10,6 +10,7 @@ from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
 from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.circuit_breakers.visibility import without_payload_error
 from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
+from pilotage.model.records.advertisements import HeldPlaces
 from pilotage.model.records.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
@@ -22,6 +23,7 @@ from .offers import Offers
 from .queue_attributes import attributes, fairshares, known
 from .queues_together import QueuesTogether
 from .reach import Reach
+from .site_ads import SiteAd, requiring_ads
 
 OPERATIONS: tuple[Blacklisting, ...] = ("read_lan", "write_lan", "read_wan", "write_wan")
 _COUNTED = (
@@ -60,7 +62,8 @@ class LiveColumns:
     those of outputs from other sites. ``no_pilots`` marks queues where this system knows that it can start
     none; ``pilots_problem`` says why. ``breakers`` are the open circuit breakers of queues (F2),
     ``storage_breakers`` those of storages (F4). ``throttled`` holds, by queue, how full sites with limits
-    are (M8).
+    are (M8), ``held_places`` the places there that jobs wait for, ``site_ads`` the ads of sites that have
+    requirements of their own.
     """
 
     time: float
@@ -78,6 +81,8 @@ class LiveColumns:
     breakers: tuple[CircuitBreaker, ...]
     storage_breakers: tuple[CircuitBreaker, ...]
     throttled: Mapping[int, Throttled]
+    held_places: tuple[HeldPlaces, ...]
+    site_ads: tuple[SiteAd, ...]
     space: SpaceColumns
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
@@ -236,6 +241,8 @@ class QueueColumns:
             breakers=self._breakers(world),
             storage_breakers=self._storage_breakers(world),
             throttled=self._throttled(world),
+            held_places=world.held_places,
+            site_ads=requiring_ads(world),
             space=self._space(world),
         )
         return replace(self, live=live)
@@ -337,6 +344,8 @@ def _nothing_lives(queues: int) -> LiveColumns:
         breakers=(),
         storage_breakers=(),
         throttled={},
+        held_places=(),
+        site_ads=(),
         space=SpaceColumns(free=np.full(queues, np.inf), told=unknown),
     )
 

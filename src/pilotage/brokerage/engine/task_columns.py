@@ -11,6 +11,7 @@ from pilotage.model.values.fairshare import FairshareWork
 from pilotage.model.values.priorities import HIGH_PRIORITY
 
 from .arrays import Codes, Column, Mask
+from .job_ads import job_ad
 from .job_groups import Group, Placed
 from .nuclei import LinkTable
 from .offers import Container, Machine, Release
@@ -91,6 +92,7 @@ class Tables:
     containers: tuple[Container, ...]
     machines: tuple[Machine, ...]
     owners: tuple[Scope, ...]
+    site_requests: tuple[Group, ...]
 
 
 class TaskColumns:
@@ -98,8 +100,9 @@ class TaskColumns:
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
     (of shape (P, Q); row 0 means no pre-assignment). ``policy``, ``work``, ``release``, ``container`` and
-    ``machine`` are codes into their tables, ``owner`` a code into scopes (F2). ``together`` is the row of
-    ``input_table`` for all jobs brokered together (B33). ``to_move`` is the same for I/O-intensive work, and
+    ``machine`` are codes into their tables, ``owner`` a code into scopes (F2), ``site_request`` one into
+    groups whose job ads differ (M8). ``together`` is the row of ``input_table`` for all jobs brokered
+    together (B33). ``to_move`` is the same for I/O-intensive work, and
     a row without files for other work (B11). ``named`` is true if the task names its queues. Memory in MB:
     ``base_memory`` per job, ``core_memory`` per core. ``cpu_work`` is in HS23 s of all cores.
     :meth:`distinct` returns only the requested columns, so that a check cannot read what it does not declare.
@@ -118,6 +121,8 @@ class TaskColumns:
     container: Column
     machine: Column
     owner: Column
+    site_request: Column
+    priority: Column
     high: Column
     scout: Column
     normal: Column
@@ -194,6 +199,7 @@ class TaskColumns:
             "preassignment": Coded.of([((), ()), *((group.spec.queues, group.home) for group in groups)]),
             "work": _works(groups, queues),
             "owner": owner,
+            "site_request": _site_requests(groups, queues),
         }
         # Tables may begin with rows that no group uses as its own: no files, the files together, no
         # pre-assignment.
@@ -295,6 +301,7 @@ def _tables(values: Mapping[str, tuple[Any, ...]], queues: QueueColumns) -> Tabl
         containers=values["container"],
         machines=values["machine"],
         owners=values["owner"],
+        site_requests=values["site_request"],
     )
 
 
@@ -312,6 +319,7 @@ def _attributes(groups: Sequence[Group], rows: SpecRows) -> dict[str, Column]:
         "scout": kinds == "scout",
         "normal": kinds == "normal",
         "merge": merge,
+        "priority": priorities,
         "high": priorities >= HIGH_PRIORITY,
         "urgent": rows.flags["urgent"] | (priorities >= URGENT_PRIORITY),
         "prefers_nucleus": np.array(
@@ -329,6 +337,15 @@ def _column(values: list[Any], kind: Any) -> Column:
 def _texts(coded: Coded) -> Column:
     """Return the values themselves, one per row."""
     return np.array(coded.values, dtype=object)[coded.codes].reshape(-1, 1)
+
+
+def _site_requests(groups: Sequence[Group], queues: QueueColumns) -> Coded:
+    """Return a group for each set of attributes that sites' own requirements may read, by code (M8)."""
+    if not queues.live.site_ads:
+        return Coded(tuple(groups[:1]), np.zeros(len(groups), dtype=np.intp))
+    found = Coded.of(tuple(map(repr, job_ad(group).attributes.values())) for group in groups)
+    first = np.unique(found.codes, return_index=True)[1]
+    return Coded(tuple(groups[row] for row in first.tolist()), found.codes)
 
 
 def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:

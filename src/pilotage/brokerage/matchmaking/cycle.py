@@ -3,32 +3,33 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import floor
 from typing import Any
 
 import numpy as np
 
+from pilotage.brokerage.engine.advertised_sites import AdvertisedSites
 from pilotage.brokerage.engine.arrays import Codes, Mask
 from pilotage.brokerage.engine.decision_draft import DecisionDraft
+from pilotage.brokerage.engine.guards import guarded
+from pilotage.brokerage.engine.job_ads import job_ad
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.plugin_options import OptionError
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
+from pilotage.brokerage.engine.site_ads import site_ads
+from pilotage.brokerage.engine.site_matches import JobMatch, Matchmaker
 from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.reasons import Facts
 from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import HeldPlaces
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.spec import PLACE_FIELDS, SITE_FIELDS
-from pilotage.model.rules.site_limits import match_claim
+from pilotage.model.rules.site_limits import ANY_NUMBER, match_claim, next_cycle
 
 from .fitness import CHECKS
-from .job_ads import job_ad
 from .reasons import Closed, Reasoned, Reasons, Turn
-from .site_ads import site_ads
-from .site_matches import JobMatch, Matchmaker
-from .sites import AdvertisedSites
 from .turns import GroupTurn, turns_of
 
 BLOCK = 1 << 20
@@ -56,6 +57,7 @@ class Matchmaking:
         self._columns = DeclaredColumns()
         self._specs = SpecTable()
 
+    @guarded
     def decide(self, world: World) -> Decision:
         """Return moves of the world's DEFINED jobs, with one or two choices per group of similar jobs."""
         queues = self._columns.of(world.federation).during(world)
@@ -66,15 +68,28 @@ class Matchmaking:
             cycle.decide(turns[start : start + rows])
         return cycle.decision()
 
+    def held_places(self, world: World) -> tuple[HeldPlaces, ...]:
+        """Return the places at sites with limits that the jobs ahead could take in the next cycle (M8)."""
+        waiting = replace(world, jobs=())
+        queues = self._columns.of(world.federation).during(waiting)
+        cycle = _MatchmakingCycle(waiting, queues, self._specs)
+        turns = turns_of(waiting, queues, self._specs, cycle.next)
+        rows = max(1, BLOCK // len(queues))
+        found = Counter[tuple[str, int]]()
+        for start in range(0, len(turns), rows):
+            found.update(cycle.held(turns[start : start + rows]))
+        return tuple(
+            HeldPlaces(site=site, priority=priority, jobs=min(jobs, ANY_NUMBER))
+            for (site, priority), jobs in sorted(found.items())
+        )
+
 
 class _MatchmakingCycle:
     """One cycle: the moves and choices so far, and the matches at each site."""
 
     def __init__(self, world: World, queues: QueueColumns, specs: SpecTable) -> None:
         self._specs = specs
-        period = world.federation.brokerage.match_period
-        # Use whole periods since 1970, so that all passes and all servers wait for the same moment.
-        self.next = float((floor(world.time / period) + 1) * period)
+        self.next = next_cycle(world.time, world.federation.brokerage.match_period)
         self._queues = queues
         self._sites = AdvertisedSites(site_ads(world))
         places = {one.name: place for place, one in enumerate(self._sites.ads)}
@@ -104,22 +119,41 @@ class _MatchmakingCycle:
 
     def decide(self, turns: Sequence[GroupTurn]) -> None:
         """Match groups in order, because each changes what the sites accept."""
-        groups = [turn.group for turn in turns]
-        tasks = TaskColumns.of(groups, self._queues, self._specs)
-        found = examine(CHECKS, tasks, self._queues, self._facts)
-        able = ~mask_of(found.refused(np.arange(len(groups))), len(self._queues))
-        missing = tasks.missing_files(self._queues) > 0
+        found, able, missing = self._examined(turns)
         for row, turn in enumerate(turns):
             if turn.is_here:
                 self._decide(turn.group, row, able[row], missing[row], found)
             if turn.waiting:
-                self._hold(turn, able[row])
+                self._sites.hold(*self._could_take(turn, able[row]))
 
-    def _hold(self, turn: GroupTurn, able: Mask) -> None:
-        """Keep places for waiting jobs, against jobs of lower priority (M7)."""
+    def _examined(self, turns: Sequence[GroupTurn]) -> tuple[Examination, Mask, Mask]:
+        """Return the checks of the groups' queues, and masks of able ones and of those without input
+        (T, Q)."""
+        groups = [turn.group for turn in turns]
+        tasks = TaskColumns.of(groups, self._queues, self._specs)
+        found = examine(CHECKS, tasks, self._queues, self._facts)
+        able = ~mask_of(found.refused(np.arange(len(groups))), len(self._queues))
+        return found, able, tasks.missing_files(self._queues) > 0
+
+    def held(self, turns: Sequence[GroupTurn]) -> Mapping[tuple[str, int], int]:
+        """Return the places that waiting jobs could take, by site with limits, and by priority."""
+        found = Counter[tuple[str, int]]()
+        for turn, able in zip(turns, self._examined(turns)[1], strict=True):
+            sites, jobs = self._could_take(turn, able)
+            for site in np.flatnonzero(sites).tolist():
+                if (ad := self._sites.ads[site]).room < ANY_NUMBER:
+                    found[ad.name, turn.group.priority] += jobs
+        return found
+
+    def _could_take(self, turn: GroupTurn, able: Mask) -> tuple[Mask, int]:
+        """Return the sites where waiting jobs could go, and the places that they could take at each.
+
+        If the jobs' request moves with the matches, they could take any remaining place.
+        """
         self._sites.task = turn.group.task.id
         match = self._matchmaker.match(job_ad(turn.group))
-        self._sites.hold(match.candidates(self._sites) & self._by_site(able), turn.waiting, match.moves)
+        sites = match.candidates(self._sites) & self._by_site(able)
+        return sites, ANY_NUMBER if match.moves else turn.waiting
 
     def _by_site(self, able: Mask) -> Mask:
         """Return the sites with a queue that can run the jobs (S,)."""

@@ -7,18 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
+from pilotage.brokerage.engine import classad_library as library
+from pilotage.brokerage.engine.advertised_sites import NOBODY, AdvertisedSites
 from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.site_ads import SiteDemand
+from pilotage.brokerage.engine.site_matches import Term
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, bits_of
 from pilotage.model.documents.decision import Label, Value
 from pilotage.model.documents.reasons import Given, PackedCandidates, PackedChoice, PackedRefusal
 from pilotage.model.values.classad import Subexpression
-
-from . import library
-from .site_ads import SiteDemand
-from .site_matches import Term
-from .sites import NOBODY, AdvertisedSites
 
 NO_AD = Label(
     rule="M2", name="advertisement", mend="operator", lifted_by="the site advertises what it has and runs"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pilotage.brokerage.engine.decision_draft import DecisionDraft
+from pilotage.brokerage.engine.guards import guarded
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.plugin_options import Options
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
@@ -78,6 +79,7 @@ class Production:
         """The binding that it sets for its jobs, if any (E1)."""
         return self._extensions.binding
 
+    @guarded
     def decide(self, world: World) -> Decision:
         """Return moves of the world's DEFINED jobs, with a choice per group of similar jobs."""
         queues = self._columns.of(world.federation).during(world)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
+from pilotage.brokerage.engine.site_ads import SiteAd, site_ads
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice, Create, Decision
 from pilotage.model.documents.world import World

@@ -9,8 +9,11 @@ from math import inf
 from typing import Any
 
 from pilotage.brokerage import soundness
+from pilotage.brokerage.engine.guarded_decisions import guarded_decision
+from pilotage.brokerage.engine.guards import is_guarded
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.held_places import held_places
 from pilotage.flow.matching.bindings import waits_for_cycle
 from pilotage.flow.reads import ProcessFields, startable
 from pilotage.flow.runtime import Runtime
@@ -51,14 +54,17 @@ def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
 
 def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Return the unmodified decision of one plugin for its tasks.
+    """Return the decision of one plugin for its tasks, within what holds for every brokerage.
 
     The caller must claim the limits of sites.
     """
     own = restricted(world, plugin)
     if not own.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
-    decision = soundness.check(plugin, brokerages.of(world.federation, plugin).decide(own), own)
+    decide = brokerages.of(world.federation, plugin).decide
+    decision = soundness.check(plugin, decide(own), own)
+    if not is_guarded(decide):
+        decision = guarded_decision(decision, own)
     changes = {job.id: job.changes for job in own.jobs}
     moves = chain.from_iterable(_as_read(move, changes) for move in decision.moves)
     return replace(decision, changes=tuple(moves))
@@ -234,7 +240,7 @@ STEP = Step(
     summary="Give defined jobs a queue, each plugin for its own tasks.",
     reads=(
         *(waiting_jobs(JobState.DEFINED), only_where("jobs"), "tasks", ahead, *OF_JOBS, *OF_PLACES),
-        *(_ready_jobs, startable, ProcessFields(("server_reports",), _unanswered)),
+        *(_ready_jobs, startable, held_places, ProcessFields(("server_reports",), _unanswered)),
     ),
     bounds=_bounds,
     phases=_phases,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.held_places import held_places
 from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.subjects import QUEUE, TASK
@@ -11,7 +12,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.values.step_names import LIFT, STAGE
 from pilotage.staging import lost
-from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, nobody_ahead, waiting_jobs
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
 from pilotage.store.worlds.parts import only_where
 
 from .broker import lifted, plugins
@@ -34,7 +35,15 @@ STEP = Step(
     name=LIFT,
     place=3,
     summary="Release pending jobs early once a queue would accept them.",
-    reads=(waiting_jobs(JobState.PENDING), only_where("jobs"), nobody_ahead, *OF_JOBS, *OF_PLACES, startable),
+    reads=(
+        waiting_jobs(JobState.PENDING),
+        only_where("jobs"),
+        ahead,
+        *OF_JOBS,
+        *OF_PLACES,
+        startable,
+        held_places,
+    ),
     phases=_phases,
     asks_plugins=True,
     subjects=(TASK, QUEUE),

@@ -7,6 +7,7 @@ from functools import partial
 
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.held_places import held_places
 from pilotage.flow.matching.bindings import requested_binding
 from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
@@ -23,7 +24,7 @@ from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.rules.timeouts import keeping_queues
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
-from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, nobody_ahead, waiting_jobs
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
 from pilotage.store.worlds.rebinding import only_where_idle_elsewhere
 
 from .broker import chosen, plugins, restricted
@@ -195,7 +196,7 @@ STEP = Step(
     summary="Bind waiting jobs to queues whose pilots are idle.",
     reads=(
         *("job_counts", "queue_reports", only_where_idle_elsewhere),
-        *(waiting_jobs(JobState.ACTIVATED), nobody_ahead, *OF_JOBS, *OF_PLACES, startable),
+        *(waiting_jobs(JobState.ACTIVATED), ahead, *OF_JOBS, *OF_PLACES, startable, held_places),
     ),
     phases=_phases,
     rereads=True,

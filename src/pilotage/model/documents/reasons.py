@@ -171,9 +171,9 @@ def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
             room=tuple(found.room),
             most=found.most,
         ),
-        refusals=tuple(_refusal(refusal, facts) for refusal in choice.refusals),
+        refusals=tuple(unpacked_refusal(refusal, facts) for refusal in choice.refusals),
         left=choice.left,
-        waived=tuple(_refusal(refusal, facts) for refusal in choice.waived),
+        waived=tuple(unpacked_refusal(refusal, facts) for refusal in choice.waived),
     )
 
 
@@ -184,7 +184,8 @@ def _weights(found: PackedCandidates) -> tuple[float, ...]:
     return tuple([value * prod(rest) for value, *rest in zip(first, *others, strict=True)])
 
 
-def _refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
+def unpacked_refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
+    """Return the refusal for a person to read."""
     label, places = facts.labels[refusal.label], numbers(refusal.queues)
     need = _values(refusal.need, places, facts)
     has = _values(refusal.have, places, facts)

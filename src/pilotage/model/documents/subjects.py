@@ -36,7 +36,7 @@ RECORDS_OF: Mapping[str, Mapping[str, str]] = {
         ),
         "queue",
     ),
-    "site": {"advertisements": "site"},
+    "site": dict.fromkeys(("advertisements", "held_places"), "site"),
     "storage": {"replicas": "storage"},
     "file": {"files": "name", **dict.fromkeys(("copies", "replicas"), "file")},
 }

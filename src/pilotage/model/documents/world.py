@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, LiftedBreaker
 from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
-from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.advertisements import Advertisement, HeldPlaces
 from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
 from pilotage.model.records.chains import Stage
 from pilotage.model.records.data import CopiesSize, Copy
@@ -309,6 +309,8 @@ class World:
     """New reports that are not recorded yet."""
     advertisements: tuple[Advertisement, ...] = ()
     """Sites' advertisements, and the jobs handed to the sites since (M2, M5)."""
+    held_places: tuple[HeldPlaces, ...] = ()
+    """Places at sites that jobs of brokerages with cycles wait for (M7, M8)."""
     candidacies: tuple[Candidacy, ...] = ()
     """Queues whose pilots may take jobs that wait elsewhere, by choice (E1)."""
     borrowable_lines: tuple[BorrowableLine, ...] = ()

@@ -90,6 +90,20 @@ _RESERVED = frozenset(["true", "false", "undefined", "error", "is", "isnt", "my"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPlaces:
+    """Places at a site that waiting jobs could take in the next match-making cycle (M7, M8)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    site: str
+    """The site."""
+    priority: int
+    """The priority of these jobs: places are held against lower ones."""
+    jobs: int
+    """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewAdvertisement:
     """A new advertisement of a site."""
 

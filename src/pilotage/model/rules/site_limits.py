@@ -2,10 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor
 from typing import NamedTuple
 
 from pilotage.model.documents.world import JobCount, World
-from pilotage.model.records.advertisements import LIMITS, Advertisement, as_count, canonical
+from pilotage.model.records.advertisements import LIMITS, Advertisement, HeldPlaces, as_count, canonical
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_QUEUE, MATCHES_BY_SITE
 from pilotage.model.records.federation import Federation, Site
@@ -32,6 +33,11 @@ class Bounds(NamedTuple):
 
     jobs: int | None = None
     submitting: int | None = None
+
+    def without(self, places: int) -> "Bounds":
+        """Return the same less some places that are held for others."""
+        less = (None if most is None else max(0, most - places) for most in self)
+        return Bounds(*less)
 
     def left(self, there: JobsThere) -> int:
         """Return how many more jobs may be matched to the site."""
@@ -97,6 +103,19 @@ def all_bounds(world: World) -> Mapping[str, Bounds]:
             # Until its batch system has answered, nobody knows how many jobs of others are there (M2).
             found[site.name] = UNANSWERED if site.name in asked and site.name not in ads else most
     return found
+
+
+def next_cycle(time: float, period: float) -> float:
+    """Return when the next match-making cycle begins, in s since 1970 (M7).
+
+    Periods are whole ones since 1970, so that all passes and all servers wait for the same moment.
+    """
+    return float((floor(time / period) + 1) * period)
+
+
+def held_against(held: Iterable[HeldPlaces], site: str, priority: int) -> int:
+    """Return the places at a site that jobs above a priority wait for until the next cycle (M7, M8)."""
+    return sum(one.jobs for one in held if one.site == site and one.priority > priority)
 
 
 def asked_sites(federation: Federation) -> frozenset[str]:

@@ -305,8 +305,9 @@ class RecordReader:
         return advertisements.read(self._connection)
 
     def bounding_advertisements(self, sites: Sequence[Site]) -> tuple[Advertisement, ...]:
-        """Return the advertisements that limit sites: those of sites with limits, and all that sites sent."""
-        limited = [site.name for site in sites if site.is_limited]
+        """Return the advertisements that limit sites: those of sites with limits or requirements, and all
+        that sites sent."""
+        limited = [site.name for site in sites if site.is_limited or site.requirements]
         return advertisements.read(self._connection, limited, pushed=True)
 
     def job_counts(self) -> tuple[JobCount, ...]:

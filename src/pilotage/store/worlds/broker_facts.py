@@ -13,6 +13,7 @@ from pilotage.model.circuit_breakers.pilots import server_breaker
 from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.site_limits import next_cycle
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.history import EventView
@@ -57,6 +58,7 @@ _SPEAKS = or_(
 )
 _UNDER_WAY = select(_p.queue).where(among(_p.queue, "queues"), is_state(pilots, *PILOTS_AT_A_SITE)).distinct()
 DISK_IO = select(_j.queue, func.avg(_j.disk_io)).where(is_measured).group_by(_j.queue)
+_FOR_CYCLE = select(_j.id).where(is_in(JobState.PENDING), _j.wake_at == bindparam("cycle")).limit(1)
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
@@ -173,21 +175,15 @@ def first_skips(reading: Reading) -> Mapping[str, Any]:
 
 @part("ahead", "tasks", "task_counts")
 def ahead(reading: Reading) -> Mapping[str, Any]:
-    """Read jobs that wait for a cycle ahead of these, and jobs by task, if a plugin may ask (M7)."""
+    """Read jobs that wait for a cycle ahead of these, and jobs by task, if any do (M7, M8)."""
     reader, found, now = reading.reader, reading["jobs"], reading.now
-    if not found or not _any_plugin(reading):
+    if not found or not (_any_plugin(reading) or _any_waits(reading)):
         return {}
     portions = waiting.above(min(job.priority for job in found), now.batch)
     first = waiting.oldest(reader, JobState.PENDING, now.batch, portions, now.apart)
     asking = reader.tasks_of([*found, *first])
     counts = reader.task_counts(task.id for task in asking)
     return {"ahead": first, "tasks": asking, "task_counts": counts}
-
-
-@part("ahead")
-def nobody_ahead(_: Reading) -> Mapping[str, Any]:
-    """Read nothing: jobs that were brokered before keep no place in a cycle (M7)."""
-    return {}
 
 
 @part("advertisements")
@@ -201,6 +197,12 @@ def advertisements(reading: Reading) -> Mapping[str, Any]:
 def _any_plugin(reading: Reading) -> bool:
     """Return whether a brokerage other than the production brokerage may decide. Usually none does."""
     return bool(reading.world.federation.plugins) or any(task.spec.brokerage for task in reading.get("tasks"))
+
+
+def _any_waits(reading: Reading) -> bool:
+    """Return whether a job waits for the moment of the next match-making cycle."""
+    period = reading.world.federation.brokerage.match_period
+    return bool(reading.reader.raw_rows(_FOR_CYCLE, cycle=next_cycle(reading.world.time, period)))
 
 
 @part("queue_reports")

@@ -4,10 +4,10 @@ B36 changes with every placed job, and stands in ``placement.py``. Link and tran
 those of the snapshot: a job placed only now has nothing to transfer to its nucleus yet.
 """
 
-from pilotage.brokerage.engine import local_checks
+from pilotage.brokerage.engine import guards, local_checks
 from pilotage.brokerage.engine.check import Check, Verdict
 
-from . import admission, data_movement, network, nucleus, site_throttle, size, status, walltime
+from . import admission, data_movement, network, nucleus, size, status, walltime
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(
@@ -19,7 +19,7 @@ CHECKS: tuple[Check, ...] = tuple(
         + walltime.CHECKS
         + admission.CHECKS
         + local_checks.CHECKS
-        + site_throttle.CHECKS,
+        + guards.LIMITS,
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pilotage.brokerage.engine.check import NEVER, OPENED, Check, Verdict, check
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.guards import status, unified
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.records.states import JobState
@@ -40,21 +41,6 @@ def merge_at_the_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
         return NEVER
     home = tasks.preassigned[tasks.preassignment[:, 0]]
     return Verdict(tasks.gathered & ~home, "a queue where the input lies", queues.site_names)
-
-
-@check("B2", "unified queue", "operator", lifted_by="its pseudo-queues take jobs in its place")
-def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """A unified queue stands for its pseudo-queues and accepts no jobs itself."""
-    return Verdict(queues.unified[None, :], "a pseudo-queue", "unified")
-
-
-@check("B4", "status", "operator", reads=("named",), lifted_by=OPENED)
-def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Accept queues that are online or standby, unless the task names the queue.
-
-    Merging at the input is no naming (B3). Nobody gets to a queue that is draining.
-    """
-    return Verdict((~tasks.named | queues.draining) & ~queues.online, "online", queues.status)
 
 
 @check("B4", "status", "operator", reads=("preassignment", "named"), lifted_by="the task names them")

@@ -1,7 +1,7 @@
 """The ClassAd of each site: its advertisement, its declared attributes, and its counts (M2, M5, M6)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -118,6 +118,22 @@ def site_ads(world: World) -> list[SiteAd]:
         attributes = _declared(site, queues, stations[site.name], given) | given | own
         ads.append(_site_ad(site, ad, attributes, stale, there.get(site.name, NOBODY)))
     return ads
+
+
+def requiring_ads(world: World) -> tuple[SiteAd, ...]:
+    """Return the ads of sites that have requirements of their own, with these alone as demands (M8).
+
+    They hold however old an ad is.
+    """
+    required = [*(site.requirements for site in world.federation.sites)]
+    required += [ad.requirements for ad in world.advertisements]
+    if not any(required):
+        return ()
+    own = (
+        replace(ad, demands=tuple(one for one in ad.demands if one.label.rule != "M6"), stale="")
+        for ad in site_ads(world)
+    )
+    return tuple(ad for ad in own if ad.demands)
 
 
 def _given(site: Site, told: Advertisement | None) -> tuple[dict[str, Constant], str]:

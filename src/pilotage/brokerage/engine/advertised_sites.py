@@ -7,13 +7,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.model.documents.decision import Value
 from pilotage.model.rules.site_limits import ANY_NUMBER
 from pilotage.model.rules.work_budget import EVALUATIONS, LONG_EXPRESSION, WorkBudget
 from pilotage.model.values.classad import AttributeReference, Subexpression
 
-from . import library
+from . import classad_library as library
+from .arrays import Codes, Column, Mask
 from .site_ads import MOVING, SiteAd, SiteDemand
 
 T = TypeVar("T")
@@ -118,12 +118,9 @@ class AdvertisedSites:
             self._kinds[names] = np.array(codes, dtype=np.intp), [site for _, site in first.values()]
         return self._kinds[names]
 
-    def hold(self, sites: Mask, jobs: int, moves: bool) -> None:
-        """Hold places at sites for waiting jobs that could take them: no job of lower priority does (M7).
-
-        If the jobs' request ``moves`` with the matches, they could take any remaining place.
-        """
-        self._held[sites] += ANY_NUMBER if moves else jobs
+    def hold(self, sites: Mask, jobs: int) -> None:
+        """Hold places at sites for waiting jobs that could take them: no job of lower priority does (M7)."""
+        self._held[sites] += jobs
 
     @property
     def kept(self) -> Mask:

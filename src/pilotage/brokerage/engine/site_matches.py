@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pilotage.brokerage.engine.arrays import Column, Mask
 from pilotage.model.documents.decision import Label
 from pilotage.model.values.classad import Subexpression
 
-from . import library
+from . import classad_library as library
+from .advertised_sites import AdvertisedSites, names_of
+from .arrays import Column, Mask
 from .job_ads import JobAd
 from .site_ads import MOVING
-from .sites import AdvertisedSites, names_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
 from pilotage.model.records.advertisements import Constant
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.classad import AttributeReference, ClassAdError, Subexpression, read
 
+from .job_groups import MEGABYTE, Group
 from .site_ads import written
 
 
