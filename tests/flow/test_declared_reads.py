@@ -127,5 +127,5 @@ def test_what_a_step_declares_some_policy_of_it_reads(step: Step) -> None:
 def test_a_saved_world_has_all_that_the_store_and_the_outside_can_tell() -> None:
     """But for what is asked about some records of one pass or call, and what one process alone knows."""
     whole = {name for one in parts_of(WHOLE) for name in one.fields}
-    others = {"ahead", "held_places", "heartbeats", "lapsed", "live_jobs", "unable", "usages"}
+    others = {"ahead", "held_places", "heartbeats", "unable"}
     assert FIELDS - ALWAYS - whole - OUTSIDE.keys() == others

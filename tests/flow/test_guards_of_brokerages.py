@@ -92,7 +92,8 @@ class Careless:
 
     def decide(self, world: World) -> Decision:
         names = sorted(one.name for one in world.federation.queues)
-        moves, choices = [], []
+        moves: list[Move] = []
+        choices: list[Choice] = []
         for asked in sorted(world.tasks, key=lambda one: one.id):
             ids = tuple(sorted(job.id for job in world.jobs if job.task == asked.id))
             move = Move(

@@ -73,7 +73,7 @@ def noted(world: World) -> Decision:
         if new:
             changes.append(Create(records=tuple(new), cause=f"news of task {task.id}"))
         changes.append(Touch(kind="task", ids=(task.id,), changes={"notices": left}, ended=True))
-    begin = [Begin(step=NOTIFY, last=world.iterated)] if changes else []
+    begin = [Begin(step=NOTIFY, last=world.noted)] if changes else []
     return _decision(world, "notify.noted", *begin, *changes)
 
 

@@ -345,6 +345,8 @@ class World:
     """Loads of the submit pools (P5)."""
     iterated: float | None = None
     """When the director's last iteration began, in s since 1970; none: there was none (P2)."""
+    noted: float | None = None
+    """When notifications were last made, in s since 1970; none: never."""
     cleaned: float | None = None
     """When copies were last checked for removal, in s since 1970; none: never."""
     copies: tuple[Copy, ...] = ()

@@ -90,8 +90,10 @@ class Requirements:
 
         Equal requirements have equal texts.
         """
-        values: list[object] = [self.vo, self.group, self.owner, self.cores, self.memory, self.cpu_time]
-        values += [self.private, self.walltime]
+        # A whole number and the same float are equal, and have one text.
+        memory, work, seconds = map(float, (self.memory, self.cpu_time, self.walltime))
+        values: list[object] = [self.vo, self.group, self.owner, self.cores, memory, work]
+        values += [self.private, seconds]
         special = {name: value for name, usual in _SPECIAL.items() if (value := getattr(self, name)) != usual}
         # Leave it out if there is none, so that texts in older stores mean the same task queues.
         values += [special] if special else []

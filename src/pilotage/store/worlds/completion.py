@@ -14,6 +14,7 @@ from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
 
 from .parts import Reading, part
@@ -59,7 +60,11 @@ def tasks_to_complete(reading: Reading) -> Mapping[str, Any]:
 def ended_jobs(reading: Reading) -> Mapping[str, Any]:
     """Read all scouts of scouting tasks with their usage and outputs; for other tasks, the jobs that end
     or merge them."""
-    reader, found = reading.reader, reading["tasks"]
+    return of_tasks(reading.reader, reading["tasks"])
+
+
+def of_tasks(reader: RecordReader, found: Sequence[Task]) -> Mapping[str, Any]:
+    """Read the same of some tasks."""
     scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
     scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
     others = [task for task in found if task.state != TaskState.SCOUTING]

@@ -95,7 +95,7 @@ _RECENT = (
 )
 
 
-@part("tasks", "task_counts", "notification_counts", "iterated")
+@part("tasks", "task_counts", "notification_counts", "noted")
 def to_note(reading: Reading) -> Mapping[str, Any]:
     """Read tasks with news for somebody, and how much their owners have waiting."""
     reader = reading.reader
@@ -108,7 +108,7 @@ def to_note(reading: Reading) -> Mapping[str, Any]:
         "notification_counts": tuple(
             NotificationCount(owner=owner, vo=vo, waiting=int(many)) for owner, vo, many in waiting
         ),
-        "iterated": reader.iterated(NOTIFY),
+        "noted": reader.iterated(NOTIFY),
     }
 
 

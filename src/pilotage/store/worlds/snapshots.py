@@ -21,6 +21,9 @@ from .live_pilots import LivePilots
 from .parts import Pass, Reading, WorldPart, read_all
 from .whole import WHOLE
 
+EVERYTHING = 1_000_000
+"""Most records of a kind that a whole world bounds."""
+
 
 class Snapshots:
     """Reads worlds. Raises :class:`NoFederation` while there is none."""
@@ -55,7 +58,7 @@ class Snapshots:
 
     def whole(self, time: float, seed: int) -> World:
         """Return everything live, in order, with a request for work from every running pilot."""
-        return self.read(Pass(time, seed, 0), WHOLE)
+        return self.read(Pass(time, seed, EVERYTHING), WHOLE)
 
     def tasks_pending_for_room(self) -> set[int]:
         """Return tasks with jobs that are pending for lack of room (B36, B37), by the oldest pending job."""

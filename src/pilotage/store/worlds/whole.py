@@ -10,14 +10,27 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
 from pilotage.model.records.work import Job
 from pilotage.model.rules.job_order import levels_of
+from pilotage.model.values.step_names import NOTIFY
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables import borrowing_queues, failures
 from pilotage.store.tables.jobs import is_live
 from pilotage.store.tables.tasks import tasks
 
-from . import borrowings, broker_facts, copies, notifications, publications, stages, staging
+from . import (
+    borrowings,
+    broker_facts,
+    completion,
+    copies,
+    notifications,
+    publications,
+    stages,
+    staging,
+    throttled_jobs,
+    watching,
+)
 from .fields import Reads
 from .parts import Reading, part
+from .provisioning import live_and_ended_pilots
 
 MOST_COPIES = 1000
 """Most copies in a whole world."""
@@ -83,6 +96,28 @@ def _levels(reading: Reading) -> Mapping[str, Any]:
     return {"levels": levels_of(reading["jobs"], {failure.task for failure in reading["failures"]})}
 
 
+@part("jobs", "files", "usages")
+def _ended_jobs(reading: Reading) -> Mapping[str, Any]:
+    """Add the ended jobs that conclude scouting, merge or fail a task, with the resources that they used."""
+    ended = completion.of_tasks(reading.reader, reading["tasks"])
+    jobs = {job.id: job for job in (*ended["jobs"], *reading["jobs"])}
+    files = {file.name: file for file in (*ended["files"], *reading["files"])}
+    return {
+        "jobs": tuple(jobs[id_] for id_ in sorted(jobs)),
+        "files": tuple(files[name] for name in sorted(files)),
+        "usages": ended["usages"],
+    }
+
+
+@part("live_jobs", "noted")
+def _of_owners(reading: Reading) -> Mapping[str, Any]:
+    """Read the live jobs by owner, and when notifications were last made."""
+    return {
+        "live_jobs": throttled_jobs.by_owner(reading.reader.connection)[0],
+        "noted": reading.reader.iterated(NOTIFY),
+    }
+
+
 @part("requests")
 def _requests(reading: Reading) -> Mapping[str, Any]:
     """Read requests of all running pilots for the resources that their jobs leave free."""
@@ -121,13 +156,14 @@ WHOLE: Reads = (
         "task_counts",
         publications.to_register,
         _files,
+        _ended_jobs,
         "replicas",
         _unawaited,
     ),
     *("borrowable_lines", _candidacies, _borrowings, copies.copies(MOST_COPIES)),
-    *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
+    *(live_and_ended_pilots, "task_queues", _requests, "iterated", "job_counts", "link_counts"),
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),
-    *(notifications.to_send, notifications.unsent),
+    *(notifications.to_send, notifications.unsent, watching.lapsed, _of_owners),
     *(
         "absences",
         "waiting_results",
