@@ -10,6 +10,7 @@ from sqlalchemy import Connection, create_engine, inspect, make_url, text
 
 from pilotage.model.records.states import STATES, JobState, PilotState
 from pilotage.model.values.identity import Credential
+from pilotage.model.values.paths import scratch_path
 from pilotage.store import NewerStore, Store, StoreError, backup, schema
 from pilotage.store.migrations import functions
 from pilotage.store.restore import restore
@@ -270,6 +271,8 @@ def test_jobs_of_before_go_on_at_once_and_nothing_counts_against_queues(filled: 
     ended = [store.queries.pilot(one) for one in (pilot, waiting)]
     assert [one and one.state for one in ended] == [PilotState.FINISHED, PilotState.CANCELLED]
     assert store.snapshots.failures(store.clock()) == ()
+    areas = {one.path for one in store.removals.due(store.clock(), ())}
+    assert areas == {scratch_path(FEDERATION.name, job, 1) for job in jobs[1:]}, "what pilots of before left"
     store.close()
 
 

@@ -10,8 +10,9 @@ from sqlalchemy import Connection, Table, delete, func, select, update
 
 from pilotage.model.documents.decision import Decision, Move, Value
 from pilotage.model.documents.moves import FRESH
-from pilotage.model.records.states import LIVE_JOBS, STATES, JobState, PilotState
+from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, STATES, JobState, PilotState
 from pilotage.model.rules.timeouts import longest_heartbeat
+from pilotage.model.values.paths import scratch_path
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
@@ -20,6 +21,7 @@ from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.leases import leases
 from pilotage.store.tables.numbers import numbers
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.removals import Removal
 from pilotage.store.tables.servers import servers
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.tokens import tokens
@@ -91,6 +93,7 @@ def restored(store: Store, pilots_ended: bool = False) -> Restored:
         timeouts = store.federation().timeouts
         begin += max(longest_heartbeat(timeouts), timeouts.sent)
     ended = store.database.read(lambda connection: _end(connection, now))
+    store.removals.add(_scratch_areas(store, now))
     store.commit(ended, "operator")
     moved = [id_ for move in ended.moves if move.next_attempt for id_ in move.ids]
     pilots_of_before = sum(len(move.ids) for move in ended.moves if move.kind == "pilot")
@@ -127,6 +130,26 @@ def _end(connection: Connection, now: float) -> Decision:
         )
     held = tuple(move for move in changes if move.ids)
     return Decision(step="restored", time=now, seed=0, changes=held)
+
+
+def _scratch_areas(store: Store, now: float) -> list[Removal]:
+    """Return the scratch areas of the attempts that pilots had. Each is removed now, and after two leases."""
+    if not store.version():
+        return []
+    federation = store.federation()
+    storages = {queue.name: queue.storage for queue in federation.queues}
+    attempts = select(_j.id, _j.attempt, _j.queue).where(is_state(jobs, *AT_A_PILOT))
+    return [
+        Removal(
+            storage=storages[row.queue],
+            path=scratch_path(federation.name, row.id, row.attempt),
+            since=now,
+            due=now,
+            last=now + 2 * longest_heartbeat(federation.timeouts),
+        )
+        for row in store.database.read(lambda connection: connection.execute(attempts).all())
+        if row.queue in storages
+    ]
 
 
 def _restored(
