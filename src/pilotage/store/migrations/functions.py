@@ -16,7 +16,7 @@ _ROWS = """\
   OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
   OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
   OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
-  OUT choice bigint, OUT job_index integer, OUT changes varchar
+  OUT choice bigint, OUT job_index integer, OUT changes varchar, OUT attempts_before integer
 ) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 #variable_conflict use_column
 """
@@ -86,7 +86,8 @@ BEGIN
         FROM sent GROUP BY task
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
-        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes
+        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes,
+        attempts_before
       FROM sent ORDER BY place, sent.created, sent.id;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
@@ -142,7 +143,8 @@ BEGIN
         FROM sent GROUP BY task, split_part(sent.entry, ' ', 1)
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
-        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes
+        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes,
+        attempts_before
       FROM sent ORDER BY place;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
