@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from urllib3.exceptions import HTTPError
 
+from pilotage.agent.web_addresses import canonical
 from pilotage.movers import downloads, http_bodies
 from pilotage.movers.backend import PathEntry, StorageOptionError
 from pilotage.movers.http_backend import HttpBackend
@@ -225,6 +226,22 @@ def test_index_pages_are_read() -> None:
         ("other", PathEntry("file")),
         ("sub", PathEntry("folder")),
     ]
+
+
+def test_a_new_name_is_told_in_the_one_form_of_its_server() -> None:
+    """Some servers compare it with the host that the request names, letter by letter."""
+    seen: list[tuple[str, str | None, str | None]] = []
+
+    def respond(request: BaseHTTPRequestHandler) -> None:
+        seen.append((request.command, request.headers["Host"], request.headers["Destination"]))
+        answer(request, 201)
+
+    with server(respond) as url:
+        port = url.rpartition(":")[2]
+        HttpBackend(f"http://LocalHost.:{port}//data", {}).rename("a", "b c")
+    assert seen[-1] == ("MOVE", f"localhost:{port}", f"http://localhost:{port}//data/b%20c")
+    assert canonical("https://SE.lab.example:443//a?x=%2F#Y") == "https://se.lab.example//a?x=%2F#Y"
+    assert canonical("https://[2001:DB8::1]:8443/a") == "https://[2001:db8::1]:8443/a"
 
 
 def test_an_option_that_it_does_not_take_is_refused() -> None:

@@ -3,7 +3,7 @@ rules."""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 DEFAULT_PORTS = {"https": 443, "davs": 443, "http": 80, "dav": 80, "root": 1094, "xroot": 1094, "roots": 1094}
 """Ports that addresses may leave out, by scheme."""
@@ -20,6 +20,18 @@ def server_of(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
     return parts.scheme, host, parts.port or DEFAULT_PORTS.get(parts.scheme)
+
+
+def canonical(url: str) -> str:
+    """Return a web address with its server in one form: lower case, without the default port.
+
+    Some servers compare the texts of two addresses, as of a file and of its new name. Raises ValueError.
+    """
+    scheme, host, port = server_of(url)
+    place = f"[{host}]" if ":" in host else host
+    if port != DEFAULT_PORTS.get(scheme):
+        place += f":{port}"
+    return urlunsplit(urlsplit(url)._replace(scheme=scheme, netloc=place))
 
 
 def is_encoded(encoding: str | None, url: str) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from cachetools import FIFOCache
 
-from pilotage.agent.web_addresses import server_of
+from pilotage.agent.web_addresses import canonical, server_of
 from pilotage.model.values.urls import file_url
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError
 
@@ -72,7 +72,8 @@ class HttpBackend:
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if unknown := sorted(set(options) - OPTIONS):
             raise StorageOptionError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
-        self._root, self._host = url.rstrip("/"), urlsplit(url).hostname
+        self._root = canonical(url).rstrip("/")
+        self._host = urlsplit(self._root).hostname
         if not self._host:
             raise ValueError(f"{url!r} has no host; give one, as in https://host/path")
         self._headers = {**options.get("client_kwargs", {}).get("headers", {}), **options.get("headers", {})}
