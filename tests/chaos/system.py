@@ -60,8 +60,9 @@ RULES: dict[str, Any] = {
         "heartbeat": HEARTBEAT,
         "sent": 6,
         "starting": 30,
-        "holding": 60,
-        "transferring": 60,
+        # Longer than outputs wait on a slow machine: these payloads have ended well.
+        "holding": 300,
+        "transferring": 300,
         "pilot_created": 2 * SUBMISSION,
         "assigned": 60,
         "pending": 2,

@@ -219,7 +219,7 @@ def test_a_server_of_another_home_finds_the_pilots_of_a_silent_one_by_name(
     """Its answer never came to the store, so the other submits the same orders."""
     todo = orders(server, 3)
     first = submitted(SlurmElement(options), todo)
-    monkeypatch.setattr("pilotage.computing.batch.spool.instance", lambda: "another")
+    monkeypatch.setattr("pilotage.computing.batch.spool.name_of", lambda _: "another")
     assert submitted(SlurmElement(options), todo[1:]) == first[1:]
     assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == 3
 
