@@ -112,6 +112,8 @@ class LoginNode:
     def cut(self) -> None:
         """End every connection, and leave the server."""
         assert self.server
+        if self.server.poll() is not None:
+            return  # it is away itself
         for process in psutil.Process(self.server.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 if process.name().startswith("sshd"):

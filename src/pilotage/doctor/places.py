@@ -24,7 +24,7 @@ def _storages(known: Installation) -> "Mapping[str, Storage]":
 
 
 @check("storage", each=_storages)
-def storage_works(known: Installation, storage: "Storage") -> Iterator[Finding]:
+def storage_works(_: Installation, storage: "Storage") -> Iterator[Finding]:
     """Write, read and remove a small file in the scratch area; list, where writing is forbidden."""
     from pilotage.movers.loader import InstalledMovers
     from pilotage.ports.moving import StorageError
@@ -33,7 +33,7 @@ def storage_works(known: Installation, storage: "Storage") -> Iterator[Finding]:
     scheme = storage.url.partition("://")[0]
     try:
         if _is_written(storage) and scheme in movers.writable:
-            _write_and_read(movers, storage, known.federation.name)
+            _write_and_read(movers, storage)
         elif not {"read_lan", "read_wan"} <= {*storage.blacklisted}:
             # A name without a pattern: whatever lies there, this lists little.
             movers.for_storage(storage).scan(storage, f"pilotage-doctor-{os.getpid()}")
@@ -54,13 +54,14 @@ def _is_written(storage: "Storage") -> bool:
     return not {"write_lan", "write_wan"} <= {*storage.blacklisted}
 
 
-def _write_and_read(movers: "InstalledMovers", storage: "Storage", federation: str) -> None:
+def _write_and_read(movers: "InstalledMovers", storage: "Storage") -> None:
     """Raises StorageError, LookupError, OSError and ValueError."""
     from pilotage.model.values.paths import SCRATCH
     from pilotage.ports.moving import StorageError
 
     reader = movers.for_reading(storage)
-    folder = f"{SCRATCH}/{federation}/doctor-{os.getpid()}"
+    # Beside the folders of federations: such a one stays, once it is there.
+    folder = f"{SCRATCH}/doctor-{os.getpid()}"
     try:
         reader.store(storage, f"{folder}/probe", io.BytesIO(PROBE), len(PROBE))
         with reader.open(storage, f"{folder}/probe") as stream:
