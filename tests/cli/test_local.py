@@ -490,6 +490,20 @@ def test_written_yaml_is_read_back(federation_file: Path) -> None:
     assert text.parse(federation_file.read_text()) == to_document(FEDERATION)
 
 
+def test_b2_a_plan_by_a_federation_knows_the_conditions_of_unified_queues(
+    pilotage: Pilotage, tmp_path: Path
+) -> None:
+    (first, *_) = FEDERATION.queues
+    queues = (replace(first, status="offline"), replace(first, name="part", parent=first.name))
+    house, asked = tmp_path / "federation.yaml", tmp_path / "task.yaml"
+    house.write_text(write(replace(FEDERATION, queues=queues)))
+    asked.write_text('name: work\ncommand: ["true"]\n')
+    planned = pilotage("plan", "broker", "--world", house, "--task", asked, "--json")
+    (task,) = json.loads(planned.stdout)["tasks"]
+    refused = {(one["rule"], name) for one in task["choices"][0]["refusals"] for name in one["queues"]}
+    assert ("B4", "part") in refused
+
+
 def test_a_federation_stands_for_an_empty_world_of_it(pilotage: Pilotage, tmp_path: Path) -> None:
     house = tmp_path / "federation.yaml"
     house.write_text(write(FEDERATION))

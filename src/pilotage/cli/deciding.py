@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,7 +106,10 @@ def _show_lines(lines: Iterable[str]) -> None:
 
 
 def _world(path: Path) -> "World":
-    """Read a saved world. A federation stands for a world without any task."""
+    """Read a saved world. A federation stands for a world without any task.
+
+    Pseudo-queues get the conditions of their unified queues, which somebody may have edited (B2).
+    """
     import time
 
     from pilotage.federation import text
@@ -113,6 +117,7 @@ def _world(path: Path) -> "World":
     from pilotage.federation.source_files import SourceFile
     from pilotage.model.documents.world import World
     from pilotage.model.records.federation import Federation
+    from pilotage.model.records.unified_queues import conditioned
 
     source = SourceFile.of(path)
     # Invalid text is read below as a world, which reports its faults.
@@ -120,8 +125,10 @@ def _world(path: Path) -> "World":
         document = text.parse(source.content)
         if isinstance(document, dict) and "sites" in document and "federation" not in document:
             echo(f"{path} is a federation: planned on an empty world of it", err=True)
-            return World(time=time.time(), seed=0, federation=read(Federation, source))
-    return read(World, source)
+            federation = conditioned(read(Federation, source))
+            return World(time=time.time(), seed=0, federation=federation)
+    world = read(World, source)
+    return replace(world, federation=conditioned(world.federation))
 
 
 @contextmanager

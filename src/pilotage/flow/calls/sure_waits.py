@@ -15,6 +15,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
 from pilotage.model.records.unable_ways import UnableWays
+from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.values.identity import Identity
@@ -170,7 +171,7 @@ def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
     Those of B18 come from missing declarations of space. Those of B20 refuse jobs without a walltime, and so
     scouts and merge jobs.
     """
-    world = World(time=0.0, seed=0, federation=federation)
+    world = World(time=0.0, seed=0, federation=conditioned(federation))
     owner = Identity(name="somebody")
     spec = TaskSpec(name="any", command=("true",), scouts=0, brokerage="production")
     task = Task(id=1, spec=spec, owner=owner, state=TaskState.REGISTERED, created=0.0, since=0.0)
