@@ -1,7 +1,7 @@
 """What holds for every brokerage: status (B4), VOs (F1), breakers (F2, F4), sites' limits and requirements
 (M8)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from .job_groups import Group
 from .queue_columns import QueueColumns
 from .site_ads import SiteAd
 from .task_columns import TaskColumns
+from .verdicts import FactsDraft, examine, mask_of
 
 Decide = TypeVar("Decide", bound=Callable[..., object])
 
@@ -138,3 +139,11 @@ LIMITS: tuple[Check, ...] = (throttle, held_places, site_requirements)
 
 GUARDS: tuple[Check, ...] = (unified, status, *local_checks.CHECKS, *LIMITS)
 """All of them."""
+
+
+def open_queues(groups: Sequence[Group], queues: QueueColumns) -> Mask:
+    """Return the queues that no guard refuses to groups of similar jobs (T, Q)."""
+    if not groups:
+        return np.zeros((0, len(queues)), dtype=bool)
+    found = examine(GUARDS, TaskColumns.of(groups, queues), queues, FactsDraft(queues))
+    return ~mask_of(found.refused(np.arange(len(groups))), len(queues))
