@@ -16,8 +16,10 @@ from pilotage.federation.documents import PART, checked, read, read_tasks, write
 from pilotage.federation.faults import BadDocument, BadFile, field_name
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.documents.world import World
+from pilotage.model.records.catalogues import OutputTerms
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.request_budget import MOST_FAULTS
 from tests.properties import examples
 
@@ -440,3 +442,38 @@ def test_a_long_list_of_bad_inputs_is_read_no_further_than_its_first_bad_part() 
     assert refused.value.faults[0].path == ("inputs", 3 * PART, "name")
     assert isinstance(refused.value.__cause__, ValidationError)
     assert refused.value.__cause__.error_count() < 20 * PART
+
+
+@pytest.mark.parametrize(
+    ("where", "part"),
+    [
+        ("plugins.a:b", {"plugins": {"a:b": "production"}}),
+        ("shares[1].vo", {"shares": [{"name": "default"}, {"name": "x", "vo": "a~b"}]}),
+        ("queues[0].vos[0]", {"queues": [{"name": "q", "site": "s", "storage": "d", "vos": ["a:b"]}]}),
+        ("director.generic_identity.a.name", {"director": {"generic_identity": {"a": {"name": "x:y"}}}}),
+        ("director.generic_identity.a.group", {"director": {"generic_identity": {"a": {"group": " x"}}}}),
+        (
+            "director.private_pilot_fraction_by_vo.a ",
+            {"director": {"private_pilot_fraction_by_vo": {"a ": 1}}},
+        ),
+        ("binding.by_vo.a\\u202eb", {"binding": {"by_vo": {"a\u202eb": "late"}}}),
+    ],
+)
+def test_names_of_people_vos_and_groups_keep_one_rule_wherever_they_enter(
+    where: str, part: dict[str, object]
+) -> None:
+    """Tokens refused what a federation could still name: keys and scopes join names with these signs."""
+    federation = {
+        "name": "north",
+        "sites": [{"name": "s", "nucleus": True}],
+        "storages": [{"name": "d", "site": "s", "url": "file:///data"}],
+        "queues": [{"name": "q", "site": "s", "storage": "d"}],
+    }
+    with pytest.raises(BadDocument) as refused:
+        checked(Federation, {**federation, **part})
+    assert [field_name(fault.path) for fault in refused.value.faults] == [where]
+
+
+def test_nobodys_name_stands_for_their_vo() -> None:
+    own = OutputTerms(scopes=("user.{name}", "group.{vo}"))
+    assert own.scopes_of(Identity(name="{vo}", vo="atlas")) == ["user.{vo}", "group.atlas"]

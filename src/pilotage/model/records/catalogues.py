@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import FIT, Identity
 from pilotage.model.values.scopes import vo_scope
 from pilotage.model.values.types import CLOSED, FINITE, Name, Options, Seconds, Whole
 
@@ -64,7 +64,8 @@ class OutputTerms:
 
     def scopes_of(self, owner: Identity) -> list[str]:
         """Return the scopes where a person may put datasets."""
-        return [scope.replace("{name}", owner.name).replace("{vo}", owner.vo) for scope in self.scopes]
+        # At once: a person may be named {vo}.
+        return [scope.format(name=owner.name, vo=owner.vo) for scope in self.scopes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class ExternalCatalogue:
     """Its name in tasks: its scopes are ``NAME~SCOPE``."""
     kind: Name = "rucio"
     """The adapter for it."""
-    vos: Annotated[tuple[Name, ...], Field(min_length=1)]
+    vos: Annotated[tuple[Annotated[Name, FIT], ...], Field(min_length=1)]
     """VOs whose people may read everything that its account may read."""
     storages: Annotated[tuple[MappedStorage, ...], Field(min_length=1)]
     """The storages that both know. Replicas elsewhere are not used."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.values.identity import IdentityName
 from pilotage.model.values.slot_parts import BUNDLE
 from pilotage.model.values.types import (
     CLOSED,
@@ -174,9 +175,9 @@ class DirectorConstants:
     """Pools for tasks that name no pool (P5)."""
     private_pilot_fraction: Fraction = 0.5
     """Fraction of private pilots if a queue's work allows both kinds (P7)."""
-    private_pilot_fraction_by_vo: Mapping[str, Fraction] = field(default_factory=dict)
+    private_pilot_fraction_by_vo: Mapping[IdentityName, Fraction] = field(default_factory=dict)
     """The same for the work of single VOs (P7)."""
-    generic_identity: Mapping[str, GenericIdentity] = field(default_factory=dict)
+    generic_identity: Mapping[IdentityName, GenericIdentity] = field(default_factory=dict)
     """The owner of generic pilots for a VO's work, by VO. Others belong to ``generic`` (P7)."""
     failing_pause: Seconds = 60
     """s that a server of a queue is left alone whose last pilots failed before they called home; twice as
@@ -318,7 +319,7 @@ class BindingConstants:
 
     default: Binding = "elastic"
     """The binding of tasks, VOs and plugins that name none (E1)."""
-    by_vo: Mapping[str, Binding] = field(default_factory=dict)
+    by_vo: Mapping[IdentityName, Binding] = field(default_factory=dict)
     """The same by VO (E1)."""
     least_gain: Seconds = 300
     """Least s by which a borrowed job must end sooner (E2)."""

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pilotage.model.values.identity import FIT, IdentityName
 from pilotage.model.values.types import CLOSED, Name, Slots, Whole
 
 
@@ -28,7 +29,7 @@ class GenericIdentity:
 
     __pydantic_config__ = CLOSED
 
-    name: Name = "generic"
+    name: Annotated[Name, FIT] = "generic"
     """Name of the user."""
-    group: str = ""
+    group: IdentityName = ""
     """Group in the VO."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pilotage.model.values.closeness import Closeness
+from pilotage.model.values.identity import FIT, IdentityName
 from pilotage.model.values.software import Hardware, Tag
 from pilotage.model.values.types import (
     CLOSED,
@@ -281,7 +282,7 @@ class Queue:
     """Slots that it counts as having, whatever runs. Fast rebrokerage then leaves its jobs alone (B30, T).
     Without it, the slots of its own pilots, ``max_pilots`` × ``pilot_slots``, count while these call: all
     of them if one called in the last three hours, at most 20 if none ever did."""
-    vos: tuple[Name, ...] = ()
+    vos: tuple[Annotated[Name, FIT], ...] = ()
     """VOs whose tasks may use it; none: all (F1)."""
 
     @property
@@ -364,7 +365,7 @@ class Federation:
     """Known properties of the network between sites."""
     shares: Annotated[tuple[GlobalShare, ...], Field(max_length=1000)] = (GlobalShare(name=DEFAULT_SHARE),)
     """The global shares."""
-    plugins: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[IdentityName, str] = field(default_factory=dict)
     """The brokerage plugin by VO; ``""`` is that of every VO not named here, or else ``production``."""
     plugin_options: Mapping[str, Options] = field(default_factory=dict)
     """Options by brokerage plugin."""

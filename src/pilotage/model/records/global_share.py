@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pilotage.model.values.identity import IdentityName
 from pilotage.model.values.types import CLOSED, Name, NonNegative
 
 
@@ -16,7 +17,7 @@ class GlobalShare:
 
     name: Name
     """Its name in tasks."""
-    vo: str = ""
+    vo: IdentityName = ""
     """The VO whose tasks may use it; empty: all."""
     parent: str = ""
     """The share that contains it."""

@@ -1,7 +1,10 @@
 """Identities of people and programs: one type from the token to the query."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from .types import DESCRIBED
 
@@ -34,12 +37,15 @@ class Identity:
         return f"{self.vo}:{self.name}"
 
 
+UNFIT = "has ~, =, :, an invisible character, or a blank at an end; leave it out"
+
+
 class UnfitName(ValueError):
     """A name of a person, VO, group or role that could pass for another, or for two. ``field`` names it."""
 
     def __init__(self, field: str) -> None:
         self.field = field
-        super().__init__("has ~, =, :, an invisible character, or a blank at an end; leave it out")
+        super().__init__(UNFIT)
 
 
 def refuse_unfit_names(identity: Identity) -> None:
@@ -48,9 +54,25 @@ def refuse_unfit_names(identity: Identity) -> None:
     Scopes and keys join names with ``~``, ``=`` and ``:``.
     """
     for field in ("name", "vo", "group", "vo_role"):
-        name = getattr(identity, field)
-        if name != name.strip() or not name.isprintable() or set("~=:").intersection(name):
+        if not _is_fit(getattr(identity, field)):
             raise UnfitName(field)
+
+
+def _is_fit(name: str) -> bool:
+    return name == name.strip() and name.isprintable() and not set("~=:").intersection(name)
+
+
+def _fit(name: str) -> str:
+    if not _is_fit(name):
+        raise PydanticCustomError("identity_name", UNFIT)
+    return name
+
+
+FIT = AfterValidator(_fit)
+"""Follows the type of a name of a person, VO or group in a document."""
+
+IdentityName = Annotated[str, Field(max_length=200), FIT]
+"""The name of a person, VO or group in a document, by the rule of those in tokens; empty: none is meant."""
 
 
 GENERIC = Identity(name="generic")
