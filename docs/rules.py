@@ -288,8 +288,10 @@ RULES: tuple[Rule, ...] = (
         "B26",
         "A pilot of the queue was seen in the last 3 h.",
         (f"{CHECKS}.status",),
-        (f"{CHECKS}.status:NO_PILOTS_AFTER",),
-        "A queue with a computing element passes while pilots can be started there.",
+        (f"{CHECKS}.status:NO_PILOTS_AFTER", f"{CHECKS}.status:NO_PILOTS_AFTER_OTHERS"),
+        "A queue with a computing element passes while pilots can be started there. One from which none "
+        "ever called passes for 3 h after the first submission, or for ten minutes if as many pilots that "
+        "were submitted elsewhere since have called. A day after the last submission it begins anew.",
     ),
     Rule(
         "B27",
@@ -305,12 +307,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B30",
         "R, what a queue can run: the most of what runs, batch workers up to 20, and declared slots.",
-        (f"{PRODUCTION}.placement",),
+        (f"{PRODUCTION}.placement", f"{CHECKS}.status"),
         (f"{PRODUCTION}.placement:BOOTSTRAP",),
         "Of the job's own global share, here to B36; workers are running and submitted pilots. Starting jobs "
         "count where `num_slots` is 0. Where it is not given, the slots of our own pilots, `max_pilots` × "
         "`pilot_slots`, count while one called in the last 3 h, as 20 at most where none ever did, and not "
-        "at all at queues that went silent.",
+        "at all at queues that went silent. What fast rebrokerage moved does not return until a pilot has "
+        "called from the queue that it left.",
     ),
     Rule(
         "B31",

@@ -400,6 +400,18 @@ def test_b26_a_pilot_was_seen_in_the_last_three_hours() -> None:
     assert refused_in(world(federation([queue("Q")]), task(), queue_reports=gone), "B26") == set()
 
 
+def test_b26_a_queue_that_never_called_is_refused_three_hours_after_the_first_submission() -> None:
+    def is_refused(ago: float, **seen: Any) -> bool:
+        told = (queue_report("Q", first_submission=NOW - ago, **seen),)
+        return bool(refused_in(world(federation([queue("Q")]), task(), queue_reports=told), "B26"))
+
+    assert not is_refused(3 * HOUR)
+    assert is_refused(3 * HOUR + 1)
+    assert not is_refused(3 * HOUR + 1, last_pilot=NOW - 60)
+    assert not is_refused(600, calls_elsewhere=True)
+    assert is_refused(601, calls_elsewhere=True), "as many that were submitted elsewhere have called"
+
+
 @pytest.mark.parametrize(
     "spec",
     [{"priority": 1000}, {"processing_type": "urgent"}, {"processing_type": "very-urgent-reprocessing"}],

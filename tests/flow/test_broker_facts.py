@@ -82,6 +82,24 @@ def test_b26_pilots_that_all_failed_before_they_called_are_told(house: House) ->
     assert read(house).queue_reports == (), "its rest is over (P6): one pilot may try"
 
 
+def test_b26_what_was_submitted_in_vain_is_told_and_whether_others_called(house: House) -> None:
+    def submitted() -> int:
+        number = pilot(house)
+        commit(house, move("pilot", number, P.CREATED, P.SUBMITTED, reference=f"batch-{number}"))
+        return number
+
+    begun = house.now
+    first = submitted()
+    house.now += 300
+    submitted()
+    assert (report(house).first_submission, report(house).calls_elsewhere) == (begun, False)
+    calling = submitted()
+    commit(house, move("pilot", calling, P.SUBMITTED, P.RUNNING, heartbeat=house.now))
+    assert report(house).first_submission is None, "one has called"
+    house.now += 86_400
+    commit(house, move("pilot", first, P.SUBMITTED, P.CANCELLED))
+
+
 def test_b26_jobs_go_to_no_queue_whose_adapter_is_not_installed(house: House) -> None:
     house.federate(computing_element=ComputingElement(kind="nowhere"))
     task = house.task()

@@ -11,7 +11,7 @@ from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.failed_attempts import FailedAttempts
-from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
+from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, with_departure
 from pilotage.model.rules.retry_causes import exceeded_by, next_attempt
 from pilotage.model.rules.timeouts import (
     RULES,
@@ -109,7 +109,8 @@ class _Watchdog:
             cause = "more wait here than its queue works off: fast rebrokerage"
             # A pilot has a starting job: it must not begin the attempt that another pilot gets.
             is_held = job.state is JobState.STARTING
-            moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=is_held)
+            changes = {**FRESH, "departures": with_departure(job, self._world.time)}
+            moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=changes, next_attempt=is_held)
         return moves.gathered()
 
     def _excess(self, job: Job) -> str:

@@ -3,6 +3,7 @@ storages."""
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import JobKind, Task, TaskSpec
 from pilotage.model.rules import global_shares
+from pilotage.model.rules.rebrokerage import departures
 from pilotage.model.rules.work_budget import FILES, WorkBudget
 
 from .plugin_options import Options, VoPolicy
@@ -33,7 +35,8 @@ class Group(NamedTuple):
     ``policy`` the options of the task's VO. ``home`` has the codes of the storages whose queues merge jobs
     are pre-assigned to (B3). Other groups have none. ``together`` are the input files, each once, of all jobs
     brokered together: those of the task with this kind (B11, B33). ``io_intensive`` marks work whose files
-    B11 limits.
+    B11 limits. ``departures`` are the codes of queues that fast rebrokerage took these jobs from, and from
+    which no pilot has called since (B30).
     """
 
     task: Task
@@ -47,6 +50,7 @@ class Group(NamedTuple):
     jobs: tuple[int, ...]
     together: tuple[Placed, ...] = ()
     io_intensive: bool = False
+    departures: tuple[int, ...] = ()
 
     @property
     def output_size(self) -> float:
@@ -57,9 +61,9 @@ class Group(NamedTuple):
         return least_output(self.spec)
 
 
-_Key = tuple[int, JobKind, str, str, int, tuple[Placed, ...], bool]
-"""Task, kind, changes, share, priority and inputs of a job, and whether it is a merge job that is no longer
-pre-assigned."""
+_Key = tuple[int, JobKind, str, str, int, tuple[Placed, ...], bool, tuple[int, ...]]
+"""Task, kind, changes, share, priority and inputs of a job, whether it is a merge job that is no longer
+pre-assigned, and the queues that it left."""
 
 _EVERYONE = Options()
 
@@ -78,7 +82,7 @@ def groups_of(
     policies = options.policies(world.federation.brokerage)
     locate = _Locator(world, queues)
     work = WorkBudget()
-    members = _members(world, locate, work)
+    members = _members(world, queues, locate, work)
     asked: dict[tuple[int, JobKind, str], tuple[Task, TaskSpec, VoPolicy]] = {}
     for (number, kind, changes, *_), jobs in members.items():
         task = tasks.get(number)
@@ -89,7 +93,7 @@ def groups_of(
             asked[number, kind, changes] = seen, specs.expected(seen, kind), policies.of(task.owner.vo)
     together = _files_together(world, locate)
     groups = []
-    for (number, kind, changes, share, priority, inputs, old), jobs in members.items():
+    for (number, kind, changes, share, priority, inputs, old, away), jobs in members.items():
         task, spec, policy = asked[number, kind, changes]
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         home = _home(inputs, queues) if gathered else ()
@@ -97,11 +101,8 @@ def groups_of(
         # Index by position: names would take twice as long for some thousand groups.
         read_together = together.get((number, kind), ())
         bounded = kind != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
-        groups.append(
-            Group(
-                task, spec, policy, kind, share, priority, inputs, home, oldest_first, read_together, bounded
-            )
-        )
+        own = task, spec, policy, kind, share, priority, inputs, home, oldest_first
+        groups.append(Group(*own, read_together, bounded, away))
     last = len(turn)
     return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))
 
@@ -115,7 +116,10 @@ def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobK
     return {key: locate.together(tuple(found)) for key, found in names.items()}
 
 
-def _members(world: World, locate: "_Locator", work: WorkBudget) -> dict[_Key, list[int]]:
+def _members(
+    world: World, queues: QueueColumns, locate: "_Locator", work: WorkBudget
+) -> dict[_Key, list[int]]:
+    silent = cache(lambda text: _silent(text, queues))
     members: dict[_Key, list[int]] = {}
     defined = JobState.DEFINED
     for job in world.jobs:
@@ -125,9 +129,19 @@ def _members(world: World, locate: "_Locator", work: WorkBudget) -> dict[_Key, l
             inputs = locate.files(job.inputs) if job.inputs else ()
             skipped = job.skipped_since if job.kind == "merge" else None
             old = skipped is not None and world.time - skipped >= SKIPPED_AFTER
-            key = (job.task, job.kind, job.changes, job.share, job.priority, inputs, old)
+            away = silent(job.departures) if job.departures else ()
+            key = (job.task, job.kind, job.changes, job.share, job.priority, inputs, old, away)
             members.setdefault(key, []).append(job.id)
     return members
+
+
+def _silent(text: str, queues: QueueColumns) -> tuple[int, ...]:
+    """Return the queues that jobs left, as far as no pilot has called from there since (B30)."""
+    known = ((queues.index[name], time) for name, time in departures(text).items() if name in queues.index)
+    # Not `<=`: NaN means that no pilot ever called.
+    silent = [code for code, time in known if not queues.live.last_pilot[code] > time]
+    # Its pseudo-queues are one queue (B2).
+    return tuple(sorted({one for code in silent for one in queues.together.queues(code)}))
 
 
 def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:

@@ -72,6 +72,8 @@ class LiveColumns:
     batch_workers: Column
     last_pilot: Column
     last_start: Column
+    first_submission: Column
+    calls_elsewhere: Mask
     activated_since: Column
     disk_io: Column
     no_pilots: Mask
@@ -232,6 +234,8 @@ class QueueColumns:
             batch_workers=together.sum(np.array([report.batch_workers for report in seen], dtype=float)),
             last_pilot=together.latest(known(report.last_pilot for report in seen)),
             last_start=together.latest(known(report.last_start for report in seen)),
+            first_submission=-together.latest(-known(report.first_submission for report in seen)),
+            calls_elsewhere=np.array([report.calls_elsewhere for report in seen], dtype=bool),
             activated_since=-together.latest(-known(report.activated_since for report in seen)),
             disk_io=self._disk_io(seen, world.job_counts),
             no_pilots=np.array([report.pilots_possible is False for report in seen], dtype=bool),
@@ -335,6 +339,8 @@ def _nothing_lives(queues: int) -> LiveColumns:
         batch_workers=np.zeros(queues),
         last_pilot=unknown,
         last_start=unknown,
+        first_submission=unknown,
+        calls_elsewhere=np.zeros(queues, dtype=bool),
         activated_since=unknown,
         disk_io=unknown,
         no_pilots=np.zeros(queues, dtype=bool),

@@ -86,6 +86,7 @@ class Tables:
     links: LinkTable
     input_table: InputTable
     preassigned: Mask
+    departure_table: Mask
     policies: tuple[VoPolicy, ...]
     works: tuple[FairshareWork, ...]
     releases: tuple[Release, ...]
@@ -99,12 +100,12 @@ class TaskColumns:
     """One row per job group: columns of shape (T, 1).
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
-    (of shape (P, Q); row 0 means no pre-assignment). ``policy``, ``work``, ``release``, ``container`` and
-    ``machine`` are codes into their tables, ``owner`` a code into scopes (F2), ``site_request`` one into
-    groups whose job ads differ (M8). ``together`` is the row of ``input_table`` for all jobs brokered
-    together (B33). ``to_move`` is the same for I/O-intensive work, and
-    a row without files for other work (B11). ``named`` is true if the task names its queues. Memory in MB:
-    ``base_memory`` per job, ``core_memory`` per core. ``cpu_work`` is in HS23 s of all cores.
+    (of shape (P, Q); row 0 means no pre-assignment), ``departures`` are rows of ``departure_table`` (D, Q).
+    ``policy``, ``work``, ``release``, ``container`` and ``machine`` are codes into their tables, ``owner`` a
+    code into scopes (F2), ``site_request`` one into groups whose job ads differ (M8). ``together`` is the
+    row of ``input_table`` for all jobs brokered together (B33). ``to_move`` is the same for I/O-intensive
+    work, and a row without files for other work (B11). ``named`` is true if the task names its queues.
+    Memory in MB: ``base_memory`` per job, ``core_memory`` per core. ``cpu_work`` is in HS23 s of all cores.
     :meth:`distinct` returns only the requested columns, so that a check cannot read what it does not declare.
     """
 
@@ -113,6 +114,7 @@ class TaskColumns:
     together: Column
     to_move: Column
     preassignment: Column
+    departures: Column
     named: Column
     gathered: Column
     policy: Column
@@ -165,6 +167,7 @@ class TaskColumns:
         self.links = tables.links
         self.input_table = tables.input_table
         self.preassigned = tables.preassigned
+        self.departure_table = tables.departure_table
         # Attributes of this object alone: a check that reads an undeclared column fails at once.
         vars(self).update(columns)
 
@@ -197,6 +200,7 @@ class TaskColumns:
                 [(), *(group.together for group in groups), *(group.inputs for group in groups)]
             ),
             "preassignment": Coded.of([((), ()), *((group.spec.queues, group.home) for group in groups)]),
+            "departures": Coded.of([(), *(group.departures for group in groups)]),
             "work": _works(groups, queues),
             "owner": owner,
             "site_request": _site_requests(groups, queues),
@@ -295,6 +299,7 @@ def _tables(values: Mapping[str, tuple[Any, ...]], queues: QueueColumns) -> Tabl
         links=LinkTable.of(values["nucleus"], queues),
         input_table=InputTable.of(values["inputs"], queues),
         preassigned=np.array([_preassigned(names, home, queues) for names, home in values["preassignment"]]),
+        departure_table=np.array([np.isin(range(len(queues)), codes) for codes in values["departures"]]),
         policies=values["policy"],
         works=values["work"],
         releases=values["release"],

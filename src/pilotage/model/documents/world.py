@@ -116,6 +116,11 @@ class QueueReport:
     """When a pilot last called, in s since 1970."""
     last_start: float | None = None
     """When a payload last started, in s since 1970."""
+    first_submission: float | None = None
+    """When the first pilot of the last day was submitted, in s since 1970; none: no pilot was, or one has
+    called (B26)."""
+    calls_elsewhere: bool = False
+    """Whether as many pilots have called that were submitted to other queues since then (B26)."""
     batch_workers: int = 0
     """Pilots running and submitted (B30)."""
     running_pilots: int = 0

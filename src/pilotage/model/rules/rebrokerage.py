@@ -1,12 +1,14 @@
-"""Fast rebrokerage (T): how many excess jobs a queue has, by global share."""
+"""Fast rebrokerage (T): how many excess jobs a queue has, by share, and where a job does not return (B30)."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pilotage.model.documents.world import JobCount
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.records.unified_queues import counted_together
+from pilotage.model.records.work import Job
 
 from .timeouts import keeping_queues
 
@@ -48,3 +50,16 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
                 found[queue, share] = min(left, queued[queue, share])
                 left -= found[queue, share]
     return {place: jobs for place, jobs in found.items() if jobs}
+
+
+def departures(text: str) -> Mapping[str, float]:
+    """Return the queues that a job left (``Job.departures``), and when in s since 1970."""
+    return json.loads(text) if text else {}
+
+
+def with_departure(job: Job, time: float) -> str:
+    """Return the departures of a job that leaves its queue at a time in s since 1970.
+
+    It does not return there until a pilot has called from that queue (B30).
+    """
+    return json.dumps({**departures(job.departures), job.queue: round(time, 3)}, sort_keys=True)

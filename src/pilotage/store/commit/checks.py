@@ -33,7 +33,11 @@ WRITABLE: dict[Kind, frozenset[str]] = {
         }
     ),
     "job": frozenset(
-        {"queue", "choice", "pilot", "wake_at", "requirements", "attempts_before", *_CHANGED, *_OUTCOME}
+        {
+            *("queue", "departures", "choice", "pilot", "wake_at", "requirements", "attempts_before"),
+            *_CHANGED,
+            *_OUTCOME,
+        }
     ),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(

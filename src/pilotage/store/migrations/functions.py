@@ -16,7 +16,8 @@ _ROWS = """\
   OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
   OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
   OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
-  OUT choice bigint, OUT job_index integer, OUT changes varchar, OUT attempts_before integer
+  OUT choice bigint, OUT job_index integer, OUT changes varchar, OUT attempts_before integer,
+  OUT departures varchar
 ) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 #variable_conflict use_column
 """
@@ -87,7 +88,7 @@ BEGIN
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
         created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes,
-        attempts_before
+        attempts_before, departures
       FROM sent ORDER BY place, sent.created, sent.id;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
@@ -144,7 +145,7 @@ BEGIN
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
         created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes,
-        attempts_before
+        attempts_before, departures
       FROM sent ORDER BY place;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;

@@ -63,6 +63,7 @@ jobs = Table(
     text_column("changes"),
     Column("job_index", Integer),
     Column("attempts_before", Integer, server_default="0", nullable=False),
+    text_column("departures"),
 )
 
 job_inputs = Table(
@@ -117,7 +118,7 @@ partial_index(
 JOB_COLUMNS = (
     *(_j.id, _j.task, _j.kind, _j.share, _j.priority, _j.requirements, _j.state, _j.attempt),
     *(_j.since, _j.created, _j.queue, _j.pilot, _j.input_count, _j.events, _j.wake_at, _j.error),
-    *(_j.choice, _j.job_index, _j.changes, _j.attempts_before),
+    *(_j.choice, _j.job_index, _j.changes, _j.attempts_before, _j.departures),
 )
 JOB_STATES = {str(state): state for state in JobState}
 
@@ -181,6 +182,7 @@ def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
         index=row[17],
         changes=row[18],
         attempts_before=row[19],
+        departures=row[20],
     )
 
 

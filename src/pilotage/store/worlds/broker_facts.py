@@ -14,6 +14,7 @@ from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.site_limits import next_cycle
+from pilotage.model.values.durations import DAY
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.history import EventView
@@ -56,6 +57,17 @@ _SPEAKS = or_(
     ),
     among(_p.id, "ids"),
 )
+_SUBMITTED = (
+    select(_p.queue, func.min(_p.id), func.min(_p.created), func.count())
+    .where(among(_p.queue, "queues"), _p.created > bindparam("after"), _p.reference != "")
+    .group_by(_p.queue)
+)
+_CALLED_SINCE = (
+    select(_p.id)
+    .where(_p.id > bindparam("first"), _p.heartbeat.is_not(None))
+    .order_by(_p.id)
+    .limit(bindparam("most"))
+)
 _UNDER_WAY = select(_p.queue).where(among(_p.queue, "queues"), is_state(pilots, *PILOTS_AT_A_SITE)).distinct()
 DISK_IO = select(_j.queue, func.avg(_j.disk_io)).where(is_measured).group_by(_j.queue)
 _FOR_CYCLE = select(_j.id).where(is_in(JobState.PENDING), _j.wake_at == bindparam("cycle")).limit(1)
@@ -72,6 +84,7 @@ def reports(
     known = {report.queue: report for report in seen}
     waiting = _waiting(reader, world, known.values())
     problems = _problems(reader, world)
+    known |= _untried(reader, world, known)
     busy = {count.queue for count in counts if count.state is JobState.RUNNING}
     rates = {queue: round(rate, 3) for queue, rate in reader.raw_rows(DISK_IO)}
     return tuple(
@@ -93,6 +106,26 @@ def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -
     idle = sorted({queue.name for queue in world.federation.queues} - starts)
     rows = reader.raw_rows(_WAITING, before=before, queues=idle) if idle else ()
     return dict(tuple(row) for row in rows)
+
+
+def _untried(reader: RecordReader, world: World, known: Mapping[str, QueueReport]) -> dict[str, QueueReport]:
+    """Return the reports on queues from which no pilot has called yet, with what was submitted there (B26).
+
+    What was submitted under an earlier declaration does not count.
+    """
+    found: dict[str, QueueReport] = {}
+    called = {name for name, report in known.items() if report.last_pilot is not None}
+    names = {one.name for one in world.federation.queues if one.computing_element} - called
+    rows = reader.raw_rows(_SUBMITTED, queues=sorted(names), after=world.time - DAY) if names else ()
+    for queue, first, since, many in rows:
+        changed = world.queues_changed.get(queue, since)
+        others = reader.raw_rows(_CALLED_SINCE, first=first, most=many)
+        found[queue] = replace(
+            known.get(queue) or QueueReport(queue=queue),
+            first_submission=max(since, changed),
+            calls_elsewhere=len(list(others)) >= many,
+        )
+    return found
 
 
 def _problems(reader: RecordReader, world: World) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pilotage.model.records.states import JobState
 
 INACTIVE_AFTER = 2 * 3600.0
 NO_PILOTS_AFTER = 3 * 3600.0
+NO_PILOTS_AFTER_OTHERS = 600.0
 _A_DAY = "24 hours pass since it was first skipped there"
 
 
@@ -84,6 +85,40 @@ def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
 
 
+@check(
+    "B26",
+    "first pilots",
+    "wait",
+    unit="s since the first submission",
+    lifted_by="a pilot of the queue calls; pilotage queues test sends one",
+)
+def first_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues from which no pilot ever called, 3 h after the first one was submitted from here.
+
+    Ten minutes are enough once as many pilots have called that were submitted elsewhere since. A day after
+    the last submission, such a queue counts as untried again.
+    """
+    limit = np.where(queues.live.calls_elsewhere, NO_PILOTS_AFTER_OTHERS, NO_PILOTS_AFTER)
+    waited = queues.live.time - queues.live.first_submission
+    never_called = queues.own_pilots & np.isnan(queues.live.last_pilot)
+    return Verdict((never_called & (waited > limit))[None, :], limit[None, :], waited)
+
+
+@check(
+    "B30",
+    "fast rebrokerage",
+    "wait",
+    reads=("departures",),
+    lifted_by="a pilot of the queue calls",
+)
+def fast_rebrokerage(tasks: TaskColumns, _: QueueColumns) -> Verdict:
+    """Refuse queues from which fast rebrokerage took the jobs, until a pilot has called from there."""
+    if len(tasks.departure_table) == 1:
+        return NEVER
+    refused = tasks.departure_table[tasks.departures[:, 0]]
+    return Verdict(refused, "a queue from which a pilot has called since the job left it", "none has")
+
+
 @check("B26", "own pilots", "operator", lifted_by="pilots can be started there again")
 def own_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse queues whose pilots start from here, but cannot now: no adapter, a pause, or recent failures
@@ -100,5 +135,7 @@ CHECKS: tuple[Check, ...] = (
     status,
     inactive,
     pilots,
+    first_pilots,
     own_pilots,
+    fast_rebrokerage,
 )
