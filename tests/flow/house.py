@@ -91,11 +91,16 @@ class House:
     def __init__(self, store: Store, place: Path, name: str = "flow", **queue: Any) -> None:
         self.store, self.place, self.name, self.now = store, place, name, NOW
         self.element: ComputingElementPort | None = None
+        self.by_site: dict[str, ComputingElementPort] = {}
         self.catalogues: dict[str, CataloguePort] = {}
         self.runtime = Runtime(
             store,
             STEPS,
-            load=lambda declared: self.element or (Deaf() if declared.kind == "fake" else load(declared)),
+            load=lambda declared: (
+                self.by_site.get(declared.options.get("site", ""))
+                or self.element
+                or (Deaf() if declared.kind == "fake" else load(declared))
+            ),
             movers=InstalledMovers,
             load_catalogue=lambda declared, federation: (
                 self.catalogues.get(declared.name) or load_catalogue(declared, federation)

@@ -5,6 +5,7 @@ It reads the tables of jobs and pilots, and knows nothing of counters, claims or
 
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.federation import ComputingElement, Queue, Site
-from pilotage.ports.computing import Capacity
+from pilotage.ports.computing import Capacity, PilotOrder
 from pilotage.store import Store
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.worlds.borrowings import borrowings
 
-from .house import FakeElement, House, attempts
+from .house import FakeElement, House, attempts, federation
 
 _j = jobs.c
 
@@ -50,8 +51,13 @@ QUEUES = {
 class Observer:
     """Counts what is at each site, after every commit; keeps the most that it saw."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: Store,
+        sites: Sequence[Site] = SITES,
+        queues: Mapping[str, tuple[str, str, int]] = QUEUES,
+    ) -> None:
+        self._store, self._sites, self._queues = store, sites, queues
         self.most: Counter[tuple[str, str]] = Counter()
         self.looks = 0
         store.listeners.append(lambda _decision, _committed: self.look())
@@ -59,35 +65,39 @@ class Observer:
     def look(self) -> None:
         counted = self._store.database.read(self._count)
         self.looks += 1
-        for site in SITES:
+        for site in self._sites:
             there = {name: counted[site.name, name] for name in ("jobs", "submitting", "slots", "waiting")}
-            limits = {
-                "jobs": site.max_jobs,
-                "slots": site.max_jobs,
-                "submitting": min(_known(site.max_submitting_jobs), _known(site.max_pending_jobs)),
-                "waiting": min(_known(site.max_submitting_jobs), _known(site.max_pending_jobs)),
-            }
+            self.check(site, there)
             for name, count in there.items():
-                assert count <= _known(limits[name]), f"{site.name} has {there}, its limits are {limits}"
                 self.most[site.name, name] = max(count, self.most[site.name, name])
+
+    def check(self, site: Site, there: Mapping[str, int]) -> None:
+        """Assert that a site is within its limits."""
+        limits = {
+            "jobs": site.max_jobs,
+            "slots": site.max_jobs,
+            "submitting": min(_known(site.max_submitting_jobs), _known(site.max_pending_jobs)),
+            "waiting": min(_known(site.max_submitting_jobs), _known(site.max_pending_jobs)),
+        }
+        for name, count in there.items():
+            assert count <= _known(limits[name]), f"{site.name} has {there}, its limits are {limits}"
 
     def _count(self, connection: Any) -> Counter[tuple[str, str]]:
         found: Counter[tuple[str, str]] = Counter()
         borrowed = {tuple(row) for row in connection.execute(select(borrowings.c.job, borrowings.c.attempt))}
         for number, attempt, queue, state in connection.execute(
-            select(_j.id, _j.attempt, _j.queue, _j.state)
+            select(_j.id, _j.attempt, _j.queue, _j.state).where(_j.state.in_(NOT_ENDED))
         ):
-            if state in NOT_ENDED:
-                site = QUEUES[queue][0]
-                found[site, "jobs"] += 1
-                # What was borrowed went straight into a pilot that runs: it was never on its way.
-                is_borrowed = state in ("sent", "starting") and (number, attempt) in borrowed
-                found[site, "submitting"] += state in NOT_YET_RUN and not is_borrowed
-        for queue, state, slots in connection.execute(select(pilots.c.queue, pilots.c.state, pilots.c.slots)):
-            if state in LIVE:
-                site = QUEUES[queue][0]
-                found[site, "slots"] += slots
-                found[site, "waiting"] += state != "running"
+            site = self._queues[queue][0]
+            found[site, "jobs"] += 1
+            # What was borrowed went straight into a pilot that runs: it was never on its way.
+            is_borrowed = state in ("sent", "starting") and (number, attempt) in borrowed
+            found[site, "submitting"] += state in NOT_YET_RUN and not is_borrowed
+        of_pilots = select(pilots.c.queue, pilots.c.state, pilots.c.slots).where(pilots.c.state.in_(LIVE))
+        for queue, state, slots in connection.execute(of_pilots):
+            site = self._queues[queue][0]
+            found[site, "slots"] += slots
+            found[site, "waiting"] += state != "running"
         return found
 
 
@@ -111,25 +121,32 @@ class Counting(FakeElement):
 class Life:
     """Takes steps, pilots and people in any order, at a time of its own."""
 
+    sites: Sequence[Site] = SITES
+    queues: Mapping[str, tuple[str, str, int]] = QUEUES
+    acts: Sequence[str] = (
+        *("submit", "step", "step", "step", "pilot", "pilot", "report", "report", "push", "cancel", "wait"),
+    )
+
     def __init__(self, house: House, seed: int) -> None:
         self.house = house
         self.drawn = random.Random(seed)
         self.element = house.element = Counting(self.drawn)
         self.tasks: list[int] = []
         self.held: dict[int, list[tuple[int, int]]] = {}
-        house.store.save_federation(_federation(house.place), "test")
+        made = federation_of(house.place, self.sites, self.queues)
+        house.store.save_federation(made, "test")
 
     def act(self) -> None:
         """Do one thing."""
-        name = self.drawn.choice(
-            ["submit", "step", "step", "step", "pilot", "pilot", "report", "report", "push", "cancel", "wait"]
-        )
-        getattr(self, name)()
+        getattr(self, self.drawn.choice(self.acts))()
 
     def submit(self) -> None:
+        self.submit_jobs(self.drawn.randint(1, 8))
+
+    def submit_jobs(self, size: int) -> None:
+        """Submit so many jobs, of either brokerage."""
         chosen = self.drawn.choice(["production", "matchmaking"])
         priority = self.drawn.choice([1, 500, 790])
-        size = self.drawn.randint(1, 8)
         # Jobs that are bound late go to whichever pilot asks first.
         bound: dict[str, Any] = {"binding": "late"} if chosen == "production" else {}
         self.tasks.append(self.house.task(jobs=size, brokerage=chosen, priority=priority, **bound))
@@ -143,9 +160,11 @@ class Life:
 
     def pilot(self) -> None:
         """Let a pilot that was ordered ask for jobs, of its own queue or of others."""
-        if not self.element.orders:
-            return
-        order = self.drawn.choice(self.element.orders)
+        if self.element.orders:
+            self.let_ask(self.drawn.choice(self.element.orders))
+
+    def let_ask(self, order: PilotOrder) -> None:
+        """Let the pilot of an order ask for as many jobs as it has free slots."""
         try:
             answer = self.house.match(order.pilot, order.slots - len(self.held.get(order.pilot, [])))
         except PilotGone:
@@ -183,19 +202,18 @@ class Life:
             cancel(self.house.runtime, self.drawn.choice(self.tasks), "not wanted", "alice")
 
 
-def _federation(place: Path) -> Any:
-    from .house import federation
-
+def federation_of(place: Path, sites: Sequence[Site], queues: Mapping[str, tuple[str, str, int]]) -> Any:
+    """Return a federation of these sites, each with a disk, and of these queues."""
     before = federation(place)
-    for site in SITES:
+    for site in sites:
         (place / site.name).mkdir(exist_ok=True)
     disk = before.storages[0]
     return replace(
         before,
-        sites=SITES,
+        sites=tuple(sites),
         storages=tuple(
             replace(disk, name=f"{site.name}-disk", site=site.name, url=f"file://{place}/{site.name}")
-            for site in SITES
+            for site in sites
         ),
         queues=tuple(
             Queue(
@@ -206,10 +224,10 @@ def _federation(place: Path) -> Any:
                     kind=kind,
                     max_pilots=50,
                     pilot_slots=slots,
-                    options=FORWARDING if kind == "pilotage" else {},
+                    options=FORWARDING if kind == "pilotage" else {"site": site},
                 ),
             )
-            for name, (site, kind, slots) in QUEUES.items()
+            for name, (site, kind, slots) in queues.items()
         ),
     )
 
