@@ -50,3 +50,13 @@ def test_a_payload_or_its_command_was_killed_for_lack_of_memory(
     code: int | None, kills: int, used: float, limit: float, cause: str
 ) -> None:
     assert memory_cause(code, kills, used, limit) == cause
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"), [(1, "slot memory"), (137, "slot memory"), (0, ""), (None, "slot memory")]
+)
+def test_a_kill_in_the_slot_is_of_the_one_payload_there_whatever_its_shell_ends_with(
+    code: int | None, cause: str
+) -> None:
+    assert memory_cause(code, 1, 10, 100, alone=True) == cause
+    assert memory_cause(code, 0, 10, 100, alone=True) == ""

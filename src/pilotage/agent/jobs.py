@@ -289,6 +289,7 @@ class JobRunner:
             cut=not {*STREAMS} & {*work.outputs},
             strict_processes=work.strict_processes,
             cores=attempt.cores,
+            alone=self._resources.slots == 1,
             group=self._resources.delegation.group(attempt.name),
         )
         hidden = (*self._resources.hidden, str(self._resources.directory))

@@ -23,13 +23,16 @@ def oom_kills(processes: Path = Path("/proc/self")) -> int:
     return found
 
 
-def memory_cause(exit_code: int | None, kills: int, used: float, limit: float) -> str:
+def memory_cause(exit_code: int | None, kills: int, used: float, limit: float, alone: bool = False) -> str:
     """Return ``slot memory`` or ``memory`` if a payload was killed for lack of it; else nothing.
 
     ``kills`` are those for lack of memory in the pilot's slot since it began. It ``used`` so many bytes of
     its ``limit`` (0: none). An ``exit_code`` of None means that nobody saw its end. The kernel may kill a
-    command of the payload, and its shell ends with a code.
+    command of the payload, and its shell ends with a code: any one but 0 if the payload was ``alone`` in the
+    slot, so that the kill can only be its own.
     """
+    if kills > 0 and alone and exit_code != 0:
+        return "slot memory"
     if exit_code not in (-signal.SIGKILL, _BY_SHELL, None):
         return ""
     if kills > 0:

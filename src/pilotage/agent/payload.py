@@ -127,7 +127,8 @@ class Order:
     Wall time is in s; memory and data added to the directory are in MB; 0 means no limit. ``keep`` leaves the
     directory in place even if the agent is gone. ``cut`` drops the middle of very long standard output and
     error. With ``strict_processes`` the payload fails if it leaves processes behind. They are killed in any
-    case. ``stdin`` is a file in the directory; empty: nothing.
+    case. ``stdin`` is a file in the directory; empty: nothing. ``alone`` means that the pilot runs no other
+    payload beside this one.
     """
 
     command: Sequence[str]
@@ -142,6 +143,7 @@ class Order:
     strict_processes: bool = False
     stdin: str = ""
     cores: int = 1
+    alone: bool = False
     group: Mapping[str, Any] = field(default_factory=dict)
     view: View = UNCONTAINED
 
@@ -300,7 +302,7 @@ class Payload:
         if cause not in ("ended", "processes") or result["status"] is None:
             return cause, value
         code, limit = _exit_code(cause, result["status"]), self.order.memory * MEGABYTE
-        lacking = memory_cause(code, self._slot_kills(), used, limit)
+        lacking = memory_cause(code, self._slot_kills(), used, limit, self.order.alone)
         return (lacking, used) if lacking else (cause, value)
 
     def _as_ended(self, result: dict[str, Any]) -> Ended:
