@@ -55,8 +55,9 @@ class WebDav(BaseHTTPRequestHandler):
                 self.files[self.path] = body
             self._answer(201 if known else 409)
         elif self.command == "MKCOL":
-            self._answer(405 if self.path in self.folders else 201)
+            is_new = self.path not in self.folders
             self.folders.add(self.path)
+            self._answer(201 if is_new else 405)
         elif self.command == "DELETE":
             for path in [path for path in self.files if path.startswith(self.path + "/")]:
                 del self.files[path]

@@ -11,9 +11,9 @@ from zlib import adler32
 import pytest
 from sqlalchemy import text
 
-from pilotage.agent.leaving import MANIFEST, leave
+from pilotage.agent.leaving import leave
 from pilotage.agent.logs import read_streams
-from pilotage.agent.spool_wire import CourierOrder
+from pilotage.agent.spool_wire import MANIFEST, CourierOrder
 from pilotage.agent.wire import AttemptLogs, FileRequest, Output, Report
 from pilotage.api import logs
 from pilotage.api.stuck import shown_stuck

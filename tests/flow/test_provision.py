@@ -180,6 +180,8 @@ def test_p4_pilots_that_wait_too_long_are_cancelled_at_their_site_and_hold_no_ro
     house.take("watch")
     assert {pilot.state for pilot in pilots(house)} == {PilotState.CANCELLED}
     assert sorted(element.cancelled) == sorted(waiting)
+    house.now += 86_400  # no pilot ever called there, so no job comes before
+    house.take("lift")
     house.take("broker")
     house.take("provision")
     assert len(element.orders) == 2 * len(waiting)

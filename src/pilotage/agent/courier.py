@@ -15,11 +15,11 @@ from . import transfer
 from .attempt import Attempt, AttemptFailedError, legal
 from .client import GivenUpError, PilotClient, RefusedError, UnreachableError
 from .file_access import Ways
-from .leaving import BLOCK, MANIFEST
+from .leaving import BLOCK
 from .machine import now
 from .parsing import WireError, parse
 from .resources import Resources
-from .spool_wire import CourierOrder, LeftFile, LeftResults, SealedManifest
+from .spool_wire import MANIFEST, CourierOrder, LeftFile, LeftResults, SealedManifest
 from .transfer import open_output
 from .trees import remove_tree
 from .wire import Work

@@ -18,15 +18,10 @@ from .attempt import AttemptFailedError
 from .machine import MEGABYTE
 from .parsing import serialise
 from .seals import seal
-from .spool_wire import LeftFile, LeftResults
+from .spool_wire import MANIFEST, LeftFile, LeftResults
 from .transfer import open_output
 from .wire import AttemptLogs, Output, Report
 
-MANIFEST = "manifest"
-"""The file with the manifest, in the folder of an attempt: its seal on a line, then :class:`LeftResults`.
-
-Each other file is named by its place among the manifest's.
-"""
 BLOCK = 4 << 20
 
 

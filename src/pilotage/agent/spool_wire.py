@@ -7,6 +7,12 @@ from typing import Optional
 
 from .wire import AttemptLogs, JobOrder, Report, Source
 
+MANIFEST = "manifest"
+"""The file with the manifest, in the folder of an attempt: its seal on a line, then :class:`LeftResults`.
+
+Each other file is named by its place among the manifest's.
+"""
+
 
 @dataclass(frozen=True)
 class LeftFile:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from pilotage.model.documents.decision import Label
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import (
@@ -105,7 +103,9 @@ def site_ads(world: World) -> list[SiteAd]:
     told = {ad.site: ad for ad in world.advertisements if ad.time}
     asked = asked_sites(world.federation)
     # A separate random stream: drawing sites and queues must not depend on the number of ads.
-    chances = np.random.default_rng([world.seed, 2])
+    from numpy.random import default_rng  # a server without work has no NumPy
+
+    chances = default_rng([world.seed, 2])
     stations = stations_of(world.federation)
     there = jobs_there(world.federation, world.job_counts)
     silences = _silences(world)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from pilotage.agent.leaving import MANIFEST
+from pilotage.agent.spool_wire import MANIFEST
 from pilotage.ports.computing import MOST_MANIFEST, LeftBehind
 
 _ATTEMPT = re.compile(r"\d+\.\d+")

@@ -9,8 +9,6 @@ from math import inf
 from typing import Any
 
 from pilotage.brokerage import soundness
-from pilotage.brokerage.engine.guarded_decisions import guarded_decision
-from pilotage.brokerage.engine.guards import is_guarded
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.held_places import held_places
@@ -61,6 +59,10 @@ def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     own = restricted(world, plugin)
     if not own.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
+    # NumPy loads with the first work.
+    from pilotage.brokerage.engine.guarded_decisions import guarded_decision
+    from pilotage.brokerage.engine.guards import is_guarded
+
     decide = brokerages.of(world.federation, plugin).decide
     decision = soundness.check(plugin, decide(own), own)
     if not is_guarded(decide):
