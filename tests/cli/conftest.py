@@ -1,5 +1,6 @@
 """A small server at a port, which answers what a test tells it to, and the command line pointed at it."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -40,7 +41,8 @@ class FakeServer:
                 for name, value in headers:
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(data)
+                with contextlib.suppress(ConnectionError):  # a client may read no further
+                    self.wfile.write(data)
 
             do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815
 

@@ -4,6 +4,7 @@ The observer counts our jobs and pilots in their tables, and other people's jobs
 last told them. It knows nothing of counters and claims.
 """
 
+import os
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -198,5 +199,6 @@ def test_m5_no_site_is_overrun_beside_other_people(house: House, seed: int) -> N
 
 
 @pytest.mark.endurance
-def test_m5_no_site_is_overrun_beside_other_people_over_100_000_placements(house: House) -> None:
-    _lives(house, 7, 100_000, scale=20)
+def test_m5_no_large_site_is_overrun_beside_other_people(house: House) -> None:
+    """Set PLACEMENTS to 100000 for half an hour of it."""
+    _lives(house, 7, int(os.environ.get("PLACEMENTS", "1000")), scale=20)

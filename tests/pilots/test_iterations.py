@@ -25,7 +25,7 @@ from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
 from pilotage.pilots import director, list_match, withdrawal
-from pilotage.testing import ALICE, BOB, HOUR, NOW, federation, pilot, queue, requirements, world
+from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
 LONG = 10_800_000
 """HS23 seconds of work that is not boosted: 12.5 days on a core of 10 HS23."""
@@ -194,16 +194,6 @@ def test_p4_room_is_shared_by_the_means_so_that_priorities_are_followed() -> Non
     assert served[True] / served[False] == pytest.approx(
         40 * (1000 / 1001 + 0.5) / (40 * (1 / 1001 + 0.5)), rel=0.1
     )
-
-
-def test_p4_pilots_stuck_in_a_queue_do_not_close_it_for_ever() -> None:
-    stuck = tuple(pilot(n, PilotState.SUBMITTED, created=NOW - 7 * HOUR) for n in range(10))
-    decision = director.provision(world(task_queues=(line(50),), pilots=stuck))
-    assert len(made(decision)) == 10
-    (claim,) = {change.claims[0] for change in decision.changes if isinstance(change, Create)}
-    assert claim.limit == 20, "those stuck are still counted where they are not yet cancelled"
-    fresh = tuple(replace(one, created=NOW - 5 * HOUR) for one in stuck)
-    assert made(director.provision(world(task_queues=(line(50),), pilots=fresh))) == []
 
 
 @given(

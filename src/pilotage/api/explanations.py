@@ -60,7 +60,6 @@ from pilotage.model.values.phrases import plural
 from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import STAGE
 from pilotage.pilots import batch_waits, list_match
-from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
 
@@ -342,9 +341,9 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     told = [f"  {why}" for why in conditions.job_waits_for_key(runtime, asked)]
     told += pilots.of_eligible(job.queue, found, time)
     if not found:
-        held = [one for one in queries.live_pilots() if holds_room(one, federation.director, time)]
-        told += pilots.of_full(pilot_limits(federation).get(queue.name, ()), held)
-        told += _throttle(runtime, queue.site, held)
+        everywhere = queries.live_pilots()
+        told += pilots.of_full(pilot_limits(federation).get(queue.name, ()), everywhere)
+        told += _throttle(runtime, queue.site, everywhere)
         told += _unanswered(runtime, queue, asked)
     return told
 

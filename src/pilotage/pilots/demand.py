@@ -13,7 +13,7 @@ from pilotage.model.records.states import WAITING_PILOTS
 from pilotage.model.records.work import Pilot, Requirements
 
 from .apportionment import Floats, Ints
-from .task_queues import element_of, holds_room, seconds_at, starts_pilots
+from .task_queues import element_of, seconds_at, starts_pilots
 from .weighted_draw import owner_shares
 
 
@@ -116,5 +116,6 @@ def believed_waiting(world: World) -> Counter[tuple[str, str]]:
 
 
 def is_believed(world: World, pilot: Pilot) -> bool:
-    """Return whether a pilot counts: one that has waited too long at its site does not (P4)."""
-    return holds_room(pilot, world.federation.director, world.time)
+    """Return whether a live pilot counts for the jobs that wait: not if it has waited too long (P4)."""
+    longest = world.federation.director.max_pilot_waiting_hours * 3600
+    return pilot.state not in WAITING_PILOTS or world.time - pilot.created <= longest

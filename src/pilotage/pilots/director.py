@@ -22,7 +22,6 @@ from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
 from .pilot_capacity import (
     LimitedQueues,
-    Live,
     Rooms,
     SiteRoom,
     limited_queues,
@@ -176,7 +175,7 @@ def _places(
         if (site := sites.get(queue.site)) is not None:
             slots = site.room.slots_of(queue)
             own = min(own, site.room.pilots_of(slots))
-            claimed += site_claims(queue.site, site.bounds, site.told, site.there, slots)
+            claimed += site_claims(queue.site, site.bounds, site.told, slots)
         found[queue.name] = PilotPlace(
             queue=queue,
             servers=servers,
@@ -188,11 +187,10 @@ def _places(
 
 
 class _LimitedSite(NamedTuple):
-    """A site with limits: its last report, our pilots there, and room for more of them."""
+    """A site with limits: its last report, and room for more pilots."""
 
     bounds: Bounds
     told: Advertisement | None
-    there: Live
     room: SiteRoom
 
 
@@ -206,8 +204,7 @@ def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
     told = {one.site: one for one in world.advertisements}
     found = {}
     for name, own in bounds.items():
-        there = live(world, pilots[name])
-        found[name] = _LimitedSite(own, told.get(name), there, site_room(own, there))
+        found[name] = _LimitedSite(own, told.get(name), site_room(own, live(pilots[name])))
     return found
 
 

@@ -18,7 +18,7 @@ from pilotage.model.records.work import Pilot
 from pilotage.model.rules.site_limits import ANY_NUMBER, Bounds, match_claim
 
 from .apportionment import Floats, Ints, apportion
-from .demand import Demand, is_believed
+from .demand import Demand
 from .task_queues import by_queue, element_of
 from .wants import Wants
 
@@ -26,27 +26,24 @@ Rows = Sequence[tuple[Queue, slice]]
 
 
 class Live(NamedTuple):
-    """Pilots at one place: live ones, waiting ones among them, and those that waited too long to count.
+    """Live pilots at one place, waiting ones among them, and the ``slots`` of all.
 
-    ``slots`` and ``stale_slots`` are the payloads that the live and the stale ones can run at once.
+    A pilot that waited too long holds its room until it is cancelled: it may start before.
     """
 
     live: int
     waiting: int
-    stale: int
     slots: int
-    stale_slots: int
 
 
-NOBODY = Live(0, 0, 0, 0, 0)
+NOBODY = Live(0, 0, 0)
 
 
-def live(world: World, pilots: Sequence[Pilot]) -> Live:
-    """Count pilots. Pilots that waited too long take no room (P4)."""
-    stale = [pilot.slots for pilot in pilots if not is_believed(world, pilot)]
+def live(pilots: Sequence[Pilot]) -> Live:
+    """Count pilots."""
     slots = [pilot.slots for pilot in pilots if pilot.state in LIVE_PILOTS]
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
-    return Live(len(slots), waiting, len(stale), sum(slots), sum(stale))
+    return Live(len(slots), waiting, sum(slots))
 
 
 class LimitedQueues(NamedTuple):
@@ -58,17 +55,19 @@ class LimitedQueues(NamedTuple):
     @property
     def room(self) -> int:
         """Return how many new pilots these queues accept."""
-        return max(0, self.limit.most - (self.there.live - self.there.stale))
+        return max(0, self.limit.most - self.there.live)
 
     @property
     def claim(self) -> Claim:
-        """Return the claim of new pilots there.
-
-        A pilot that waited too long still counts until it is cancelled.
-        """
+        """Return the claim of new pilots there."""
         (first, *others) = ((name,) for name in self.limit.queues)
-        most = self.limit.most + self.there.stale
-        return Claim(counter=PILOTS_BY_QUEUE, key=first, others=tuple(others), states=LIVE_PILOTS, limit=most)
+        return Claim(
+            counter=PILOTS_BY_QUEUE,
+            key=first,
+            others=tuple(others),
+            states=LIVE_PILOTS,
+            limit=self.limit.most,
+        )
 
 
 def limited_queues(world: World) -> Mapping[str, tuple[LimitedQueues, ...]]:
@@ -80,7 +79,7 @@ def limited_queues(world: World) -> Mapping[str, tuple[LimitedQueues, ...]]:
         for limit in limits:
             if limit not in counted:
                 pilots = [pilot for one in limit.queues for pilot in present.get(one, ())]
-                counted[limit] = LimitedQueues(limit, live(world, pilots))
+                counted[limit] = LimitedQueues(limit, live(pilots))
         found[name] = tuple(counted[limit] for limit in limits)
     return found
 
@@ -101,28 +100,26 @@ class SiteRoom(NamedTuple):
 
 
 def site_room(own: Bounds, there: Live) -> SiteRoom:
-    """Return the room within the limits of a site. Pilots that waited too long take none."""
+    """Return the room within the limits of a site."""
     slots, pilots = ANY_NUMBER, ANY_NUMBER
     if own.jobs is not None:
-        slots = max(0, own.jobs - (there.slots - there.stale_slots))
+        slots = max(0, own.jobs - there.slots)
     if own.submitting is not None:
-        pilots = max(0, own.submitting - (there.waiting - there.stale))
+        pilots = max(0, own.submitting - there.waiting)
     return SiteRoom(slots, pilots)
 
 
-def site_claims(
-    site: str, own: Bounds, told: Advertisement | None, sited: Live, slots: int
-) -> tuple[Claim, ...]:
+def site_claims(site: str, own: Bounds, told: Advertisement | None, slots: int) -> tuple[Claim, ...]:
     """Return claims of new pilots with that many slots at a site with limits (M5, M8)."""
     found = []
     if own.jobs is not None:
-        most = own.jobs + sited.stale_slots
         found.append(
-            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=LIVE_PILOTS, limit=most, takes=slots)
+            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=LIVE_PILOTS, limit=own.jobs, takes=slots)
         )
     if own.submitting is not None:
-        most = own.submitting + sited.stale
-        found.append(Claim(counter=PILOTS_BY_SITE, key=(site, None), states=WAITING_PILOTS, limit=most))
+        found.append(
+            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=WAITING_PILOTS, limit=own.submitting)
+        )
     # Another advertisement may count more jobs of other people.
     return (*found, *((match_claim(site, told.number),) if told else ()))
 

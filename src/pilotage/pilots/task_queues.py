@@ -4,10 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from pilotage.model.records.constants import DirectorConstants
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
 from pilotage.model.records.matching import MatchRequest
-from pilotage.model.records.states import WAITING_PILOTS
 from pilotage.model.records.work import Pilot, Requirements
 
 CLOSED = ("offline", "paused", "draining")
@@ -54,12 +52,6 @@ def seconds_at(wanted: Requirements, queue: Queue) -> float:
 def starts_pilots(queue: Queue) -> bool:
     """Return whether pilots are started at a queue from here."""
     return queue.computing_element is not None and is_open(queue)
-
-
-def holds_room(pilot: Pilot, director: DirectorConstants, time: float) -> bool:
-    """Return whether a live pilot counts at a time in s since 1970: not if it waited too long (P4)."""
-    longest = director.max_pilot_waiting_hours * 3600
-    return pilot.state not in WAITING_PILOTS or time - pilot.created <= longest
 
 
 def element_of(queue: Queue) -> ComputingElement:
