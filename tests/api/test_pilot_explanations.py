@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from fastapi.testclient import TestClient
 
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.states import PilotState
 from pilotage.testing import requirements
@@ -140,6 +142,7 @@ def test_p4_a_job_that_waits_behind_anothers_private_pilot_is_told_that_none_can
     )
     assert "may have 1 (max_pilots)" in told
     house.now += federation.director.max_pilot_waiting_hours * 3600 + 1
+    take(step("watch"), house.runtime, house.runtime.begin(1000))
     assert "can be asked for" not in lines(alice, f"/jobs/{job}/explain")
 
 
