@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from pilotage.explain.analysis import Explanation, alike, explain
+from pilotage.explain.analysis import Explanation, alike, explain, first_obstacle
 from pilotage.explain.rendering import lines, of_choices, of_planned
 from pilotage.explain.words import shortened
 from pilotage.model.documents.decision import Asked, Candidates, Choice, DatedChoice, Refusal
@@ -209,6 +209,18 @@ def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:
         lines(explain(choice))[0]
         == "task 1, job 1: 1 job left, every queue that fits has its fill of waiting jobs"
     )
+
+
+def test_jobs_that_a_guard_stopped_are_not_said_to_lack_room() -> None:
+    fitting = Candidates(queues=("GOOD",), weights=(1.0,))
+    refused = replace(NOWHERE.refusals[0], queues=("BAD",), have=NOWHERE.refusals[0].have[:1])
+    choice = replace(NOWHERE, jobs=(1, 2), considered=2, candidates=fitting, refusals=(refused,))
+    text = lines(explain(choice))
+    assert text[0] == (
+        "task 4711, jobs 1-2: 2 jobs left, refused by the queue that their plugin chose; 1 of 2 queues fits"
+    )
+    assert refused.name in text[1]
+    assert first_obstacle(choice) == explain(choice).obstacles[0]
 
 
 def test_an_explanation_is_plain_data() -> None:

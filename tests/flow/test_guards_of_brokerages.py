@@ -8,6 +8,8 @@ import pytest
 
 from pilotage import brokerage
 from pilotage.brokerage.contract import violations
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Candidates, Choice, Decision, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation, Site
@@ -165,6 +167,10 @@ def test_the_engine_stops_what_a_plugin_of_its_own_places_there_and_the_contract
     assert [f"{one.rule} {one.name}" for one in choice.refusals] == [reason]
     assert (choice.placed, choice.jobs) == ({}, move.ids)
     assert "BAD" not in choice.candidates.queues
+    text = lines(explain(choice))
+    assert "has its fill" not in text[0]
+    assert "no queue" in text[0] or "refused by the queue that their plugin chose" in text[0]
+    assert reason.partition(" ")[2] in text[1]
 
 
 def test_a_choice_of_jobs_that_a_guard_stops_in_part_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ class Explanation:
     that stand alone at most queues come first. ``cheapest`` is None if no single change opens a queue. Then
     ``together`` lists what the user could do, if that suffices anywhere. ``ids`` are the jobs that were
     placed or made pending. ``left`` counts jobs for which fitting queues had no room, pending or still
-    DEFINED.
+    DEFINED; with ``is_stopped`` they are pending because the queue that their plugin chose refuses them.
     """
 
     task: int
@@ -110,13 +110,15 @@ class Explanation:
     waived: tuple[Obstacle, ...]
     ordering: str = ""
     ids: tuple[int, ...] = ()
+    is_stopped: bool = False
 
 
 def first_obstacle(choice: Choice | None) -> Obstacle | None:
     """Return the obstacle in the way of a choice's jobs, one that stands alone first; None if they only lack
     room."""
     found = explain(choice) if choice else None
-    return found.obstacles[0] if found and found.obstacles and not found.ranks else None
+    stands = found and found.obstacles and (not found.ranks or found.is_stopped)
+    return found.obstacles[0] if found and stands else None
 
 
 def _left(choice: Choice) -> int:
@@ -125,6 +127,13 @@ def _left(choice: Choice) -> int:
     unfit = {queue for one in choice.refusals if one.rule != "B36" for queue in one.queues}
     over = len(choice.jobs) - sum(choice.placed.values())
     return choice.left + (over if choice.candidates.queues or crowded - unfit else 0)
+
+
+def _is_stopped(choice: Choice) -> bool:
+    """Return whether a guard refused the queue that a plugin chose: others fit, and none is called full."""
+    found = choice.candidates
+    full = any(one.rule == "B36" for one in choice.refusals) or choice.left
+    return bool(found.queues and choice.refusals) and not (choice.placed or found.room or full)
 
 
 def explain(choice: Choice) -> Explanation:
@@ -157,6 +166,7 @@ def explain(choice: Choice) -> Explanation:
         ),
         ordering=f"{ordering.name} ({ordering.rule})" if ordering else "",
         ids=tuple(choice.jobs),
+        is_stopped=_is_stopped(choice),
     )
 
 

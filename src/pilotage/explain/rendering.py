@@ -103,11 +103,16 @@ def subject_of(explanation: Explanation) -> str:
 
 
 def _headline(explanation: Explanation) -> str:
+    fitting = len(explanation.ranks)
+    verb = "fits" if fitting == 1 else "fit"
+    those = f"{fitting} of {plural(explanation.considered, 'queue')} {verb}"
     if explanation.placed:
         placed = f"{plural(sum(explanation.placed.values()), 'job')} placed, {explanation.left} left"
-        fitting = len(explanation.ranks)
-        verb = "fits" if fitting == 1 else "fit"
-        return f"{placed}; {fitting} of {plural(explanation.considered, 'queue')} {verb}"
+        return f"{placed}; {those}"
+    if explanation.is_stopped:
+        return (
+            f"{plural(explanation.left, 'job')} left, refused by the queue that their plugin chose; {those}"
+        )
     if explanation.ranks:
         return f"{plural(explanation.left, 'job')} left, every queue that fits has its fill of waiting jobs"
     if explanation.left:

@@ -113,7 +113,7 @@ def _chosen(values: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
 
 
 def _without(candidates: Candidates, queues: set[str]) -> Candidates:
-    """Return the candidates less some queues."""
+    """Return the candidates less some queues, and without their room, for lack of which nothing stopped."""
     kept = [place for place, name in enumerate(candidates.queues) if name not in queues]
 
     ordering = candidates.ordering
@@ -123,7 +123,7 @@ def _without(candidates: Candidates, queues: set[str]) -> Candidates:
         weights=_chosen(candidates.weights, kept),
         factors={rule: _chosen(values, kept) for rule, values in candidates.factors.items()},
         ordering=replace(ordering, keys=_chosen(ordering.keys, kept)) if ordering else None,
-        room=_chosen(candidates.room, kept),
+        room=(),
     )
 
 
