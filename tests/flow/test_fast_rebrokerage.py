@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from pilotage.flow.calls import report
 from pilotage.model.documents.world import Report
 from pilotage.model.records.constants import TimeoutConstants
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules.rebrokerage import is_pinned
 
 from .house import House, attempts, federation
 
@@ -42,3 +46,43 @@ def test_fast_rebrokerage_takes_starting_jobs_from_their_pilot_at_a_queue_of_dec
         assert details is not None
         assert (details.attempt, details.queue, details.pilot) == (2, "", None)
         assert "fast rebrokerage" in details.events[-1].cause
+
+
+def test_fast_rebrokerage_leaves_jobs_whose_task_names_their_queue_alone_and_they_hide_no_others(
+    house: House,
+) -> None:
+    declared = federation(house.place, num_slots=None)
+    south = replace(declared.queues[0], name="south-queue", site="south", storage="south-disk")
+    constants = TimeoutConstants(fast_rebro_threshold_nqueue={"default": 2})
+    queues = (*declared.queues, replace(south, computing_element=None))
+    house.store.save_federation(replace(declared, name=house.name, queues=queues, timeouts=constants), "test")
+    pinned = house.task(jobs=6, queues=("north-queue",))
+    house.take("broker")
+    house.now += 1
+    free, both = house.task(jobs=3), house.task(jobs=2, queues=("north-queue", "south-queue"))
+    house.take("broker")
+    assert {one: house.states(one) for one in (pinned, free, both)} == {
+        pinned: {J.ACTIVATED: 6},
+        free: {J.ACTIVATED: 3},
+        both: {J.ACTIVATED: 2},
+    }
+    house.now += 3600
+    for _ in range(3):
+        house.take("watch")
+    # Of eleven that wait nine are too many: all five that may go elsewhere move.
+    assert house.states(pinned) == {J.ACTIVATED: 6}
+    assert (house.states(free), house.states(both)) == ({J.DEFINED: 3}, {J.DEFINED: 2})
+
+
+@pytest.mark.parametrize(
+    ("named", "stays"),
+    [((), False), (("one",), True), (("uni",), True), (("one", "far"), False), (("gone",), True)],
+)
+def test_a_task_that_names_a_unified_queue_is_pinned_to_its_pseudo_queues(
+    house: House, named: tuple[str, ...], stays: bool
+) -> None:
+    (north,) = federation(house.place).queues
+    places = {"uni": "", "one": "uni", "two": "uni", "far": ""}
+    queues = tuple(replace(north, name=name, parent=parent) for name, parent in places.items())
+    spec = TaskSpec(name="t", queues=named)
+    assert is_pinned(spec, "one", replace(federation(house.place), queues=queues)) is stays

@@ -11,7 +11,7 @@ from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.failed_attempts import FailedAttempts
-from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, with_departure
+from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, is_pinned, with_departure
 from pilotage.model.rules.retry_causes import exceeded_by, next_attempt
 from pilotage.model.rules.timeouts import (
     RULES,
@@ -175,11 +175,14 @@ class _Watchdog:
         ]
 
     def _may_move_fast(self, job: Job) -> bool:
-        """Return whether a job may move: not its last attempt, nor one that a disconnected pilot may
-        begin."""
+        """Return whether a job may move: not its last attempt, one that a disconnected pilot may begin, nor
+        one of a task that names this queue alone."""
+        if job.state not in MOVED_FAST:
+            return False
         is_starting = job.state is JobState.STARTING
         stays = is_starting and (not self._tries(job).remain(job.attempt) or self._wait(job) is not None)
-        return job.state in MOVED_FAST and not stays
+        spec = self._tasks[job.task].changed(job.changes, job.kind).spec
+        return not stays and not is_pinned(spec, job.queue, self._federation)
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
         """Return the outcome for a job, and why; "none" while it may stay."""

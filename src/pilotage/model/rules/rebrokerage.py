@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pilotage.model.documents.world import JobCount
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.records.unified_queues import counted_together
 from pilotage.model.records.work import Job
@@ -50,6 +51,13 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
                 found[queue, share] = min(left, queued[queue, share])
                 left -= found[queue, share]
     return {place: jobs for place, jobs in found.items() if jobs}
+
+
+def is_pinned(spec: TaskSpec, queue: str, federation: Federation) -> bool:
+    """Return whether a task names a queue, or its unified queue (B2), and no other: its jobs stay there."""
+    named, places = set(spec.queues), {one.name: one.parent or one.name for one in federation.queues}
+    here = places.get(queue, queue)
+    return bool(named) and all(place == here for name, place in places.items() if {name, place} & named)
 
 
 def departures(text: str) -> Mapping[str, float]:

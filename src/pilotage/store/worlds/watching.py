@@ -20,7 +20,7 @@ from pilotage.model.records.states import (
     PilotState,
 )
 from pilotage.model.records.work import Job, Pilot
-from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
+from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, is_pinned
 from pilotage.model.rules.timeouts import (
     JOB_RULES,
     RULES,
@@ -68,8 +68,10 @@ _FORGOTTEN = (
     .order_by(_j.since, _j.id)
     .limit(_LIMIT)
 )
-_WAITING_LONGEST = {
-    state: _DUE[state].where(_j.queue == bindparam("queue"), _j.share == bindparam("share"))
+_HERE = (_j.queue == bindparam("queue"), _j.share == bindparam("share"))
+_WAITING_LONGEST = {state: _DUE[state].where(*_HERE, not_(among(_j.task, "pinned"))) for state in MOVED_FAST}
+_TASKS_HERE = {
+    state: select(_j.task).distinct().where(is_in(state), _j.since <= bindparam("before"), *_HERE)
     for state in MOVED_FAST
 }
 _p = pilots.c
@@ -262,11 +264,16 @@ def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit
 
 
 def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
-    """Return the longest waiting jobs where fast rebrokerage has something to move."""
+    """Return the longest waiting jobs where fast rebrokerage has something to move.
+
+    Jobs that stay because their task names the queue hide no others.
+    """
     before = world.time - world.federation.timeouts.fast_rebro_wait
     found: list[Job] = []
     for (queue, share), many in excess(world.federation, counts).items():
-        values = {"queue": queue, "share": share, "before": before, "limit": min(many, limit)}
-        for query in _WAITING_LONGEST.values():
-            found += reader.jobs(query, resting=[], **values)
+        here = {"queue": queue, "share": share, "before": before}
+        for state, query in _WAITING_LONGEST.items():
+            ids = [task for (task,) in reader.raw_rows(_TASKS_HERE[state], **here)]
+            pinned = [one.id for one in reader.tasks(ids) if is_pinned(one.spec, queue, world.federation)]
+            found += reader.jobs(query, **here, pinned=pinned, resting=[], limit=min(many, limit))
     return found
