@@ -105,9 +105,16 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B2",
         "Where the task names queues, only these; a unified queue stands for its pseudo-queues.",
-        (f"{CHECKS}.status", f"{ENGINE}.guards", f"{ENGINE}.task_columns", "model.records.unified_queues"),
+        (
+            f"{CHECKS}.status",
+            f"{ENGINE}.guards",
+            f"{ENGINE}.task_columns",
+            "model.records.unified_queues",
+            "pilots.pseudo_queues",
+        ),
         settled="A named queue passes every check but B4; what B4 would have said is told. "
-        "A pseudo-queue has its unified queue's conditions besides its own, and shares its limits.",
+        "A pseudo-queue has its unified queue's conditions besides its own, and shares its limits. "
+        "Pilots of a unified queue take jobs of its pseudo-queues.",
     ),
     Rule(
         "B3",

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from pilotage.flow.calls import circuit_breakers, conditions, federation_changes, restrictions
+from pilotage.flow.calls.match import match
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.restrictions import Restriction, RestrictionMode
 from pilotage.model.records.states import JobState, PilotState
 
-from .house import FakeElement, House
+from .house import FakeElement, House, attempts
 from .test_guards_f2_f3 import black_hole, is_closed
 from .test_restrictions import at_work
 
@@ -120,3 +121,48 @@ def test_b2_a_pilot_without_work_leaves_for_jobs_of_the_other_pseudo_queues(unif
     unified.take("broker")
     assert stays() == 0
     assert unified.runtime.idle_timeouts.seconds(federation, replace(queue, status="paused"), unified.now) > 0
+
+
+def test_b2_pilots_of_the_unified_queue_get_what_its_pseudo_queues_would_give(unified: House) -> None:
+    """Others started them in its name: each gets what fits its resources, of any pseudo-queue."""
+    narrow = unified.task(command=("run",), jobs=2, walltime=60)
+    wide = unified.task(command=("run",), jobs=2, walltime=60, cores=8)
+    unified.take("broker")
+    small, large = unified.pilot(queue="uni", cores=1), unified.pilot(queue="uni")
+    given: dict[int, list[tuple[int, int]]] = {small: [], large: []}
+    for pilot, cores in ((small, 1), (large, 8)):
+        while found := attempts(match(unified.runtime, pilot, cores, 0, 86400, 1)):
+            given[pilot] += found
+            unified.report(pilot, "running", found)
+            unified.report(pilot, "done", found)
+    assert len(given[small]) == 2
+    assert unified.states(narrow).get(J.ACTIVATED, 0) == 0
+    assert len(given[large]) == 2
+    assert unified.states(wide).get(J.ACTIVATED, 0) == 0
+    where = {unified.store.queries.job(job).queue for job, _ in given[large]}  # type: ignore[union-attr]
+    assert where == {"wide"}
+    assert {one.queue for one in unified.store.queries.live_pilots()} == {"uni"}
+
+
+def test_b2_a_closed_pseudo_queue_gives_nothing_to_pilots_of_the_unified_queue(unified: House) -> None:
+    unified.task(command=("run",), jobs=2, walltime=60)
+    unified.take("broker")
+    asked = Restriction(
+        kind="queue", name="north-queue", mode="close", because="x", actor="olga", since=unified.now
+    )
+    restrictions.restrict(unified.runtime, asked)
+    assert not unified.match(unified.pilot(queue="uni")).works
+
+
+def test_b2_jobs_that_succeed_under_the_unified_name_outweigh_failures_of_their_pseudo_queue(
+    unified: House,
+) -> None:
+    unified.task(command=("run",), jobs=4, walltime=60)
+    unified.take("broker")
+    pilot = unified.pilot(queue="uni")
+    (first, *others) = attempts(unified.match(pilot, 3))
+    unified.report(pilot, "failed", [first])
+    (failure,) = unified.store.snapshots.failures(unified.now)
+    assert (failure.queue, failure.against) == ("north-queue", "queue")
+    unified.report(pilot, "done", others)
+    assert not unified.store.snapshots.failures(unified.now), "it counts against its task alone"

@@ -371,3 +371,37 @@ def test_columns_that_are_kept_draw_what_columns_made_anew_do(
         anew = columns(queue(asked.queue), now)
         second = draw(found, asked, asking, seed + 1, turns=deepcopy(turns))
         assert second == draw(anew, asked, asking, seed + 1, turns=turns)
+
+
+UNIFIED = [queue("UNI"), queue("ONE", parent="UNI"), queue("TWO", parent="UNI")]
+
+
+def _under_unified(*jobs: Job, shares: tuple[GlobalShare, ...] = (), **of_world: Any) -> World:
+    where = federation(UNIFIED)
+    where = replace(where, shares=shares) if shares else where
+    return asked(*jobs, asking=request(queue="UNI"), by=pilot(queue="UNI"), where=where, **of_world)
+
+
+def test_b2_a_pilot_of_a_unified_queue_draws_its_pseudo_queue_by_priority() -> None:
+    seen = _under_unified(job(1, priority=750, queue="ONE"), job(2, priority=250, queue="TWO"))
+    first = Counter(ids[0] for ids in drawn(seen, range(2000)))
+    assert first[1] / first[2] == pytest.approx(3, rel=0.15)
+
+
+def test_b2_it_gets_nothing_that_does_not_fit_and_asks_in_the_pseudo_queues_name() -> None:
+    wide = job(1, queue="ONE", requirements=requirements(cores=8))
+    seen = _under_unified(wide, job(2, queue="TWO"))
+    assert [*drawn(seen, range(5))] == [[2]] * 5
+    (claim,) = matcher.match(seen).requests
+    assert claim.queue == "TWO"
+    assert [*drawn(_under_unified(wide), range(2))] == [[]] * 2
+
+
+def test_b2_the_share_furthest_below_its_target_goes_first_over_all_pseudo_queues() -> None:
+    jobs = [
+        job(1, priority=900, queue="ONE", share="a", requirements=requirements(share="a")),
+        job(2, priority=1, queue="TWO", share="b", requirements=requirements(share="b")),
+    ]
+    counts = (JobCount(queue="ONE", share="a", state=JobState.RUNNING, jobs=5),)
+    seen = _under_unified(*jobs, shares=(GlobalShare(name="a"), GlobalShare(name="b")), counts=counts)
+    assert [*drawn(seen, range(5))] == [[2]] * 5

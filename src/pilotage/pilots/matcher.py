@@ -5,8 +5,9 @@ does from a world, by :func:`match`. Neither names the jobs of a task queue: the
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.jobs import job_breakers
@@ -21,6 +22,7 @@ from pilotage.model.records.matching import (
     PriorityLevel,
 )
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, JobState
+from pilotage.model.records.unified_queues import queues_served
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.job_order import Heads, levels_of
 from pilotage.model.values.step_names import MATCH
@@ -29,6 +31,7 @@ from .batch_waits import expected_waits, stay
 from .borrowing import Look, look, room
 from .containment import described
 from .probes import OPEN, Admission, Probes, of_unwritable_storages
+from .pseudo_queues import in_turn
 from .readers import Readers
 from .reports import called_home
 from .share_turns import ShareTurns
@@ -89,14 +92,16 @@ def match(world: World) -> Decision:
     ]
     idle: set[str] = set()
     for request, pilot in asking:
-        found = list(work.requests(request, pilot))
+        found = work.requests(request, pilot)
         changes += found
-        if request.queue in work.open and not any(
-            isinstance(one, BorrowRequest) or one.heads for one in found
-        ):
+        if request.queue in work.open and not any(map(_takes, found)):
             idle.add(request.queue)
     notes = {"stays": _stays(world, [work.queues[name] for name in sorted(idle)])} if idle else {}
     return Decision(step=MATCH, time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
+
+
+def _takes(asked: ClaimRequest | BorrowRequest) -> bool:
+    return isinstance(asked, BorrowRequest) or bool(asked.heads)
 
 
 def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
@@ -119,6 +124,7 @@ class _Work:
     world: World
     queues: Mapping[str, Queue] = field(init=False)
     open: frozenset[str] = field(init=False)
+    _served: Callable[[str], tuple[str, ...]] = field(init=False)
     _levels: defaultdict[str, list[PriorityLevel]] = field(init=False)
     _columns: dict[str, TaskQueueColumns] = field(default_factory=dict)
     _heads: Heads = field(init=False)
@@ -135,6 +141,7 @@ class _Work:
         world = self.world
         self.queues = {queue.name: queue for queue in world.federation.queues}
         self.open = frozenset(name for name, queue in self.queues.items() if is_open(queue))
+        self._served = cache(partial(queues_served, world.federation))
         levels = world.levels or levels_of(world.jobs, {one.task for one in world.failures})
         self._levels = defaultdict(list)
         for level in levels:
@@ -148,8 +155,17 @@ class _Work:
         )
         self._probes = Probes(fast=world.federation.guard.fast)
 
-    def requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
-        """What a pilot asks for, as a server asks for it: of its own queue first."""
+    def requests(self, request: MatchRequest, pilot: Pilot) -> list[ClaimRequest | BorrowRequest]:
+        """What a pilot asks for, as a server asks for it: at a unified queue of one pseudo-queue (B2)."""
+        known = {name: self._known(name) for name in self._served(request.queue)}
+        for name in in_turn(known, request, pilot, self.world.seed, self._turns):
+            found = list(self._requests(replace(request, queue=name), replace(pilot, queue=name)))
+            if any(map(_takes, found)):
+                break
+        return found
+
+    def _requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
+        """What a pilot asks for of a queue first, then of others."""
         queue = self.queues.get(request.queue)
         pilot = described(pilot, queue, request)
         known, admission = self._known(request.queue), self._admission(pilot)

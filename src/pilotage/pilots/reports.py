@@ -247,7 +247,7 @@ class _Hearing:
         ending: dict[str, Value] = {"ended": self._world.time, "error": ""}
         instance = self._world.federation.name
         files = tuple(_file(instance, task, job, stored[name]) for name in taken(expected, stored))
-        news: tuple[Creation, ...] = (*files, *self._outweighed(task))
+        news: tuple[Creation, ...] = (*files, *self._outweighed(task, job.queue))
         self._step(job, target, "payload done", ending, news, _metrics(report, self._pilot))
 
     def _step(
@@ -292,11 +292,10 @@ class _Hearing:
         self._speaking = (*self._speaking, failed)
         self._by_queue = {}
 
-    def _outweighed(self, task: Task) -> tuple[Failure, ...]:
-        """Return earlier failures that count less after a job of the task succeeded here."""
+    def _outweighed(self, task: Task, queue: str) -> tuple[Failure, ...]:
+        """Return earlier failures that count less after a job of the task succeeded at a queue."""
         if not self._speaking:
             return ()
-        queue = self._pilot.queue
         changed = tuple(outweighed(self._of_queue(queue), task.id, queue, self._pilot.place))
         if not changed:
             return ()

@@ -12,11 +12,13 @@ from pilotage.model.documents.decision import Decision
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest, MatchRequest
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.unified_queues import queues_served
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.step_names import MATCH
 from pilotage.pilots import containment as containments
 from pilotage.pilots import matcher
 from pilotage.pilots.probes import Admission, ProbeKey
+from pilotage.pilots.pseudo_queues import in_turn
 from pilotage.pilots.reports import calls
 from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, beyond, columns
 from pilotage.pilots.task_queues import is_open
@@ -37,13 +39,17 @@ KNOWN_PILOTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The task queues of a queue, at an activation there and a version of the federation."""
+    """The task queues of a queue, at an activation there and a version of the federation.
+
+    Its pilots take jobs of the queues ``served``: of its pseudo-queues if it is a unified one (B2).
+    """
 
     number: int
     version: int
     federation: Federation
     queue: Queue | None
     columns: TaskQueueColumns
+    served: tuple[str, ...]
 
 
 class Matching:
@@ -75,8 +81,27 @@ class Matching:
         """Give a pilot the jobs with the highest claims, then jobs of other queues for its free resources
         (E2).
 
-        Raises :class:`PilotGone`, :class:`PilotRefused`.
+        A pilot of a unified queue gets what one of its pseudo-queues would give it (B2). Raises
+        :class:`PilotGone`, :class:`PilotRefused`.
         """
+        served = self._task_queues(request.queue).served
+        if served == (request.queue,):
+            return self._match(request, time, seed)
+        for name in self._in_turn(served, request, time, seed):
+            found = self._match(replace(request, queue=name), time, seed)
+            if found.jobs:
+                break
+        return found
+
+    def _in_turn(self, served: Sequence[str], request: MatchRequest, time: float, seed: int) -> list[str]:
+        pilot = self.pilot(request.pilot, time, seed)
+        known = {name: self._task_queues(name) for name in served}
+        first = known[served[0]]
+        self._shares.known(first.federation, first.version, time)
+        with self._lock, self._shares.turns() as turns:
+            return in_turn({name: one.columns for name, one in known.items()}, request, pilot, seed, turns)
+
+    def _match(self, request: MatchRequest, time: float, seed: int) -> Matched:
         pilot, known = self._looked_up(request, time, seed)
         if time < self._begin:
             return matched(known.federation, known.queue, ())
@@ -225,10 +250,11 @@ class Matching:
     ) -> Matched | None:
         """Return what one of several pilots got, with jobs of other queues for its free resources.
 
-        It is matched separately if its drawn jobs were gone. Return None if the pilot is gone.
+        It is matched separately if its drawn jobs were gone, or at a unified queue. Return None if the pilot
+        is gone.
         """
         try:
-            if result is None:
+            if result is None or asked.known.served != (request.queue,):
                 return self.match(request, time, seed)
             if len(result.jobs) == request.max_jobs:
                 return matched(asked.known.federation, asked.known.queue, [result])
@@ -248,6 +274,8 @@ class Matching:
     ) -> tuple[Pilot, Known]:
         """Return the pilot with its own description, and the task queues of its queue."""
         pilot = self.pilot(request.pilot, time, seed, pilot_anew)
+        if pilot.queue != request.queue:
+            pilot = replace(pilot, queue=request.queue)
         known = self._task_queues(request.queue, task_queues_anew)
         return self._described(pilot, known.queue, request, time, seed), known
 
@@ -287,7 +315,8 @@ class Matching:
         declared = next((one for one in federation.queues if one.name == queue), None)
         levels = [Level(*level) for level in standing.levels] if declared else []
         made = columns(declared, levels)
-        known = Known(standing.number, standing.version, federation, declared, made)
+        served = queues_served(federation, queue)
+        known = Known(standing.number, standing.version, federation, declared, made, served)
         with self._lock:
             self._known[queue] = known
         return known
@@ -306,6 +335,9 @@ class Matching:
 
     def _remember(self, pilot: Pilot) -> None:
         with self._lock:
+            known = self._pilots.get(pilot.id, pilot)
+            if known.queue != pilot.queue:  # it asked for jobs of a pseudo-queue
+                pilot = replace(pilot, queue=known.queue)
             self._pilots[pilot.id] = pilot
             self._pilots.move_to_end(pilot.id)
             while len(self._pilots) > KNOWN_PILOTS:

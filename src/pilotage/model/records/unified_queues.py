@@ -66,6 +66,11 @@ def counted_together(federation: Federation) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(sorted(names)) for names in found.values() for name in names}
 
 
+def queues_served(federation: Federation, name: str) -> tuple[str, ...]:
+    """Return the queues whose jobs the pilots of a queue take: its pseudo-queues if it is a unified one."""
+    return tuple(queue.name for queue in federation.queues if queue.parent == name) or (name,)
+
+
 class PilotLimit(NamedTuple):
     """The most live pilots of some queues together."""
 

@@ -38,7 +38,7 @@ def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[s
     reports = [report for one in told for report in one.reports]
     speaking = reader.pilots(_ASKING, pilots=asking)
     ends = {report.state for report in reports} & {"done", "failed"}
-    queues = sorted({pilot.queue for pilot in speaking}) if ends else []
+    queues = sorted({job.queue for job in found if job.pilot is not None}) if ends else []
     of_queues = failures.of_queues(reader, reading.world.time, queues) if queues else ()
     elsewhere = failures.of_retried(reader, reading.world.time, found)
     storages = any(report.storage_fault or report.read_from or report.outputs for report in reports)
