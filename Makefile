@@ -6,6 +6,9 @@ READY := $(VENV)/.ready
 # More for pytest: make test OPTIONS="-k slurm"
 OPTIONS ?=
 
+# A worker that dies ends the run, which names its test. Without this, pytest-xdist starts that test again and again.
+NO_RESTART := --max-worker-restart=0
+
 # Workers of make quick: one more than cores, because its tests compute more than they wait, and to collect
 # them takes each worker 4 s. The other targets take two for each core.
 QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
@@ -29,14 +32,14 @@ demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
 test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs -m "not endurance" --ignore tests/page $(OPTIONS)
+	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist loadfile --no-loadscope-reorder --timeout 300 -rs -m "not endurance" --ignore tests/page $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
-	$(BIN)/python -m pytest -n auto --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page $(OPTIONS)
+	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/sites
+	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist loadfile -rs $(OPTIONS) tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal --hypothesis-profile quick -m "not slow and not endurance and not acceptance and not postgresql" \
@@ -48,7 +51,7 @@ test-rucio: $(READY) ## the tests on a real Rucio server, which it installs firs
 
 test-page: $(READY) ## the tests of the page in a real browser, which it installs first (Debian's chromium, as root)
 	tests/page/install.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/page
+	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist loadfile -rs $(OPTIONS) tests/page
 
 # Minutes, seed and kinds of faults of make chaos; without a seed it draws one.
 MINUTES ?= 5

@@ -1,4 +1,4 @@
-"""How tests are run: what is marked, in which order, how long they may take, and which ports they have."""
+"""How tests are run: what is marked, in which order, and which ports they have."""
 
 import atexit
 import fcntl
@@ -9,15 +9,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-import pytest_timeout
 from hypothesis import settings
-
-from tests.overtime import Overtime
 
 # A run tries the same examples each time, so it tells what a change broke. `search` looks for other examples.
 for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200, "search": 1000}.items():
@@ -94,18 +90,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("postgresql")
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (not item.get_closest_marker("acceptance"), -slow[item.path]))
-
-
-_overtime = Overtime()
-
-
-def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
-    """Watch the time of a test without a thread of its own."""
-    if settings.method != "thread":
-        return None
-    late = partial(pytest_timeout.timeout_timer, item, settings)
-    item.cancel_timeout = _overtime.watch(settings.timeout, late)  # type: ignore[attr-defined]
-    return True
 
 
 @pytest.fixture

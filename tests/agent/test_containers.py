@@ -154,7 +154,12 @@ def test_an_image_that_no_program_can_run_ends_the_attempt_with_an_exit_code(
     podman.parent.mkdir()
     podman.write_text("#!/bin/sh\nexit 0\n")  # it stands for one that works
     podman.chmod(0o755)
-    site.server.works = [[site.work("true", images=["/nowhere/none.sif"])]]
-    site.run(PATH=f"{podman.parent}:{os.environ['PATH']}")
+    site.server.idle = 20
+    with site.agent(PATH=f"{podman.parent}:{os.environ['PATH']}") as agent:
+        wait_for(lambda: any(match["containers"] for match in site.server.matches), "it tells")
+        site.server.works = [[site.work("true", images=["/nowhere/none.sif"])]]
+        wait_for(lambda: "failed" in site.server.states(), "it is refused")
+        agent.terminate()
+        agent.wait(PATIENCE)
     assert "is an image that podman can run here" in site.server.last().error
     assert (site.server.last().exit_code, site.server.last().kind) == (125, "container")
