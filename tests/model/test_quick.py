@@ -69,5 +69,23 @@ def test_a_class_that_gives_fields_by_their_place_or_works_on_them_is_refused() 
             quickly_made(cls)
 
 
+def test_a_record_may_share_fields_with_others() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Part:
+        __slots__ = ()
+        number: int
+
+    @quickly_made
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Whole(Part):
+        name: str = "nobody"
+
+    one = Whole(number=1)
+    assert one == replace(Whole(number=2), number=1)
+    assert (type(one), one.number, one.name) == (Whole, 1, "nobody")
+    with pytest.raises(FrozenInstanceError):
+        one.number = 2  # type: ignore[misc]
+
+
 def test_the_moves_of_decisions_are_made_quickly() -> None:
     assert "become" in Move.__init__.__code__.co_names

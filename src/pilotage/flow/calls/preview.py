@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from pilotage.flow import planning
 from pilotage.flow.loops.time_limit import TimeLimit
@@ -11,7 +11,7 @@ from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import JobState, TaskState
-from pilotage.model.records.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
+from pilotage.model.records.work import File, InputFile, Job, JobPlan, NewJob, Replica, Task, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import BROKER
 from pilotage.store.worlds.broker_facts import OF_PLACES
@@ -133,22 +133,8 @@ def _of_at_most(limit: int, task: Task) -> Task:
 
 
 def _defined(number: int, job: NewJob, time: float) -> Job:
-    return Job(
-        id=number,
-        task=job.task,
-        kind=job.kind,
-        share=job.share,
-        priority=job.priority,
-        requirements=job.requirements,
-        state=JobState.DEFINED,
-        attempt=1,
-        since=time,
-        created=time,
-        inputs=job.inputs,
-        events=job.events,
-        index=job.index,
-        changes=job.changes,
-    )
+    plan = {field.name: getattr(job, field.name) for field in fields(JobPlan)}
+    return Job(**plan, id=number, state=JobState.DEFINED, attempt=1, since=time, created=time)
 
 
 def _replicas(inputs: Iterable[InputFile]) -> tuple[Replica, ...]:

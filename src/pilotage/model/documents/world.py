@@ -16,6 +16,7 @@ from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.matching import MatchRequest, PriorityLevel
+from pilotage.model.records.measured import Usage
 from pilotage.model.records.notifications import (
     Notification,
     NotificationCount,
@@ -50,10 +51,8 @@ from pilotage.model.values.types import (
     Count,
     FileName,
     FileSize,
-    Megabytes,
     NonNegative,
     OutputPath,
-    Seconds,
     Whole,
 )
 
@@ -184,7 +183,7 @@ class StorageFault:
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Usage):
     """A pilot's report on one attempt."""
 
     __pydantic_config__ = CLOSED
@@ -199,14 +198,6 @@ class Report:
     """Why it failed."""
     exit_code: Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)] | None = None
     """Exit code of the payload; negative is a signal."""
-    cpu_seconds: Seconds = 0
-    """s of CPU time used."""
-    wall_seconds: Seconds = 0
-    """s since the payload started."""
-    max_rss: Megabytes = 0
-    """Highest memory use, in MB."""
-    max_workdir: Megabytes = 0
-    """Most data that the payload added to its directory, in MB."""
     disk_io: NonNegative | None = None
     """Disk I/O in kB/s per core: the recent rate while it runs, the mean at its end; none: not measured
     (B12)."""
@@ -223,21 +214,13 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobUsage:
-    """Resources that the last attempt of a job used; 0 means not reported."""
+class JobUsage(Usage):
+    """Resources that the last attempt of a job used."""
 
     __pydantic_config__ = DESCRIBED
 
     job: int
     """The job."""
-    cpu_seconds: float = 0
-    """s of CPU time."""
-    wall_seconds: float = 0
-    """s of walltime."""
-    max_rss: float = 0
-    """Highest memory use, in MB."""
-    max_workdir: float = 0
-    """Most data that the payload added to its directory, including outputs, in MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

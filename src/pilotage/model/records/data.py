@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pilotage.model.values.field_marks import Settable
 from pilotage.model.values.scopes import name_of
 from pilotage.model.values.slot_parts import SizeClass
 from pilotage.model.values.types import DESCRIBED
 
+from .life import LifeInAttempts
 from .observations import Fault
 from .states import TransferState
 
@@ -141,7 +143,7 @@ class NewTransfer:
 
     file: str
     """Identifier of the file, ``SCOPE:NAME``."""
-    source: str
+    source: Settable[str]
     """The storage to read from."""
     destination: str
     """The storage to write to."""
@@ -149,57 +151,33 @@ class NewTransfer:
     """Download to a job, or upload from one."""
     share: str
     """Its transfer share (D1, D6)."""
-    priority: int
+    priority: Settable[int]
     """Its DTR priority, 1 to 100 (D2)."""
-    source_path: str = ""
+    source_path: Settable[str] = ""
     """Path at the source if it is not the file's name: an attempt's output in its scratch area."""
     share_priority: int = 0
     """Base priority of its share. If several shares request the file, the best one is known by it (D2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class Transfer(NewTransfer, LifeInAttempts):
     """A transfer in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
-    id: int
-    """Its number."""
-    file: str
-    """Identifier of the file, ``SCOPE:NAME``."""
-    source: str
-    """The storage to read from."""
-    destination: str
-    """The storage to write to."""
-    direction: Direction
-    """Download to a job, or upload from one."""
-    share: str
-    """Its transfer share (D1, D6)."""
-    priority: int
-    """Its DTR priority, 1 to 100 (D2)."""
     state: TransferState
     """Its state."""
-    attempt: int
-    """The current attempt, from 1."""
-    created: float
-    """When it was requested, in s since 1970."""
-    since: float
-    """When it entered its state, in s since 1970."""
-    source_path: str = ""
-    """Path at the source if it is not the file's name: an attempt's output in its scratch area."""
-    emergency: bool = False
+    emergency: Settable[bool] = False
     """Whether it has an emergency slot (D5)."""
-    wake_at: float | None = None
+    wake_at: Settable[float | None] = None
     """When it may be retried, in s since 1970."""
-    heartbeat: float | None = None
+    heartbeat: Settable[float | None] = None
     """When its bytes last moved, in s since 1970."""
-    error: str = ""
-    """Why its last attempt failed."""
-    fault: Fault = ""
-    """Who is to blame for that."""
-    server: str = ""
+    fault: Settable[Fault] = ""
+    """Who is to blame for its last failure."""
+    server: Settable[str] = ""
     """The process that delivers it, or the last that did."""
     size_class: SizeClass = ""
     """``small`` if it shares its slot with other small files (D8)."""
-    way: str = ""
+    way: Settable[str] = ""
     """How the file came, in words: streamed or copied by the storages themselves, why, and by which mover."""

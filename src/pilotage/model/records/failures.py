@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from pilotage.model.values.field_marks import Elsewhere, RecordId
 from pilotage.model.values.types import DESCRIBED
 
 from .constants import GuardConstants
@@ -66,15 +67,15 @@ class FailedAttempt:
 class Failure(FailedAttempt):
     """An attempt that failed at a pilot, as the guards see it (F2, F3)."""
 
-    job: int
+    job: RecordId
     """The job."""
-    task: int
+    task: RecordId
     """Its task."""
     owner: str
     """Whose task it is."""
     vo: str
     """VO of the owner."""
-    pilot: int
+    pilot: RecordId
     """The pilot that had it; 0: storages failed it without one."""
     pilots: int
     """Pilots that ran at the queue then."""
@@ -83,18 +84,18 @@ class Failure(FailedAttempt):
     until one succeeds at it; then only its task."""
     others: Against = "queue"
     """The same for other tasks: any job that succeeds there shows that the place works for others."""
-    at_node: Verdict = "unknown"
+    at_node: Elsewhere[Verdict] = "unknown"
     """Whether it follows its node."""
-    at_queue: Verdict = "unknown"
+    at_queue: Elsewhere[Verdict] = "unknown"
     """Whether it follows its queue."""
-    is_proof: bool = False
+    is_proof: Elsewhere[bool] = False
     """Whether it follows its place by proof: several jobs of its task failed there, and others did well
     elsewhere."""
-    scouting: bool = False
+    scouting: Elsewhere[bool] = False
     """Whether its task has only scouts so far: fewer attempts show a bad place."""
-    lifted: bool = False
+    lifted: Elsewhere[bool] = False
     """Whether the circuit breaker of its queue or node was lifted since: it trips none any more."""
-    is_former: bool = False
+    is_former: Elsewhere[bool] = False
     """Whether a person has retried its job since: it does not stop its task any more."""
 
     def verdict(self, node: bool) -> Verdict:

@@ -1,10 +1,10 @@
-"""Needs of jobs, as their task's scouts measured them."""
+"""Needs of jobs, as their task's scouts measured them, and what attempts used."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from pilotage.model.values.types import CLOSED
+from pilotage.model.values.types import CLOSED, Megabytes, Seconds
 
 from .job_changes import MEASURED
 from .spec import TaskSpec
@@ -51,3 +51,22 @@ class Measured:
             # The measurement is for the whole job: convert it to the unit of the request.
             found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
         return replace(spec, **found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Resources that an attempt used; 0: not reported."""
+
+    __slots__ = ()
+
+    cpu_seconds: Seconds = 0
+    """s of CPU time."""
+    wall_seconds: Seconds = 0
+    """s since the payload started."""
+    max_rss: Megabytes = 0
+    """Highest memory use, in MB."""
+    max_workdir: Megabytes = 0
+    """Most data that the payload added to its directory, including outputs, in MB."""
+
+
+USAGE = tuple(field.name for field in fields(Usage))

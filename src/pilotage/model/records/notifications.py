@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.values.field_marks import RecordId, Settable
 from pilotage.model.values.types import CLOSED, DESCRIBED, Name
 
+from .life import LifeInAttempts
 from .states import NotificationState
 
 NoticeTopic = Literal["end", "failure", "held"]
@@ -61,7 +63,7 @@ class NewNotification:
 
     __pydantic_config__ = DESCRIBED
 
-    task: int
+    task: RecordId
     """The task that it is about; 0: none, for a test."""
     topic: NotificationTopic
     """What happened."""
@@ -73,43 +75,19 @@ class NewNotification:
     """Their VO."""
     facts: str
     """What is told, as JSON."""
-    wake_at: float
+    wake_at: Settable[float]
     """When it may be sent, in s since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class Notification(NewNotification, LifeInAttempts):
     """A notification in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
-    id: int
-    """Its number."""
-    task: int
-    """The task that it is about; 0: none, for a test."""
-    topic: NotificationTopic
-    """What happened."""
-    receiver: str
-    """Who gets it, ``KIND:ADDRESS``."""
-    owner: str
-    """The person who wants it."""
-    vo: str
-    """Their VO."""
-    facts: str
-    """What is told, as JSON."""
     state: NotificationState
     """Its state."""
-    attempt: int
-    """The current attempt, from 1."""
-    created: float
-    """When it was created, in s since 1970."""
-    since: float
-    """When it entered its state, in s since 1970."""
-    wake_at: float
-    """When it may be sent, in s since 1970."""
-    error: str = ""
-    """Why its last attempt failed."""
-    server: str = ""
+    server: Settable[str] = ""
     """The process that sends it, or the last that did."""
 
 

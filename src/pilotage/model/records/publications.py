@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from pilotage.model.values.field_marks import RecordId, Settable
 from pilotage.model.values.scopes import PERSONAL, name_of, split_identifier
 from pilotage.model.values.types import DESCRIBED
 
+from .life import LifeInAttempts
 from .states import PublicationState
 
 LONGEST_NAME = 200
@@ -22,45 +24,27 @@ class NewPublication:
 
     __pydantic_config__ = DESCRIBED
 
-    task: int
+    task: RecordId
     """The task whose output it is."""
     dataset: str
     """The dataset, ``CATALOGUE~SCOPE:NAME``, or ``SCOPE:NAME`` of this catalogue."""
-    asked: float
-    """When it is requested, in s since 1970."""
+    asked: Settable[float]
+    """When it was requested, or last requested again, in s since 1970. After some time it is given up."""
     file: str = ""
     """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed or made at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class Publication(NewPublication, LifeInAttempts):
     """A publication in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
-    id: int
-    """Its number."""
-    task: int
-    """The task whose output it is."""
-    dataset: str
-    """The dataset, ``CATALOGUE~SCOPE:NAME``, or ``SCOPE:NAME`` of this catalogue."""
-    file: str
-    """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed or made at the end."""
     state: PublicationState
     """Its state."""
-    attempt: int
-    """The current attempt, from 1."""
-    created: float
-    """When it was created, in s since 1970."""
-    since: float
-    """When it entered its state, in s since 1970."""
-    asked: float
-    """When it was requested, or last requested again, in s since 1970. After some time it is given up."""
-    wake_at: float
+    wake_at: Settable[float]
     """When it may be tried, in s since 1970."""
-    error: str = ""
-    """Why its last attempt failed."""
-    server: str = ""
+    server: Settable[str] = ""
     """The process that calls its catalogue, or the last that did."""
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pilotage.model.values.field_marks import Bytes, RecordId
 from pilotage.model.values.types import DESCRIBED
 
 
@@ -15,15 +16,15 @@ class WaitingResults:
 
     __pydantic_config__ = DESCRIBED
 
-    job: int
+    job: RecordId
     """The job."""
     attempt: int
     """The attempt."""
-    pilot: int
+    pilot: RecordId
     """The pilot that left them."""
     queue: str
     """The pilot's queue."""
-    size: int
+    size: Bytes
     """Bytes of the outputs."""
     since: float
     """When a server found them, in s since 1970 UTC."""

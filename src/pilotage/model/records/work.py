@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pilotage.model.values.field_marks import Elsewhere, RecordId, Settable
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import (
@@ -24,6 +25,7 @@ from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Tran
 from .failures import Tries
 from .inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
 from .job_changes import changed_spec, from_text
+from .life import Life, LifeInAttempts
 from .measured import Measured
 from .requirements import Requirements
 from .spec import MOST_JOBS, JobKind, MergeSpec, TaskSpec
@@ -100,40 +102,32 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Life):
     """A task in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
-    id: int
-    """Its number."""
-    spec: TaskSpec
+    spec: Elsewhere[TaskSpec]
     """The specification."""
     owner: Identity
     """The submitter."""
     state: TaskState
     """Its state."""
-    created: float
-    """When it was submitted, in s since 1970."""
-    since: float
-    """When it entered its state, in s since 1970."""
-    error: str = ""
-    """Why it failed or was cancelled."""
-    measured: Measured | None = None
+    measured: Settable[Measured | None] = None
     """The needs measured by its scouts; none without scouts, or before they ended."""
     attempt: int = 1
     """Grows with each new part of its jobs, so that no part is made twice."""
-    held: str = ""
+    held: Settable[str] = ""
     """Who holds it, so that no job of it starts; empty: nobody."""
-    finishing: bool = False
+    finishing: Settable[bool] = False
     """Whether a person has it end with what it has: jobs that ended badly do not count against it."""
-    changes: str = ""
+    changes: Settable[str] = ""
     """Changed fields of jobs that are not made yet (see ``job_changes``); empty: none."""
-    change_notes: str = ""
+    change_notes: Settable[str] = ""
     """Who changed what of it, and when: the last :class:`ChangeNote` as JSON; empty: nobody."""
-    on_end: bool = False
+    on_end: Settable[bool] = False
     """Whether it starts however the tasks before it ended: as it says itself, or released by a person."""
-    notices: str = ""
+    notices: Settable[str] = ""
     """Topics of which somebody is still to be told (see ``notifications``); empty: none."""
 
     def tries(self, job: "Job") -> Tries:
@@ -172,86 +166,106 @@ class Task:
         return max(asked, most) if most else 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobHead:
+    """What everybody sees of a job, new or not."""
+
+    __slots__ = ()
+
+    task: RecordId
+    """Its task."""
+    kind: JobKind
+    """Normal, scout or merge."""
+    priority: Settable[int]
+    """Higher ones go first."""
+    index: int | None = None
+    """Its place among its task's jobs, from 0, which never changes; none: a merge job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPlan(JobHead):
+    """What a job is to do."""
+
+    __slots__ = ()
+
+    share: Settable[str]
+    """Its global share."""
+    requirements: Settable[str]
+    """Its task queue within a queue, as ``Requirements.text``."""
+    inputs: Elsewhere[tuple[str, ...]] = ()
+    """Logical names of the files that it reads."""
+    events: int = 1
+    """Number of its events."""
+    changes: Settable[str] = ""
+    """Changed fields of the task that only count for it (see ``job_changes``); empty: none."""
+
+
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(JobPlan):
     """A job to create."""
 
     __pydantic_config__ = DESCRIBED
 
-    task: int
-    """Its task."""
-    kind: JobKind
-    """Normal, scout or merge."""
-    share: str
-    """Its global share."""
-    priority: int
-    """Higher ones go first."""
-    requirements: str
-    """Its task queue within a queue, as ``Requirements.text``."""
-    inputs: tuple[str, ...] = ()
-    """Logical names of the files that it reads."""
-    events: int = 1
-    """Number of its events."""
-    throttled: bool = False
+    throttled: Elsewhere[bool] = False
     """Whether it is beyond a quota of live jobs, and waits for room (T)."""
-    index: int | None = None
-    """Its place among its task's jobs, from 0; none: a merge job."""
-    changes: str = ""
-    """Changed fields of the task (see ``job_changes``); empty: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobNow(JobHead, LifeInAttempts):
+    """What everybody sees of a job in its current state. Its attempt fences pilots that were thought lost."""
+
+    __slots__ = ()
+
+    state: JobState
+    """Its state."""
+    queue: Settable[str] = ""
+    """Its preferred queue, and once a pilot has it, the pilot's queue; empty before."""
+    pilot: Settable[RecordId | None] = None
+    """The pilot that has it; none before the match."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastAttempt:
+    """What everybody sees of a job's last attempt."""
+
+    __slots__ = ()
+    __pydantic_config__ = DESCRIBED
+
+    started: Settable[float | None] = None
+    """When it started, in s since 1970; none: it has not."""
+    ended: Settable[float | None] = None
+    """When it ended, in s since 1970; none: it has not."""
+    exit_code: Settable[int | None] = None
+    """Exit code of the payload, negative for a signal; none: not reported."""
+    cpu_seconds: Settable[float | None] = None
+    """s of CPU time; none: not reported."""
+    wall_seconds: Settable[float | None] = None
+    """s of walltime; none: not reported."""
+    max_rss: Settable[float | None] = None
+    """Highest memory use, in MB."""
+    max_workdir: Settable[float | None] = None
+    """Most data that the payload added to its directory, in MB."""
+    disk_io: Settable[float | None] = None
+    """Disk I/O in kB/s per core: of late while it runs; none: not measured."""
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(JobNow, JobPlan):
     """A job in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
-    id: int
-    """Its number."""
-    task: int
-    """Its task."""
-    kind: JobKind
-    """Normal, scout or merge."""
-    share: str
-    """Its global share."""
-    priority: int
-    """Higher ones go first."""
-    requirements: str
-    """Its task queue within a queue, as ``Requirements.text``."""
-    state: JobState
-    """Its state."""
-    attempt: int
-    """The current attempt, from 1. It fences pilots that were thought lost."""
-    since: float
-    """When it entered its state, in s since 1970."""
-    created: float
-    """When it was made, in s since 1970."""
-    queue: str = ""
-    """Its preferred queue, and once a pilot has it, the pilot's queue; empty before."""
-    choice: int | None = None
+    choice: Settable[RecordId | None] = None
     """The stored choice whose candidates may take it; none: it stays at its queue (E1)."""
-    pilot: int | None = None
-    """The pilot that has it; none before the match."""
-    inputs: tuple[str, ...] = ()
-    """Logical names of the files that it reads."""
-    events: int = 1
-    """Number of its events."""
-    wake_at: float | None = None
+    wake_at: Settable[float | None] = None
     """When a pending job is brokered again, in s since 1970 (B37)."""
-    error: str = ""
-    """Why its last attempt failed."""
-    skipped_since: float | None = None
+    skipped_since: Elsewhere[float | None] = None
     """When a merge job was first skipped where its input lies, in s since 1970; none: never (B3)."""
-    index: int | None = None
-    """Its place among its task's jobs, from 0, which never changes; none: a merge job, or one of an earlier
-    version."""
-    changes: str = ""
-    """Changed fields of the task that only count for it (see ``job_changes``); empty: none."""
-    attempts_before: int = 0
+    attempts_before: Settable[int] = 0
     """Its attempt when a person last retried it: it and those before count no more."""
-    departures: str = ""
+    departures: Settable[str] = ""
     """The queues from which fast rebrokerage took it, each with the time in s since 1970, as JSON; empty:
     none (B30)."""
 
@@ -282,84 +296,48 @@ class NewPilot:
     element: str = ""
     """Kind of its computing element (P10)."""
     broker: str = ""
-    """The server to submit it to, if its computing element has several (P6, P10)."""
+    """The server that it is submitted to, if its computing element has several (P6, P10)."""
     submit_pool: str = ""
     """The submit pool that submits it (P5)."""
     reason: str = ""
-    """Why its task queue gets pilots (P2 to P4, P12)."""
+    """Why its task queue gets pilots (P2 to P4, P12); empty: unknown."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
-    server: str = ""
+    server: Settable[str] = ""
     """The name of the server that records and submits it; empty: unknown."""
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pilot:
+class Pilot(NewPilot, Life):
     """A pilot in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
-    id: int
-    """Its number."""
-    queue: str
-    """Its queue."""
-    requirements: str
-    """Its task queue, as ``Requirements.text``."""
-    kind: PilotKind
-    """Whose jobs it runs: anybody's, or only its owner's (P7)."""
-    owner: Identity
-    """Its owner."""
-    cores: int
-    """Cores for all its payloads."""
-    memory: float
-    """MB for all its payloads; 0: no limit."""
-    walltime: float
-    """s that it may run."""
     state: PilotState
     """Its state."""
-    created: float
-    """When it was recorded, in s since 1970."""
-    since: float
-    """When it entered its state, in s since 1970."""
-    reference: str = ""
+    reference: Settable[str] = ""
     """The batch system's name for it; empty before submission."""
-    heartbeat: float | None = None
+    heartbeat: Settable[float | None] = None
     """When it last called, in s since 1970."""
-    matched: int = 0
+    matched: Settable[int] = 0
     """Number of jobs that it got so far."""
-    error: str = ""
-    """Why it failed."""
-    containment: str = ""
+    containment: Settable[str] = ""
     """How it contains payloads; empty: unknown yet."""
-    node: str = ""
+    node: Settable[str] = ""
     """The machine that it runs on; empty: unknown yet."""
-    lacks: str = ""
+    lacks: Settable[str] = ""
     """Requirements of its task queue that its machine lacks: GPUs, containers (P12)."""
-    site: str = ""
-    """The site of its queue, whose throttle counts it (M8)."""
-    element: str = ""
-    """Kind of its computing element (P10)."""
-    broker: str = ""
-    """The server that it was submitted to, if its computing element has several (P6, P10)."""
-    submit_pool: str = ""
-    """The submit pool that submitted it (P5)."""
-    reason: str = ""
-    """Why its task queue gets pilots (P2 to P4, P12); empty: unknown."""
-    waits: str = ""
+    waits: Settable[str] = ""
     """Why its batch system does not start it, by its last report; empty: unknown."""
-    missing_since: float | None = None
+    missing_since: Settable[float | None] = None
     """Since when its batch system answers that it does not have it, in s since 1970; none: it has it."""
-    ended_there_since: float | None = None
+    ended_there_since: Settable[float | None] = None
     """Since when its batch system says that the job it was submitted as has ended, in s since 1970; none: it
     does not."""
-    end_doubt: float = 0
+    end_doubt: Settable[float] = 0
     """For how many s of silence since then that end is doubted."""
-    slots: int = 1
-    """Payloads that it runs at once (M5)."""
-    server: str = ""
-    """The name of the server that recorded it and submits it; empty: unknown."""
-    agent_version: str = ""
+    agent_version: Settable[str] = ""
     """The version of its agent, by the agent's first call; empty: unknown."""
 
     @property

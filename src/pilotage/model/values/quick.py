@@ -33,7 +33,9 @@ def quickly_made(cls: type[T]) -> type[T]:
         body.append(f"self.{name} = {value}")
     body.append("self.__class__ = Closed")
     slots: tuple[str, ...] = cls.__slots__  # type: ignore[attr-defined]
-    values |= {"Open": type(cls.__name__, (), {"__slots__": slots}), "Closed": cls}
+    # Of the same bases, or the class of a record could not change. These are frozen as well.
+    is_open = {"__slots__": slots, "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    values |= {"Open": type(cls.__name__, cls.__bases__, is_open), "Closed": cls}
     values["become"] = object.__setattr__
     # Like dataclasses and named tuples: only code that contains the names of the fields is fast.
     exec(f"def __init__({', '.join(signature)}):\n  " + "\n  ".join(body), values)

@@ -7,48 +7,11 @@ from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
 from pilotage.model.records.states import Kind, is_allowed
 from pilotage.store.database.errors import IllegalColumn, IllegalTransition
+from pilotage.store.database.record_columns import settable
 from pilotage.store.tables.counters import KEY_COLUMNS
+from pilotage.store.tables.records import RECORDS
 
-_STAGING = {
-    "heartbeat",
-    "wake_at",
-    "error",
-    "emergency",
-    "priority",
-    "started",
-    "ended",
-    "server",
-    "way",
-    "fault",
-}
-_USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
-_CHANGED = {"changes", "priority", "share"}
-_OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
-
-WRITABLE: dict[Kind, frozenset[str]] = {
-    "task": frozenset(
-        {
-            *("error", "measured", "lease_end", "held", "finishing", "change_notes"),
-            *("spec", "planned_jobs", "input_files", "on_end", "notices", *_CHANGED),
-        }
-    ),
-    "job": frozenset(
-        {
-            *("queue", "departures", "choice", "pilot", "wake_at", "requirements", "attempts_before"),
-            *_CHANGED,
-            *_OUTCOME,
-        }
-    ),
-    "transfer": frozenset({"source", "source_path", *_STAGING}),
-    "pilot": frozenset(
-        {
-            *("reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"),
-            *("waits", "missing_since", "ended_there_since", "end_doubt", "agent_version", "server"),
-        }
-    ),
-    "publication": frozenset({"asked", "wake_at", "error", "server"}),
-    "notification": frozenset({"wake_at", "error", "server", "message_at"}),
-}
+WRITABLE: dict[Kind, frozenset[str]] = {kind: settable(table) for kind, table in RECORDS.items()}
 """The columns that a decision may set."""
 
 

@@ -9,6 +9,7 @@ from pilotage.model.records.publications import NewPublication, split_dataset
 from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.slot_parts import SizeClass
+from pilotage.store.database.record_columns import row_maker
 from pilotage.store.tables.tasks import labels_text
 
 
@@ -63,78 +64,34 @@ def rows_of(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:
     return [_ROWS[type_](record) for record in records]
 
 
+_new_job = row_maker(NewJob)
+
+
 def job_row(job: NewJob) -> dict[str, Any]:
     """Return the row of a job."""
-    return {
-        "task": job.task,
-        "kind": job.kind,
-        "share": job.share,
-        "priority": job.priority,
-        "requirements": job.requirements,
-        "queue": "",
-        "events": job.events,
-        "input_count": len(job.inputs),
-        "job_index": job.index,
-        "changes": job.changes,
-    }
+    return _new_job(job) | {"queue": "", "input_count": len(job.inputs)}
+
+
+_new_transfer = row_maker(NewTransfer)
 
 
 def transfer_row(transfer: NewTransfer, size_class: SizeClass) -> dict[str, Any]:
     """Return the row of a transfer."""
-    return {
-        "file": transfer.file,
-        "source": transfer.source,
-        "source_path": transfer.source_path,
-        "destination": transfer.destination,
-        "direction": transfer.direction,
-        "share": transfer.share,
-        "priority": transfer.priority,
-        "share_priority": transfer.share_priority,
-        "size_class": size_class,
-        "emergency": False,
-    }
+    return _new_transfer(transfer) | {"size_class": size_class}
 
 
-def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
-    return {
-        "queue": pilot.queue,
-        "requirements": pilot.requirements,
-        "kind": pilot.kind,
-        "cores": pilot.cores,
-        "memory": pilot.memory,
-        "walltime": pilot.walltime,
-        "site": pilot.site,
-        "element": pilot.element,
-        "broker": pilot.broker,
-        "submit_pool": pilot.submit_pool,
-        "reason": pilot.reason,
-        "slots": pilot.slots,
-        "server": pilot.server,
-        "matched": 0,
-        **owner_row(pilot.owner),
-    }
+_new_publication = row_maker(NewPublication)
 
 
 def _publication_row(publication: NewPublication) -> dict[str, Any]:
-    return {
-        "task": publication.task,
-        "catalogue": split_dataset(publication.dataset)[0],
-        "dataset": publication.dataset,
-        "file": publication.file,
-        "asked": publication.asked,
-        "wake_at": publication.asked,
-    }
-
-
-def _notification_row(one: NewNotification) -> dict[str, Any]:
-    names = ("task", "topic", "receiver", "owner", "vo", "facts", "wake_at")
-    return {name: getattr(one, name) for name in names}
+    catalogue = split_dataset(publication.dataset)[0]
+    return _new_publication(publication) | {"catalogue": catalogue, "wake_at": publication.asked}
 
 
 _ROWS: dict[type, Any] = {
     NewTask: task_row,
     NewJob: job_row,
-    NewPilot: _pilot_row,
+    NewPilot: row_maker(NewPilot),
     NewPublication: _publication_row,
-    NewNotification: _notification_row,
+    NewNotification: row_maker(NewNotification),
 }

@@ -11,7 +11,6 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
-    Double,
     FromClause,
     Index,
     Integer,
@@ -51,17 +50,6 @@ def text_column(name: str) -> Column[str]:
 def owner_columns() -> list[Column[Any]]:
     """Return the columns of an ``Identity``. Plain names would look like the record's own."""
     return [text_column("owner"), text_column("vo"), text_column("group"), text_column("vo_role")]
-
-
-def life_columns() -> list[Column[Any]]:
-    """Return the columns of every record with states. Tasks and pilots stay at their first attempt."""
-    return [
-        Column("state", String, nullable=False),
-        Column("attempt", Integer, nullable=False, server_default="1"),
-        Column("created", Double, nullable=False),
-        Column("since", Double, nullable=False),
-        text_column("error"),
-    ]
 
 
 class one_of(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a query

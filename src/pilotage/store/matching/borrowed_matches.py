@@ -13,6 +13,7 @@ from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
+from pilotage.store.database.record_columns import listed
 from pilotage.store.migrations import functions
 from pilotage.store.tables.counters import Differences
 from pilotage.store.tables.events import NewEvents
@@ -70,10 +71,10 @@ def _name(name: str) -> str:
     return bulk.word(name)
 
 
-_COLUMNS = ", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)
+_COLUMNS = listed(JOB_COLUMNS, of="jobs.")
 
 POSTGRESQL = f"""
-SELECT alive, good, {_COLUMNS.replace("jobs.", "given.")}, {{task}}
+SELECT alive, good, {listed(JOB_COLUMNS, of="given.")}, {{task}}
 FROM {functions.BORROW_JOBS}(
   %(pilot)s, %(queue)s, %(activation)s, %(version)s, %(used)s, %(ids)s, %(attempts)s, %(queues)s, %(states)s,
   %(changes)s, %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site)s, %(containment)s, %(node)s, %(time)s

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
+from pilotage.store.database.record_columns import listed
 from pilotage.store.tables.counters import KEY_COLUMNS, Differences
 from pilotage.store.tables.events import NewEvents
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
@@ -29,7 +30,7 @@ SELECT coalesce((SELECT number FROM activations WHERE queue = {{queue}}), 0) AS 
 _SMALL = 2000
 """Largest specification in bytes that comes with each match: it costs less than another query."""
 
-TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
+TASK = listed(TASK_COLUMNS, of="tasks.") + (
     f", CASE WHEN {{size}}(tasks.spec) < {_SMALL} THEN tasks.spec END"
 )
 
@@ -39,7 +40,7 @@ _ALIVE = f"""
 SELECT id, matched FROM pilots
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}'"""
 _HEAD = f"""
-SELECT {", ".join(column.name for column in JOB_COLUMNS)} FROM jobs
+SELECT {listed(JOB_COLUMNS)} FROM jobs
 WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
 ORDER BY created, id LIMIT ?"""
 _HEAD_WITHOUT = _HEAD.replace("ORDER BY", "AND task NOT IN (SELECT value FROM json_each(?)) ORDER BY")
@@ -51,7 +52,6 @@ _REPORT = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
 
 _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
-INPUT_COUNT = _PLACES["input_count"]
 _ID, _ATTEMPT, _TASK = _PLACES["id"], _PLACES["attempt"], _PLACES["task"]
 _SENT = tuple(_PLACES[name] for name in ("state", "since", "pilot", "queue"))
 KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))

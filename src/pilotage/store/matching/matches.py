@@ -24,13 +24,14 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.direct_statements import driver
 from pilotage.store.database.engine import Database
+from pilotage.store.database.record_columns import listed
 from pilotage.store.database.sets import among
 from pilotage.store.migrations import functions
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.counters import Deltas
 from pilotage.store.tables.events import NewEvents
 from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
-from pilotage.store.tables.jobs import JOB_COLUMNS, job
+from pilotage.store.tables.jobs import INPUT_COUNT, JOB_COLUMNS, job
 from pilotage.store.tables.jobs import jobs as job_table
 from pilotage.store.tables.last_seen import REPORTED_AFTER
 from pilotage.store.tables.pilots import pilots
@@ -39,7 +40,7 @@ from pilotage.store.tables.task_queues import LEVELS, lines
 from pilotage.store.tables.tasks import SpecCache
 
 from . import borrowed_matches
-from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
+from .local_matches import STANDING, TASK, VERSION, give
 from .match_requests import AskedClaim, Basis, ClaimResult, Standing
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ _TASK_PLACE = len(JOB_COLUMNS)
 """The first index of the task's columns in a row."""
 
 _GIVE = f"""
-SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)},
+SELECT alive, good, {listed(JOB_COLUMNS, of="given.")},
   {TASK.format(size="pg_column_size")}
 FROM {functions.GIVE_JOBS}(
   %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,

@@ -9,15 +9,15 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
+from pilotage.store.database.record_columns import listed
 from pilotage.store.tables.events import LOCK
+from pilotage.store.tables.jobs import JOB_COLUMNS
 
-_ROWS = """\
-  OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
-  OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
-  OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
-  OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
-  OUT choice bigint, OUT job_index integer, OUT changes varchar, OUT attempts_before integer,
-  OUT departures varchar
+_SPELT = {"DOUBLE": "double precision"}
+_OUT = "".join(f', OUT "{one.name}" {_SPELT.get(str(one.type), one.type)}' for one in JOB_COLUMNS)
+_JOB = listed(JOB_COLUMNS, of="sent.")
+_ROWS = f"""\
+  OUT alive boolean, OUT good boolean{_OUT}
 ) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 #variable_conflict use_column
 """
@@ -86,10 +86,7 @@ BEGIN
           string_agg(sent.id::text, ' ' ORDER BY sent.id)
         FROM sent GROUP BY task
       )
-      SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
-        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes,
-        attempts_before, departures
-      FROM sent ORDER BY place, sent.created, sent.id;
+      SELECT true, true, {_JOB} FROM sent ORDER BY place, sent.created, sent.id;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
 {_DURABLE}  IF alive AND given_jobs < wanted_jobs THEN
@@ -143,10 +140,7 @@ BEGIN
           string_agg(sent.id::text, ' ' ORDER BY sent.id)
         FROM sent GROUP BY task, split_part(sent.entry, ' ', 1)
       )
-      SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
-        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes,
-        attempts_before, departures
-      FROM sent ORDER BY place;
+      SELECT true, true, {_JOB} FROM sent ORDER BY place;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
 {_DURABLE}  IF alive AND given_jobs < most THEN

@@ -1,25 +1,20 @@
 """Failed attempts for the guards: table, writing and reading (F2, F3)."""
 
-from collections import defaultdict, namedtuple
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
-    Boolean,
-    Column,
     Connection,
-    Double,
     Index,
-    Integer,
-    String,
+    PrimaryKeyConstraint,
     Table,
     and_,
     bindparam,
     case,
     delete,
-    false,
     func,
     or_,
     select,
@@ -31,7 +26,8 @@ from pilotage.model.records.failures import FailedAttempt, Failure
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import Job, place_of
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
-from pilotage.store.database.columns import Id, has_state, is_state, metadata, text_column
+from pilotage.store.database.columns import has_state, is_state, metadata
+from pilotage.store.database.record_columns import maker, record_columns
 from pilotage.store.database.sets import among
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables.reader import RecordReader
@@ -45,23 +41,8 @@ from .tasks import TASK_COLUMNS, tasks
 failures = Table(
     "failures",
     metadata,
-    Column("job", Id, primary_key=True, autoincrement=False),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("task", Id, nullable=False),
-    text_column("owner"),
-    text_column("vo"),
-    Column("queue", String, nullable=False),
-    Column("node", String, nullable=False),
-    Column("pilot", Id, nullable=False),
-    Column("pilots", Integer, nullable=False),
-    Column("time", Double, nullable=False),
-    Column("lasted", Double, nullable=False),
-    Column("exit_code", Integer),
-    text_column("ending"),
-    Column("against", String, nullable=False),
-    Column("others", String, nullable=False, server_default="queue"),
-    Column("kind", String, nullable=False, server_default=""),
-    Column("grows", Boolean, nullable=False, server_default=false()),
+    *record_columns(Failure),
+    PrimaryKeyConstraint("job", "attempt"),
     Index("failures_by_place", "queue", "vo", "owner", "node", "time"),
     Index("failures_by_task", "task"),
 )
@@ -83,8 +64,8 @@ PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
 
 _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
-_COLUMNS = [column.name for column in _f]
-_Row: Any = namedtuple("_Row", [*_COLUMNS, "is_former"], defaults=[False])  # type: ignore[misc]
+_COLUMNS = _f.keys()
+_failure = maker(Failure)
 # An attempt fails once. Only what it counts against may change later.
 _SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
@@ -237,10 +218,7 @@ def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
 
 
 def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
-    # SQLite has no booleans.
-    named = (_Row(*row)._asdict() for row in rows)
-    booleans = ("grows", "is_former")
-    return tuple(Failure(**row | {name: bool(row[name]) for name in booleans}) for row in named)
+    return tuple(_failure(row, is_former=any(row[len(_COLUMNS) :])) for row in rows)
 
 
 def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:

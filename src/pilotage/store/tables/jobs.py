@@ -1,14 +1,14 @@
 """Jobs and their inputs: tables, indexes for passes' queries, rows, and what people see."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Double,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     String,
@@ -20,50 +20,20 @@ from sqlalchemy import (
 
 from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, UNSTARTED_JOBS, JobState, State
-from pilotage.model.records.work import Job, JobKind, TaskSpec
+from pilotage.model.records.work import Job, JobNow, LastAttempt, TaskSpec
 from pilotage.model.rules.job_payload import parameters_of
 from pilotage.model.values.priorities import HIGH_PRIORITY
-from pilotage.store.database.columns import (
-    Id,
-    id_column,
-    is_state,
-    life_columns,
-    metadata,
-    partial_index,
-    text_column,
-)
+from pilotage.store.database.columns import Id, is_state, metadata, partial_index
+from pilotage.store.database.record_columns import maker, read_columns, record_columns, record_table
 
 from .history import EventView
 
-jobs = Table(
+jobs = record_table(
     "jobs",
-    metadata,
-    id_column(),
-    Column("task", Id, ForeignKey("tasks.id"), nullable=False),
-    Column("kind", String, nullable=False),
-    text_column("share"),
-    Column("priority", Integer, nullable=False),
-    text_column("requirements"),
-    *life_columns(),
-    text_column("queue"),
-    Column("pilot", Id),
-    Column("events", Integer, nullable=False),
+    Job,
+    *record_columns(LastAttempt),
     Column("input_count", Integer, nullable=False),
-    Column("wake_at", Double),
-    Column("exit_code", Integer),
-    Column("cpu_seconds", Double),
-    Column("wall_seconds", Double),
-    Column("max_rss", Double),
-    Column("max_workdir", Double),
-    Column("started", Double),
-    Column("ended", Double),
-    Column("disk_io", Double),
-    text_column("history"),
-    Column("choice", Id),
-    text_column("changes"),
-    Column("job_index", Integer),
-    Column("attempts_before", Integer, server_default="0", nullable=False),
-    text_column("departures"),
+    ForeignKeyConstraint(["task"], ["tasks.id"]),
 )
 
 job_inputs = Table(
@@ -115,39 +85,19 @@ partial_index(
     where=and_(_j.choice.is_not(None), is_unstarted),
 )
 
-JOB_COLUMNS = (
-    *(_j.id, _j.task, _j.kind, _j.share, _j.priority, _j.requirements, _j.state, _j.attempt),
-    *(_j.since, _j.created, _j.queue, _j.pilot, _j.input_count, _j.events, _j.wake_at, _j.error),
-    *(_j.choice, _j.job_index, _j.changes, _j.attempts_before, _j.departures),
-)
+JOB_COLUMNS = (*read_columns(jobs, Job), _j.input_count)
+INPUT_COUNT = len(JOB_COLUMNS) - 1
 JOB_STATES = {str(state): state for state in JobState}
+
+job = maker(Job)
+"""Makes a job of a row of :data:`JOB_COLUMNS` and its inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
+class JobView(LastAttempt, JobNow):
     """A job in its current state, and its last attempt's usage."""
 
-    id: int
-    task: int
-    kind: JobKind
-    state: JobState
-    attempt: int
-    queue: str
     site: str
-    pilot: int | None
-    priority: int
-    since: float
-    created: float
-    started: float | None
-    ended: float | None
-    error: str
-    exit_code: int | None
-    cpu_seconds: float | None
-    wall_seconds: float | None
-    max_rss: float | None
-    max_workdir: float | None
-    disk_io: float | None
-    index: int | None
     parameters: Mapping[str, str]
 
 
@@ -159,51 +109,18 @@ class JobDetails(JobView):
     failed_attempts: tuple[FailedAttempt, ...]
 
 
-def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
-    """Make a job of a row of :data:`JOB_COLUMNS`."""
-    return Job(
-        id=row[0],
-        task=row[1],
-        kind=row[2],
-        share=row[3],
-        priority=row[4],
-        requirements=row[5],
-        state=JOB_STATES[row[6]],
-        attempt=row[7],
-        since=row[8],
-        created=row[9],
-        queue=row[10],
-        pilot=row[11],
-        inputs=inputs,
-        events=row[13],
-        wake_at=row[14],
-        error=row[15],
-        choice=row[16],
-        index=row[17],
-        changes=row[18],
-        attempts_before=row[19],
-        departures=row[20],
-    )
-
-
-_SHOWN = (
-    *("id", "task", "kind", "attempt", "queue", "pilot", "priority", "since", "created", "started", "ended"),
-    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"),
-)
-JOB_VIEW = select(_j.state, _j.job_index, *(_j[name] for name in _SHOWN))
+_SHOWN = tuple(field.name for field in fields(JobView) if field.name in _j)
+JOB_VIEW = select(*(_j[name] for name in _SHOWN))
 
 
 def shown(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> dict[str, Any]:
-    """Return the fields of a :class:`JobView` from a row of :data:`JOB_VIEW`, the sites of queues, and the
-    specification of its task."""
-    values = {name: getattr(row, name) for name in _SHOWN}
-    site = sites.get(row.queue, "")
+    """Return the fields of a :class:`JobView` from a row that begins as :data:`JOB_VIEW`, the sites of
+    queues, and the specification of its task."""
+    values = dict(zip(_SHOWN, row, strict=False))
     spec = specs.get(row.task)
-    own = parameters_of(spec, row.job_index) if spec else {}
     return {
         **values,
         "state": JobState(row.state),
-        "site": site,
-        "index": row.job_index,
-        "parameters": own,
+        "site": sites.get(row.queue, ""),
+        "parameters": parameters_of(spec, values["index"]) if spec else {},
     }

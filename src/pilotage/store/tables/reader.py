@@ -14,6 +14,7 @@ from pilotage.model.documents.world import JobCount, JobUsage, LinkCount, QueueR
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
 from pilotage.model.records.federation import Site
+from pilotage.model.records.measured import USAGE
 from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.records.storage_spaces import StorageSpace
@@ -37,7 +38,7 @@ from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counters, counts
 from pilotage.store.tables.files import FILE_COLUMNS, files, replicas
 from pilotage.store.tables.history import EventView
-from pilotage.store.tables.jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
+from pilotage.store.tables.jobs import INPUT_COUNT, JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from pilotage.store.tables.last_seen import queue_reports
 from pilotage.store.tables.pilots import PILOT_COLUMNS
 from pilotage.store.tables.task_queues import LEVELS, lines
@@ -99,11 +100,7 @@ _TASK_QUEUES, _TASK_QUEUES_OF = (
     .order_by(level.queue, level.requirements)
     for level in (_LEVELS, _LEVELS_OF)
 )
-_USAGES = (
-    select(_j.id, _j.cpu_seconds, _j.wall_seconds, _j.max_rss, _j.max_workdir)
-    .where(among(_j.id, "ids"))
-    .order_by(_j.id)
-)
+_USAGES = select(_j.id, *(_j[name] for name in USAGE)).where(among(_j.id, "ids")).order_by(_j.id)
 _WORKERS = (
     select(_k.first, func.sum(_k.count))
     .where(
@@ -200,12 +197,12 @@ class RecordReader:
     def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
         """Return jobs from rows of :data:`JOB_COLUMNS`. Jobs without inputs cost nothing more."""
         found = list(found)
-        reading = [row[0] for row in found if row[12]]
+        reading = [row[0] for row in found if row[INPUT_COUNT]]
         inputs: dict[int, list[str]] = defaultdict(list)
         if reading:
             for job, file in self.raw_rows(_INPUTS, ids=reading):
                 inputs[job].append(file)
-        return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
+        return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[INPUT_COUNT] else ()) for row in found)
 
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Return jobs by number."""
@@ -217,10 +214,8 @@ class RecordReader:
         if not ids:
             return ()
         return tuple(
-            JobUsage(
-                job=job, cpu_seconds=cpu or 0, wall_seconds=wall or 0, max_rss=rss or 0, max_workdir=disk or 0
-            )
-            for job, cpu, wall, rss, disk in self.raw_rows(_USAGES, ids=ids)
+            JobUsage(job=job, **{name: value or 0 for name, value in zip(USAGE, used, strict=True)})
+            for job, *used in self.raw_rows(_USAGES, ids=ids)
         )
 
     def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:

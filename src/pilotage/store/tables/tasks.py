@@ -2,71 +2,39 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from cachetools import LRUCache
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Connection,
-    Double,
-    Index,
-    Integer,
-    String,
-    Table,
-    Text,
-    false,
-    literal_column,
-    select,
-)
+from sqlalchemy import Column, Connection, Double, Index, Integer, String, Text, literal_column, select
 
 from pilotage.model.documents.serialization import from_json
 from pilotage.model.records.job_changes import ChangeNote, notes
+from pilotage.model.records.life import Life
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Measured, Task, TaskSpec
-from pilotage.model.values.identity import Identity
-from pilotage.store.database.columns import (
-    Id,
-    id_column,
-    is_state,
-    life_columns,
-    metadata,
-    owner_columns,
-    partial_index,
-    text_column,
-)
+from pilotage.store.database.columns import Id, is_state, partial_index, text_column
+from pilotage.store.database.record_columns import SETTABLE, maker, read_columns, record_table
 from pilotage.store.database.sets import among
 
 log = logging.getLogger(__name__)
 
-tasks = Table(
+tasks = record_table(
     "tasks",
-    metadata,
-    id_column(),
+    Task,
     text_column("name"),
-    text_column("share"),
-    Column("priority", Integer, nullable=False),
-    *owner_columns(),
-    *life_columns(),
-    Column("spec", Text, nullable=False),
-    Column("measured", Text),
+    Column("share", String, nullable=False, server_default="", info=SETTABLE),
+    Column("priority", Integer, nullable=False, info=SETTABLE),
+    Column("spec", Text, nullable=False, info=SETTABLE),
     Column("submission", String),
-    Column("planned_jobs", Integer, server_default="0", nullable=False),
-    Column("input_files", Integer, server_default="0", nullable=False),
-    text_column("history"),
-    Column("lease_end", Double),
+    Column("planned_jobs", Integer, server_default="0", nullable=False, info=SETTABLE),
+    Column("input_files", Integer, server_default="0", nullable=False, info=SETTABLE),
+    Column("lease_end", Double, info=SETTABLE),
     text_column("datasets"),
     Column("output_dataset", String),
-    text_column("held"),
-    Column("finishing", Boolean, server_default=false(), nullable=False),
-    text_column("changes"),
-    text_column("change_notes"),
     text_column("labels"),
     Column("workflow", Id),
-    Column("on_end", Boolean, server_default=false(), nullable=False),
-    text_column("notices"),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -92,29 +60,22 @@ is_to_notify = _t.notices != literal_column("''")
 
 partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)
 
-TASK_COLUMNS = (
-    *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
-    *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
-    *(_t.held, _t.finishing, _t.changes, _t.change_notes, _t.on_end, _t.notices),
-)
-_STATES = {str(state): state for state in TaskState}
+TASK_COLUMNS = read_columns(tasks, Task)
+task = maker(Task)
+"""Makes a task of a row of :data:`TASK_COLUMNS` and its specification."""
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskView:
+class TaskView(Life):
     """A task, with the number of its jobs in each state, and of its workflow, if it belongs to one."""
 
-    id: int
     name: str
     state: TaskState
     owner: str
     vo: str
     share: str
     priority: int
-    created: float
-    since: float
-    error: str
     held: str
     labels: Mapping[str, str]
     jobs: Mapping[JobState, int]
@@ -202,43 +163,19 @@ def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
     return read
 
 
-def task(row: Sequence[Any], spec: TaskSpec) -> Task:
-    """Make a task of a row of :data:`TASK_COLUMNS`."""
-    id_, owner, vo, group, vo_role, state, created, since, error, measured, attempt, *rest = row
-    return Task(
-        id=id_,
-        spec=spec,
-        owner=Identity(name=owner, vo=vo, group=group, vo_role=vo_role),
-        state=_STATES[state],
-        created=created,
-        since=since,
-        error=error,
-        measured=measurement(measured),
-        attempt=attempt,
-        held=rest[0],
-        finishing=bool(rest[1]),
-        changes=rest[2],
-        change_notes=rest[3],
-        on_end=bool(rest[4]),
-        notices=rest[5],
-    )
-
-
 def measurement(text: str | None) -> Measured | None:
     """Return the needs that a task's scouts measured; None before that."""
     return None if text is None else from_json(Measured, text)
 
 
-_SHOWN = (
-    *("id", "name", "owner", "vo", "share", "priority", "created", "since", "error", "held", "labels"),
-    "workflow",
-)
-TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
+_SHOWN = tuple(field.name for field in fields(TaskView) if field.name in _t)
+TASK_VIEW = select(*(_t[name] for name in _SHOWN))
 
 
 def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
-    """Return the fields of a :class:`TaskView` from a row of :data:`TASK_VIEW` and its jobs by state."""
-    values = {name: getattr(row, name) for name in _SHOWN}
+    """Return the fields of a :class:`TaskView` from a row that begins as :data:`TASK_VIEW` and its jobs by
+    state."""
+    values = dict(zip(_SHOWN, row, strict=False))
     return {**values, "labels": labels_of(row.labels), "state": TaskState(row.state), "jobs": jobs}
 
 

@@ -1,45 +1,17 @@
 """Transfers: table, indexes for staging's queries, and rows."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from sqlalchemy import Boolean, Column, Double, Index, Integer, String, Table
+from sqlalchemy import Column, Double, Index
 
 from pilotage.model.records.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.records.work import Transfer
-from pilotage.store.database.columns import (
-    id_column,
-    index_later,
-    is_state,
-    life_columns,
-    metadata,
-    partial_index,
-    text_column,
-)
+from pilotage.store.database.columns import index_later, is_state, partial_index
+from pilotage.store.database.record_columns import SETTABLE, maker, read_columns, record_table
 
-transfers = Table(
+transfers = record_table(
     "transfers",
-    metadata,
-    id_column(),
-    Column("file", String, nullable=False),
-    Column("source", String, nullable=False),
-    text_column("source_path"),
-    Column("destination", String, nullable=False),
-    Column("direction", String, nullable=False),
-    text_column("share"),
-    Column("priority", Integer, nullable=False),
-    *life_columns(),
-    Column("emergency", Boolean, nullable=False),
-    Column("wake_at", Double),
-    Column("heartbeat", Double),
-    Column("started", Double),
-    Column("ended", Double),
-    text_column("history"),
-    Column("share_priority", Integer, nullable=False, server_default="0"),
-    text_column("server"),
-    text_column("size_class"),
-    text_column("way"),
-    text_column("fault"),
+    Transfer,
+    Column("started", Double, info=SETTABLE),
+    Column("ended", Double, info=SETTABLE),
     Index("transfers_by_state", "state", "since", "id"),
 )
 
@@ -65,47 +37,6 @@ partial_index(
     where=is_state(transfers, *UNFINISHED_TRANSFERS),
 )
 
-TRANSFER_COLUMNS = (
-    *(_x.id, _x.file, _x.source, _x.destination, _x.direction, _x.share, _x.priority, _x.state),
-    *(
-        _x.attempt,
-        _x.created,
-        _x.since,
-        _x.source_path,
-        _x.emergency,
-        _x.wake_at,
-        _x.heartbeat,
-        _x.error,
-        _x.server,
-        _x.size_class,
-        _x.way,
-        _x.fault,
-    ),
-)
-_STATES = {str(state): state for state in TransferState}
-
-
-def transfer(row: Sequence[Any]) -> Transfer:
-    """Make a transfer of a row of :data:`TRANSFER_COLUMNS`."""
-    return Transfer(
-        id=row[0],
-        file=row[1],
-        source=row[2],
-        destination=row[3],
-        direction=row[4],
-        share=row[5],
-        priority=row[6],
-        state=_STATES[row[7]],
-        attempt=row[8],
-        created=row[9],
-        since=row[10],
-        source_path=row[11],
-        emergency=bool(row[12]),
-        wake_at=row[13],
-        heartbeat=row[14],
-        error=row[15],
-        server=row[16],
-        size_class=row[17],
-        way=row[18],
-        fault=row[19],
-    )
+TRANSFER_COLUMNS = read_columns(transfers, Transfer)
+transfer = maker(Transfer)
+"""Makes a transfer of a row that begins with :data:`TRANSFER_COLUMNS`."""

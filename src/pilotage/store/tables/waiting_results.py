@@ -1,7 +1,7 @@
 """Results that wait in sites' spools: where they are, what they are, and when they are next to be taken."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -9,11 +9,9 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Double,
     Index,
-    String,
+    PrimaryKeyConstraint,
     Table,
-    Text,
     bindparam,
     delete,
     exists,
@@ -25,8 +23,9 @@ from sqlalchemy import (
 
 from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.store.database import bulk
-from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
+from pilotage.store.database.record_columns import maker, read_columns, record_columns
 from pilotage.store.database.sets import among, raw_rows
 
 from .jobs import jobs
@@ -40,25 +39,6 @@ AGAIN = 60.0
 LONGEST = 3600.0
 """Seconds that one try may take, after which another server tries."""
 
-waiting_results = Table(
-    "waiting_results",
-    metadata,
-    Column("job", BigInteger, primary_key=True, autoincrement=False),
-    Column("attempt", BigInteger, primary_key=True, autoincrement=False),
-    Column("pilot", BigInteger, nullable=False),
-    Column("queue", String, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("since", Double, nullable=False),
-    Column("until", Double, nullable=False),
-    text_column("problem"),
-    text_column("server"),
-    Column("place", String, nullable=False),
-    Column("manifest", Text, nullable=False),
-    Column("due", Double, nullable=False),
-    Column("courier", BigInteger, nullable=False, server_default=text("0")),
-    Index("waiting_results_due", "due"),
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpooledResults(WaitingResults):
@@ -71,20 +51,26 @@ class SpooledResults(WaitingResults):
     due: float
 
 
-_SHOWN = tuple(field.name for field in fields(WaitingResults))
-_COLUMNS = tuple(field.name for field in fields(SpooledResults))
+waiting_results = Table(
+    "waiting_results",
+    metadata,
+    *record_columns(SpooledResults),
+    Column("courier", BigInteger, nullable=False, server_default=text("0")),
+    PrimaryKeyConstraint("job", "attempt"),
+    Index("waiting_results_due", "due"),
+)
 _w = waiting_results.c
-_ALL = select(*(_w[name] for name in _SHOWN)).order_by(_w.since, _w.job)
+_COLUMNS = read_columns(waiting_results, SpooledResults)
+_ALL = select(*read_columns(waiting_results, WaitingResults)).order_by(_w.since, _w.job)
 _OF_TASK = _ALL.where(_w.job == jobs.c.id, jobs.c.task == bindparam("task"))
 _OF_JOBS = _ALL.where(among(_w.job, "jobs"))
+_waiting, _spooled = maker(WaitingResults), maker(SpooledResults)
 _ONE = (_w.job == bindparam("of"), _w.attempt == bindparam("try"))
-_DUE = (
-    select(*(_w[name] for name in _COLUMNS)).where(_w.due <= bindparam("now")).order_by(_w.due).limit(AT_ONCE)
-)
+_DUE = select(*_COLUMNS).where(_w.due <= bindparam("now")).order_by(_w.due).limit(AT_ONCE)
 _PUT_OFF = update(waiting_results).where(*_ONE).values(due=bindparam("next"), problem=bindparam("why"))
 _TAKEN = update(waiting_results).where(*_ONE).values(due=bindparam("next"))
 _SAME = select(_w.manifest).where(*_ONE)
-_CARRIED = select(*(_w[name] for name in _COLUMNS)).where(*_ONE, _w.courier == bindparam("by"))
+_CARRIED = select(*_COLUMNS).where(*_ONE, _w.courier == bindparam("by"))
 # What a server takes now is due much later.
 _IS_FREE = or_(_w.due <= bindparam("soon"), _w.courier == bindparam("by"))
 _GIVE = update(waiting_results).where(*_ONE, _IS_FREE).values(courier=bindparam("by"), due=bindparam("next"))
@@ -99,10 +85,10 @@ class ResultsInSpools:
 
     def add(self, new: Sequence[SpooledResults]) -> None:
         """Keep results. What is known already stays as it is."""
-        rows = [astuple(one) for one in new]
+        rows, names = [astuple(one) for one in new], [column.name for column in _COLUMNS]
 
         def write(connection: Connection) -> None:
-            bulk.insert(connection, waiting_results, _COLUMNS, rows, once=True)
+            bulk.insert(connection, waiting_results, names, rows, once=True)
 
         if rows:
             self._database.write(write, alone=False)
@@ -136,10 +122,8 @@ class ResultsInSpools:
     def carried(self, job: int, attempt: int, pilot: int) -> SpooledResults | None:
         """Return the results that a pilot delivers; None: it does not."""
         values = {"of": job, "try": attempt, "by": pilot}
-        rows: Sequence[Any] = self._database.read(
-            lambda connection: connection.execute(_CARRIED, values).mappings().all()
-        )
-        return SpooledResults(**rows[0]) if rows else None
+        row = self._database.read(lambda connection: connection.execute(_CARRIED, values).first())
+        return _spooled(row) if row else None
 
     def put_off(self, one: WaitingResults, now: float, problem: str) -> None:
         """Record that a try failed, and let it be repeated."""
@@ -169,12 +153,11 @@ def everything(connection: Connection) -> tuple[WaitingResults, ...]:
 
 
 def _records(rows: Iterable[Sequence[Any]]) -> tuple[WaitingResults, ...]:
-    return tuple(WaitingResults(**dict(zip(_SHOWN, row, strict=True))) for row in rows)
+    return tuple(map(_waiting, rows))
 
 
 def _due(connection: Connection, now: float) -> list[SpooledResults]:
-    rows: Sequence[Any] = connection.execute(_DUE, {"now": now}).mappings().all()
-    found = [SpooledResults(**row) for row in rows]
+    found = [*map(_spooled, connection.execute(_DUE, {"now": now}))]
     if found:
         later = [{"of": one.job, "try": one.attempt, "next": now + LONGEST} for one in found]
         connection.execute(_TAKEN, later)

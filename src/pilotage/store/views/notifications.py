@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from pilotage.model.records.life import LifeInAttempts
 from pilotage.model.records.notifications import Notification, NotificationTopic
 from pilotage.model.records.states import NotificationState
 from pilotage.model.values.identity import Identity
@@ -31,21 +32,16 @@ _TESTS = select(func.count()).where(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationView:
+class NotificationView(LifeInAttempts):
     """A notification as people see it. Times in s since 1970 UTC. ``task`` is 0 for a test."""
 
-    id: int
     task: int
     topic: NotificationTopic
     receiver: str
     owner: str
     vo: str
     state: NotificationState
-    attempt: int
-    created: float
-    since: float
     wake_at: float
-    error: str
 
 
 class NotificationQueries:

@@ -21,7 +21,7 @@ _f, _j = files.c, jobs.c
 
 _MANY = select(func.count()).where(_f.task == bindparam("task"), _f.job.is_not(None))
 
-_MAKERS = select(_j.id, _j.kind, _j.job_index).where(among(_j.id, "ids"))
+_MAKERS = select(_j.id, _j.kind, _j["index"].label("place")).where(among(_j.id, "ids"))
 
 
 class OutputPage(NamedTuple):
@@ -62,8 +62,8 @@ def of_task(
             checksum=file.checksum,
             job=file.job,
             kind=makers[file.job].kind,
-            index=makers[file.job].job_index,
-            parameters=parameters_of(spec, makers[file.job].job_index) if spec else {},
+            index=makers[file.job].place,
+            parameters=parameters_of(spec, makers[file.job].place) if spec else {},
             replicas=tuple(lying[file.name]),
         )
         for file in made

@@ -29,6 +29,7 @@ from pilotage.store.commit.file_conflicts import conflicts
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FileConflict, NoFederation, UnreadableTask
+from pilotage.store.database.record_columns import listed
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables import failures
 from pilotage.store.tables import jobs as job_rows
@@ -68,9 +69,7 @@ _BY_SHARE = (
     .order_by(_c.second, _c.state)
 )
 _LIVE_PILOTS = select(*PILOT_COLUMNS).where(is_state(pilots, *LIVE_PILOTS)).order_by(pilots.c.id)
-_PILOT = (
-    f"""SELECT {", ".join(f'"{column.name}"' for column in PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"""
-)
+_PILOT = f"SELECT {listed(PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"
 
 _SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "names"))
 

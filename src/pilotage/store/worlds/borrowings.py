@@ -26,6 +26,7 @@ from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidac
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, has_state, metadata, partial_index
+from pilotage.store.database.record_columns import listed
 from pilotage.store.tables.borrowing_queues import candidates, of_choices
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader
@@ -66,7 +67,7 @@ _LINES = text("""
 SELECT own.choice, own.binding, other.queue FROM candidates AS own
 JOIN candidates AS other ON other.choice = own.choice AND other.placed AND other.queue <> own.queue
 WHERE own.queue = :queue ORDER BY own.choice DESC, other.queue LIMIT :most""")
-_COLUMNS = ", ".join(f"job.{column.name}" for column in JOB_COLUMNS)
+_COLUMNS = listed(JOB_COLUMNS, of="job.")
 _WAITS = {
     "sqlite": f"({' OR '.join(f'x.state = {state!r}' for state in map(str, UNSTARTED_JOBS))})",
     "postgresql": f"x.state IN {tuple(map(str, UNSTARTED_JOBS))}",

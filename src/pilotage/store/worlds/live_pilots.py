@@ -1,7 +1,6 @@
 """Live pilots, which loops read again and again. Values that never change are read once."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -9,23 +8,16 @@ from sqlalchemy import Connection, select
 from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.records.work import Pilot
 from pilotage.store.database.columns import is_state
+from pilotage.store.database.record_columns import changer, settable_fields
 from pilotage.store.database.sets import among, raw_rows
-from pilotage.store.tables.pilots import PILOT_COLUMNS, PILOT_STATES, pilot, pilots
+from pilotage.store.tables.pilots import PILOT_COLUMNS, pilot, pilots
 
 _p = pilots.c
-_CHANGING = (_p.state, _p.since, _p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node)
-_TOLD = (
-    _p.lacks,
-    _p.waits,
-    _p.agent_version,
-    _p.missing_since,
-    _p.ended_there_since,
-    _p.end_doubt,
-    _p.server,
-)
-_LIVE = select(_p.id, *_CHANGING, *_TOLD).where(is_state(pilots, *LIVE_PILOTS))
+_CHANGING = ("state", "since", *settable_fields(Pilot))
+_LIVE = select(_p.id, *(_p[name] for name in _CHANGING)).where(is_state(pilots, *LIVE_PILOTS))
 _WHOLE = select(*PILOT_COLUMNS).where(among(_p.id, "ids"))
 
+_changed = changer(Pilot, _CHANGING)
 Row = tuple[Any, ...]
 
 
@@ -49,28 +41,6 @@ class LivePilots:
             if before is None:
                 found[row[0]] = (row, whole[row[0]])
             else:
-                found[row[0]] = before if before[0] == row else (row, _changed(before[1], row))
+                found[row[0]] = before if before[0] == row else (row, _changed(before[1], row[1:]))
         self._known = found
         return tuple([one for _, one in found.values()])
-
-
-def _changed(before: Pilot, row: Row) -> Pilot:
-    """Return a pilot updated from a row with the changing columns."""
-    return replace(
-        before,
-        state=PILOT_STATES[row[1]],
-        since=row[2],
-        reference=row[3],
-        heartbeat=row[4],
-        matched=row[5],
-        error=row[6],
-        containment=row[7],
-        node=row[8],
-        lacks=row[9],
-        waits=row[10],
-        agent_version=row[11],
-        missing_since=row[12],
-        ended_there_since=row[13],
-        end_doubt=row[14],
-        server=row[15],
-    )

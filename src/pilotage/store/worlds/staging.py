@@ -19,6 +19,7 @@ from pilotage.model.records.work import Job, Transfer
 from pilotage.model.rules.transfer_limits import Room
 from pilotage.model.rules.transfer_shares import CANCEL_GRACE
 from pilotage.store.database.columns import has_state, is_state
+from pilotage.store.database.record_columns import listed
 from pilotage.store.database.sets import among
 from pilotage.store.tables import failures
 from pilotage.store.tables import transfers as transfer_rows
@@ -53,7 +54,7 @@ _SHARES = (
     .order_by(counters.c.first)
 )
 _DIRECTIONS = ("download", "upload")
-_COLUMNS = ", ".join(f"x.{column.name}" for column in TRANSFER_COLUMNS)
+_COLUMNS = listed(TRANSFER_COLUMNS, of="x.")
 _DUE = f"x.state = '{_X.QUEUED}' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
 _LISTED = {
     "sqlite": "(SELECT value FROM json_each(:{}))",
