@@ -12,20 +12,6 @@ def sent(client: TestClient, receivers: int) -> int:
     return int(client.post("/notifications/test", json={"notify": notify}).status_code)
 
 
-def test_a_world_shows_no_webhook(house: House, alice: TestClient, operator: TestClient) -> None:
-    secret = "https://hooks.example.org/services/T0/B0/secret"
-    notify = [{"url": secret}, {"email": "alice@example.org"}]
-    assert alice.post("/notifications/test", json={"notify": notify}).status_code == 202
-    task = {"name": "t", "command": ["true"], "notify": notify}
-    assert alice.post("/tasks", json={"tasks": [task]}).status_code == 201
-    answer = operator.get("/world")
-    assert secret not in answer.text
-    world = answer.json()
-    receivers = {notification["receiver"] for notification in world["notifications"]}
-    (webhook,) = (receiver for receiver in receivers if receiver.startswith("url:https://hooks.example.org/"))
-    assert world["tasks"][0]["spec"]["notify"][0]["url"] == webhook.removeprefix("url:")
-
-
 def test_tests_of_a_person_are_few_within_an_hour(house: House, alice: TestClient) -> None:
     for _ in range(MOST_TESTS // 5):
         assert sent(alice, 5) == 202

@@ -174,10 +174,13 @@ def owner_seen(credential: Credential) -> Identity | None:
 
 
 def may_see(credential: Credential, owner: str, vo: str) -> bool:
-    """Return whether something of this owner's is shown to the caller: name and VO are both the same."""
-    # Names belong to a VO: two VOs may each have an alice.
-    seen = owner_seen(credential)
-    return seen is None or (seen.name, seen.vo) == (owner, vo)
+    """Return whether something of this owner's is shown to the caller."""
+    return owner_seen(credential) is None or is_owner(credential, owner, vo)
+
+
+def is_owner(credential: Credential, owner: str, vo: str) -> bool:
+    """Return whether the caller is this owner: two VOs may each have an alice."""
+    return (credential.identity.name, credential.identity.vo) == (owner, vo)
 
 
 def actor(credential: Credential) -> str:

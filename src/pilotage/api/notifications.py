@@ -1,6 +1,7 @@
 """Notifications: the sent ones, a person's own receivers, and the secret that signs webhooks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -8,10 +9,11 @@ from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import notifications
 from pilotage.model.records.notifications import MOST_RECEIVERS, Notify
+from pilotage.model.rules.webhooks import of_receiver
 from pilotage.notifiers.webhook import secret_text
 from pilotage.store import NotificationView, PersonNotify
 
-from .access import Person, owner_seen
+from .access import Person, is_owner, owner_seen
 from .answers import FieldFault, PageOfList, answer, documented, listed
 from .bodies import RequestBody
 from .dependencies import PREFIX, After, AnyId, Limit, TheRuntime
@@ -52,9 +54,16 @@ def get_notifications(
     limit: Limit = 100,
     after: After = "",
 ) -> Response:
-    """The caller's newest notifications with their state; an operator sees everybody's."""
+    """The caller's newest notifications with their state; an operator sees everybody's.
+
+    Only its owner sees the address of a webhook.
+    """
     page = runtime.store.notification_queries.newest(owner_seen(caller), task, limit, after)
-    return listed("notifications", page)
+    rows = [
+        one if is_owner(caller, one.owner, one.vo) else replace(one, receiver=of_receiver(one.receiver))
+        for one in page
+    ]
+    return listed("notifications", page, rows)
 
 
 @router.get("/settings", responses=documented(PersonNotify))

@@ -18,13 +18,14 @@ from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
+from pilotage.model.rules import webhooks
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
 from pilotage.request_budget import MOST_FAULTS
 from pilotage.store import ListPage, OutputPage, Store, TaskDetails, TaskPage, TaskSort, TaskView
 
 from . import result_lines, set_aside_lines
-from .access import Person, actor, may_see, owner_seen
+from .access import Person, actor, is_owner, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of, listed
 from .bodies import RequestBody
 from .changes import Retry, Set, Told
@@ -190,11 +191,16 @@ def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
 
 
 def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
-    """Return a task that the caller may see; 404 if there is none, or if it belongs to somebody else."""
+    """Return a task that the caller may see; 404 if there is none, or if it belongs to somebody else.
+
+    Only its owner sees the addresses of its webhooks.
+    """
     found = store.queries.task(task)
     if found is None or not may_see(caller, found.owner, found.vo):
         raise HTTPException(404, f"there is no task {task}, or it is not yours")
-    return found
+    if is_owner(caller, found.owner, found.vo):
+        return found
+    return replace(found, spec=webhooks.of_spec(found.spec))
 
 
 @router.get("/{task}", responses=documented(TaskDetails, 404))

@@ -55,6 +55,6 @@ class NoSender:
         """Refuse nothing: another server may send it."""
         return ""
 
-    def send(self, message: NotificationMessage) -> None:
+    def send(self, message: NotificationMessage) -> None:  # noqa: ARG002
         """Raise."""
-        raise NotificationError(f"this process sends nothing to {message.receiver}")
+        raise NotificationError("this process sends nothing")

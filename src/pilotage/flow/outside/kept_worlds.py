@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import World
+from pilotage.model.rules.webhooks import without_webhooks
 from pilotage.model.values.types import DESCRIBED
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ class KeptWorlds:
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             draft.touch(mode=0o600)
-            draft.write_bytes(gzip.compress(to_json(world), compresslevel=6))
+            draft.write_bytes(gzip.compress(to_json(without_webhooks(world)), compresslevel=6))
             draft.replace(file)
             self._forget(folder, world.time)
         except OSError as error:

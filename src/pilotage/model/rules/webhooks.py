@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from pilotage.model.documents.world import World
 from pilotage.model.records.notifications import Notify
+from pilotage.model.records.spec import TaskSpec
 
 DIGITS = 12
 """Digits of a hash that tell the webhooks of one host apart."""
@@ -23,25 +24,28 @@ def without_webhooks(world: World) -> World:
     return replace(
         world,
         tasks=tuple(
-            replace(task, spec=replace(task.spec, notify=tuple(map(_of_notify, task.spec.notify))))
-            if task.spec.notify
-            else task
-            for task in world.tasks
+            replace(task, spec=of_spec(task.spec)) if task.spec.notify else task for task in world.tasks
         ),
         notifications=tuple(
-            replace(notification, receiver=_of_receiver(notification.receiver))
+            replace(notification, receiver=of_receiver(notification.receiver))
             for notification in world.notifications
         ),
         recent_messages=tuple(
-            replace(recent, receiver=_of_receiver(recent.receiver)) for recent in world.recent_messages
+            replace(recent, receiver=of_receiver(recent.receiver)) for recent in world.recent_messages
         ),
     )
+
+
+def of_spec(spec: TaskSpec) -> TaskSpec:
+    """Return what was asked for, with no webhook's whole address."""
+    return replace(spec, notify=tuple(map(_of_notify, spec.notify)))
 
 
 def _of_notify(notify: Notify) -> Notify:
     return replace(notify, url=masked(notify.url)) if notify.url else notify
 
 
-def _of_receiver(receiver: str) -> str:
+def of_receiver(receiver: str) -> str:
+    """Return a receiver, ``KIND:ADDRESS``, without a webhook's whole address."""
     kind, _, address = receiver.partition(":")
     return f"url:{masked(address)}" if kind == "url" else receiver

@@ -9,14 +9,16 @@ may read them.
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Select, String, bindparam, cast, delete, func, select
 
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.notifications import Notification
 from pilotage.model.records.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind, TaskState
+from pilotage.model.rules import webhooks
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
@@ -191,11 +193,16 @@ class Archive:
         )
 
 
+def _notification(row: Any) -> Notification:
+    one = notification_rows.notification(row)
+    return replace(one, receiver=webhooks.of_receiver(one.receiver))
+
+
 _OTHERS: tuple[tuple[What, Select[Any], Any], ...] = (
     ("transfer", _TRANSFERS, transfer_rows.transfer),
     ("pilot", _PILOTS, pilot_rows.pilot),
     ("publication", _PUBLICATIONS, publication_rows.publication),
-    ("notification", _NOTIFICATIONS, notification_rows.notification),
+    ("notification", _NOTIFICATIONS, _notification),
 )
 
 
@@ -225,7 +232,7 @@ def _task(row: Any, specs: Mapping[int, Any], told: Sequence[Any]) -> dict[str, 
     measured = task_rows.measurement(row.measured)
     return view | {
         "vo": row.vo,
-        "spec": to_document(specs[row.id]),
+        "spec": to_document(webhooks.of_spec(specs[row.id])),
         "measured": None if measured is None else to_document(measured),
         "events": _documents(told),
     }
