@@ -4,7 +4,10 @@ import json
 import re
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from .web_server import Request
 
@@ -72,6 +75,19 @@ class Api:
             owners = [one["uid"] for one in document["metadata"].get("ownerReferences", ())]
             if document is there or uid in owners:
                 del self.objects[key]
+
+
+def kubeconfig(file: Path, url: str) -> None:
+    """Write the file that leads a client to a server."""
+    told = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "bed",
+        "clusters": [{"name": "bed", "cluster": {"server": url}}],
+        "users": [{"name": "bed", "user": {"token": "of-the-server"}}],
+        "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "bed"}}],
+    }
+    file.write_text(yaml.safe_dump(told))
 
 
 def _status(code: int, message: str) -> Document:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pilotage.computing.contract import violations
 from pilotage.computing.kubernetes import Kubernetes
 from pilotage.computing.kubernetes.objects import KubernetesOptions, job, object_name
 from pilotage.ports.computing import PilotOrder
 
-from .kubernetes_api import Api
+from .kubernetes_api import Api, kubeconfig
 from .web_server import WebServer
 
 
@@ -36,19 +35,7 @@ def server(api: Api) -> Iterator[WebServer]:
 
 @pytest.fixture
 def options(server: WebServer, tmp_path: Path) -> dict[str, Any]:
-    file = tmp_path / "kubeconfig"
-    file.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "bed",
-                "clusters": [{"name": "bed", "cluster": {"server": server.url}}],
-                "users": [{"name": "bed", "user": {"token": "of-the-server"}}],
-                "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "bed"}}],
-            }
-        )
-    )
+    kubeconfig(file := tmp_path / "kubeconfig", server.url)
     return {"kubeconfig": str(file), "image": "python:3.12"}
 
 

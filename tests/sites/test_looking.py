@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.acceptance.house import House, running
+from tests.conftest import locked_port
 from tests.movers.xrootd import xrootd
 from tests.waiting import wait_for
 
@@ -66,8 +67,13 @@ def house(login: LoginNode, tmp_path: Path, free_port: int) -> Iterator[House]:
         ssh = f"ssh: cluster, ssh_config: {login.place}/config"
         text = FEDERATION.format(place=tmp_path, keys=keys, ssh=ssh, root=root)
         house = stack.enter_context(running(tmp_path, free_port, text))
-        wait_for(lambda: [*tmp_path.glob("spool/*/relay.url")], "its relay listens")
+        wait_for(lambda: relays(tmp_path) == 1, "its relay listens")
         yield house
+
+
+def relays(place: Path) -> int:
+    """How many servers' relays listen in the spool."""
+    return len([*place.glob("spool/*/relay.url")])
 
 
 def seen(place: Path, slurm: Slurm) -> dict[str, object]:
@@ -78,14 +84,15 @@ def seen(place: Path, slurm: Slurm) -> dict[str, object]:
         for path in (place / folder).rglob("*")
         if path.is_file() and path.suffix != ".log"
     }
-    processes = psutil.process_iter(["cmdline"])
-    relays = [one.pid for one in processes if f"--address={place}" in " ".join(one.info["cmdline"] or ())]
-    return {**files, "jobs": slurm.call("squeue", "-h", "-o", "%i %j"), "relays": sorted(relays)}
+    commands = ((one.pid, " ".join(one.info["cmdline"] or ())) for one in psutil.process_iter(["cmdline"]))
+    processes = {f"relay {pid}": command for pid, command in commands if f"--address={place}" in command}
+    jobs = {f"job {line}": "" for line in slurm.call("squeue", "-h", "-o", "%i %j").splitlines()}
+    return {**files, **processes, **jobs}
 
 
 def test_doctor_plan_and_other_homes_change_nothing(house: House, slurm: Slurm, tmp_path: Path) -> None:
     before = seen(tmp_path, slurm)
-    assert before["relays"]
+    assert [name for name in before if name.startswith("relay ")]
     (tmp_path / "other").mkdir()
     (tmp_path / "task.yaml").write_text(TASK)
     for home in (house.home, tmp_path / "other"):
@@ -100,3 +107,17 @@ def test_doctor_plan_and_other_homes_change_nothing(house: House, slurm: Slurm, 
             assert "Traceback" not in told, told
             assert "report it as a bug" not in told, told
         assert seen(tmp_path, slurm) == before
+
+
+def test_a_second_server_and_a_test_of_a_queue_add_their_own_and_change_nothing(
+    house: House, slurm: Slurm, tmp_path: Path
+) -> None:
+    before = seen(tmp_path, slurm)
+    (tmp_path / "second").mkdir()
+    with locked_port() as port, running(tmp_path / "second", port, house.federation.read_text()):
+        wait_for(lambda: relays(tmp_path) == 2, "the second server has a relay of its own")
+        told = house.command("queues", "test", "slurm-queue")
+        assert "called from" in told, told
+        after = seen(tmp_path, slurm)
+    assert {name: after.get(name) for name in before} == before
+    assert len([name for name in after if name.startswith("job ") and name not in before]) == 1
