@@ -32,6 +32,7 @@ from pilotage.testing.choices import decide, only_choice, refusal, refusals, ref
         ("type=*:0%", FairshareWork(type="reco"), True),
         ("type=re.*:0%", FairshareWork(type="reprocessing"), True),
         ("group=phys-.*:0%", FairshareWork(group="phys-higgs"), True),
+        ("group=(phys|soft)*-*:0%", FairshareWork(group="software-x"), True),
         ("group=phys:0%", FairshareWork(group="phys-higgs"), False),
         ("group=any:0%", FairshareWork(), True),
         ("group=*:0%", FairshareWork(group="x"), True),
@@ -110,6 +111,9 @@ def test_b10_a_fault_names_its_column() -> None:
         ("priority>high:10%", "has the condition 'priority>high', which is none of"),
         ("priority=>5:10%", "has the condition 'priority=>5', which is none of"),
         ("group=phys(:10%", r"has the pattern 'phys\(', which is no regular expression"),
+        ("group=*a*a*-:10%", r"which has more than 2 of \* \+ \? \{ and 8 \|"),
+        (f"group={'(a|a)' * 9}:10%", r"which has more than 2 of \* \+ \? \{ and 8 \|"),
+        ("group=(a+)+-:10%", "which repeats a group in brackets"),
     ],
 )
 def test_b10_a_policy_that_does_not_parse_says_where_and_why(policy: str, problem: str) -> None:

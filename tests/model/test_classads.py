@@ -1,12 +1,15 @@
 """ClassAd expressions are read, and bounded, before the library sees them (M4, M6)."""
 
+import subprocess
+import sys
+
 import classad2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.model.records.advertisements import parsed
-from pilotage.model.values.classad import ClassAdError, read
+from pilotage.model.values.classad import FUNCTIONS, MOST_PARTS, ClassAdError, read
 
 OPERANDS = st.sampled_from(
     ["MY.A", "TARGET.B", "C", "1", "2.5", '"x"', "true", "false", "undefined", "error", "0", "TARGET.L"]
@@ -105,6 +108,46 @@ def test_m4_what_is_not_allowed_is_refused_with_its_place(text: str, place: int,
         read(text)
     assert problem in str(raised.value)
     assert raised.value.place == place
+
+
+ARGUMENTS = {
+    **dict.fromkeys(["allcompare", "anycompare"], '"<", {1}, 2'),
+    **dict.fromkeys(["member", "identicalmember"], "1, {1}"),
+    **dict.fromkeys(["avg", "max", "min", "sum"], "{1, 2}"),
+    **dict.fromkeys(["strcmp", "stricmp", "strcat", "versioncmp"], '"1.2", "1.3"'),
+    **dict.fromkeys(["pow", "quantize"], "2, 3"),
+    **dict.fromkeys(["tolower", "toupper", "size"], '"Ab"'),
+    "ifthenelse": "true, 1, 2",
+    "substr": '"abc", 1',
+    "version_in_range": '"1.2", "1.1", "1.3"',
+}
+
+
+def test_m4_every_function_that_may_be_called_is_one_of_the_library() -> None:
+    """A server never loads HTCondor's client, which adds functions to the library."""
+    versions = {name for name in FUNCTIONS if name.startswith("version") and name not in ARGUMENTS}
+    calls = [f"{name}({ARGUMENTS.get(name, '1, 2' if name in versions else '1')})" for name in FUNCTIONS]
+    calls = [call.replace("1, 2", '"1", "2"') if call.startswith("version") else call for call in calls]
+    program = "import classad2, sys; print([repr(classad2.ExprTree(call).eval()) for call in sys.argv[1:]])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, calls)], capture_output=True, text=True, check=True
+    )
+    assert "Value" not in done.stdout, dict(zip(calls, done.stdout.split(", "), strict=False))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"size(strcat({', '.join(['A'] * (MOST_PARTS + 1))}))",
+        f"size({'toLower(' * 20}strcat({', '.join(['A'] * 20)}){')' * 20})",
+        f"size(strcat({', '.join(['toUpper(A)'] * (MOST_PARTS // 2 + 1))}))",
+    ],
+)
+def test_m4_no_expression_makes_texts_for_long(text: str) -> None:
+    """The library cannot be interrupted: one such expression took 2 s at a site with a long attribute."""
+    with pytest.raises(ClassAdError, match="texts of more than"):
+        read(text)
+    read(f"size(strcat({', '.join(['A'] * MOST_PARTS)}))")
 
 
 def test_m6_time_and_chance_are_the_worlds() -> None:

@@ -267,7 +267,11 @@ def _is_constant(value: object) -> bool:
         return len(value) <= 1000 and all(_is_constant(part) for part in value)
     if isinstance(value, str):
         # The ClassAd library accepts no others.
-        return "\x00" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+        return (
+            len(value) <= MOST_BYTES
+            and "\x00" not in value
+            and not any("\ud800" <= sign <= "\udfff" for sign in value)
+        )
     return isinstance(value, bool) or (
         isinstance(value, int | float)
         and isfinite(value)

@@ -16,6 +16,11 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
 }
 _NAMED = re.compile(r"(?P<kind>type|group|gshare)=(?P<pattern>[^=<>]+)")
 _PRIORITY = re.compile(r"priority(?P<compare><=|>=|==|!=|=|<|>)(?P<bound>-?\d{1,18})")
+_REPEATS = re.compile(r"[*+?{]")
+MOST_REPEATS, MOST_ALTERNATIVES = 2, 8
+"""Most signs of repetition and ``|`` of one pattern. Nothing interrupts the search for a match. Its time
+grows with the length of a name to the power of the repetitions, and doubles with each alternative."""
+
 _PERCENT = re.compile(r"(?P<percent>\d{1,18})%")
 
 
@@ -133,6 +138,11 @@ def _named(part: str, kind: str, pattern: str) -> Condition:
         return lambda work: work.type in ("evgen", "simul")
     if kind == "type" and pattern == "test":
         return lambda work: "test" in work.type.lower()
+    if len(_REPEATS.findall(pattern)) > MOST_REPEATS or pattern.count("|") > MOST_ALTERNATIVES:
+        most = f"{MOST_REPEATS} of * + ? {{ and {MOST_ALTERNATIVES} |"
+        raise PolicyError(f"{part!r} has the pattern {pattern!r}, which has more than {most}")
+    if re.search(r"\)[+?{]", pattern):
+        raise PolicyError(f"{part!r} has the pattern {pattern!r}, which repeats a group in brackets")
     try:
         expression = re.compile(pattern.replace("*", ".*"))
     except (re.error, OverflowError, RecursionError) as error:
