@@ -21,7 +21,7 @@ import uvicorn
 
 from pilotage import request_budget
 from pilotage.api import create_app
-from pilotage.api.body_shapes import MOST_ITEMS, MOST_KEYS
+from pilotage.api.body_shapes import MOST_ITEMS, MOST_KEYS, STRETCH, shape_fault
 from pilotage.api.connections import LimitedProtocol, untaken
 from pilotage.api.measured_routes import SMALL_BODY
 from pilotage.api.sender_shares import LARGEST_BODY, MOST_BYTES
@@ -68,10 +68,17 @@ class Server:
         """A connection on which nothing was said yet."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
-    def ask(self, method: str, path: str, body: bytes | None = None, token: str = "") -> tuple[int, str]:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        token: str = "",
+        content: str = "application/json",
+    ) -> tuple[int, str]:
         """Status and text of an answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": content}
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         with contextlib.closing(connection):
             connection.request(method, f"/api/v1{path}", body, headers)
@@ -107,13 +114,18 @@ def test_a_body_without_a_token_is_refused_unread(server: Server, monkeypatch: p
             assert answer_of(connection).startswith(b"HTTP/1.1 401")
 
 
+def text_of(size: int) -> bytes:
+    """A body that is one text."""
+    return b'"' + b"x" * (size - 2) + b'"'
+
+
 def test_bodies_are_bounded_by_route_and_by_the_number_of_values(server: Server) -> None:
     token = server.token()
     status, text = server.ask("POST", "/tasks/1/what-if", b" " * (SMALL_BODY + 1), token)
     assert (status, str(SMALL_BODY) in text) == (413, True)
     status, text = server.ask("POST", "/tasks", b" " * (LARGEST_BODY + 1), token)
     assert (status, str(LARGEST_BODY) in text) == (413, True)
-    status, text = server.ask("POST", "/workflows", b" " * (SMALL_BODY + 1), token)
+    status, text = server.ask("POST", "/workflows", text_of(SMALL_BODY + 1), token)
     assert status == 422
     status, text = server.ask("POST", "/tasks", b'{"tasks":[' + b"[]," * 1_500_000 + b"[]]}", token)
     assert (status, "more than 1000000 values" in text) == (413, True)
@@ -130,19 +142,19 @@ def test_the_bodies_of_one_person_take_so_much_memory_and_no_more(
         slow.sendall(f"{head}{LARGEST_BODY}\r\n\r\n".encode() + b" " * (LARGEST_BODY - 1000))
 
         def is_refused() -> bool:
-            status, text = server.ask("POST", "/tasks", b" " * 1_000_000, token)
+            status, text = server.ask("POST", "/tasks", text_of(1_000_000), token)
             return status == 429 and str(MOST_BYTES) in text
 
         wait_for(is_refused, "a refusal, once all has arrived")
         assert server.ask("POST", "/tasks", b" " * 16_000, token)[0] == 422
         assert server.ask("GET", "/tasks", None, token)[0] == 200
         assert server.ask("POST", "/pilot/report", b" ", other)[0] not in (429, 503)
-    wait_for(lambda: server.ask("POST", "/tasks", b" " * 1_000_000, token)[0] == 422, "room again")
+    wait_for(lambda: server.ask("POST", "/tasks", text_of(1_000_000), token)[0] == 422, "room again")
 
 
 def test_large_bodies_of_one_person_that_come_together_wait_for_each_other(server: Server) -> None:
     """The fifth body of 15 MB was refused with 429, whatever it asked."""
-    token, body = server.token(), b" " * LARGEST_BODY
+    token, body = server.token(), text_of(LARGEST_BODY)
     with ThreadPoolExecutor(6) as pool:
         answers = [*pool.map(lambda _: server.ask("POST", "/tasks", body, token), range(6))]
     assert [status for status, _ in answers] == [422] * 6
@@ -271,8 +283,10 @@ def test_faults_and_suggestions_are_bounded_by_the_request(
         (json.dumps({f"k{number}": 1 for number in range(MOST_KEYS + 1)}), "10000 keys"),
         ('{"tasks": [' + "0," * MOST_ITEMS + "0]}", "200000 items"),
         ('{"tasks": [' + f"[{'[],' * 99_999}[]]," * 3 + "0]}", "200000 lists"),
-        (" " * SMALL_BODY + "[" * 200, "nests deeper"),
-        (" " * SMALL_BODY + '"' + "a" * 4_000_000, ""),
+        ('{"a": "' + "x" * SMALL_BODY + '", "b": ' + "[" * 200, "nests deeper"),
+        ('"' + "a" * 4_000_000, ""),
+        (" " * 4_000_000 + "{}", "blanks or digits in a row"),
+        ('{"tasks": ' + "1" * 4_000_000 + "}", "blanks or digits in a row"),
         (json.dumps({"tasks": [{"name": 'a", {[\\"' * 200}] * 1000}), ""),
     ],
 )
@@ -281,6 +295,24 @@ def test_a_large_body_of_a_bad_shape_is_not_parsed(server: Server, body: str, to
     status, text = server.ask("POST", "/plan/broker", body.encode(), server.token())
     assert status == (413 if told else 422)
     assert told in text
+
+
+@pytest.mark.parametrize("content", ["application/JSON", "Application/Problem+Json; charset=utf-8"])
+def test_no_name_of_its_kind_hides_the_shape_of_a_body(server: Server, content: str) -> None:
+    body = json.dumps({f"k{number}": 1 for number in range(MOST_KEYS + 1)}).encode()
+    status, text = server.ask("POST", "/plan/broker", body, server.token(), content)
+    assert status == 413
+    assert "10000 keys" in text
+
+
+@pytest.mark.parametrize("filling", ["[", '\\"', "\\\\", "{ ", "a\\n"])
+@pytest.mark.parametrize("shift", range(4))
+def test_long_texts_hide_and_add_nothing(filling: str, shift: int) -> None:
+    """A body is looked at in stretches, whose ends may lie in texts and between the signs of an escape."""
+    text = f'"{"x" * shift}{filling * (2 * STRETCH // len(filling))}"'
+    assert shape_fault(f'{{"a": [{text}, {text} , "b"], {text}: 1}}'.encode()) == ""
+    for hidden in ("[" * 101, "{" + '"k":1,' * MOST_KEYS, "[" + "1," * MOST_ITEMS):
+        assert shape_fault(f'{{"a": {text}, "b": {hidden}'.encode())
 
 
 def test_no_encoding_hides_the_shape_of_a_body(server: Server) -> None:

@@ -18,6 +18,12 @@ MOST_LISTS = 200_000
 MOST_NESTED = 100
 """Most objects and lists within each other."""
 
+STRETCH = 64 * 1024
+"""Most bytes that are looked at without a turn for other threads, and most blanks and digits in a row."""
+
+_QUOTE = ord('"')
+_PLAIN = re.compile(rb'[^"{}\[\],]*+')
+_TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 # Possessive, and matched from where the last match ended: no text is looked at twice.
 _TO_STRUCTURE = re.compile(rb'(?:[^"{}\[\],]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}\[\],]', re.DOTALL)
 
@@ -26,7 +32,13 @@ def shape_fault(body: bytes) -> str:
     """Return why a JSON text is not parsed; empty if it may be. What is no JSON is the parser's to refuse."""
     left: list[int] = []
     at = lists = 0
-    while found := _TO_STRUCTURE.match(body, at):
+    while at < len(body):
+        found = _TO_STRUCTURE.match(body, at, at + STRETCH)
+        if found is None:
+            if _PLAIN.match(body, at, at + STRETCH).end() - at == STRETCH:  # type: ignore[union-attr]
+                return f"has {STRETCH} blanks or digits in a row; leave them out"
+            at = _behind_texts(body, at)
+            continue
         at = found.end()
         sign = body[at - 1 : at]
         if sign in b"{[":
@@ -46,3 +58,23 @@ def shape_fault(body: bytes) -> str:
         else:
             left.pop()
     return ""
+
+
+def _behind_texts(body: bytes, at: int) -> int:
+    """Return the place of the next bracket or comma, or one outside of texts after :data:`STRETCH` bytes."""
+    end = at + STRETCH
+    while at < end:
+        at = _PLAIN.match(body, at, end).end()  # type: ignore[union-attr]
+        if at >= len(body) or body[at] != _QUOTE:
+            break
+        at = _behind_text(body, at + 1)
+    return at
+
+
+def _behind_text(body: bytes, at: int) -> int:
+    """Return the place behind the text that begins ``at``."""
+    while at + 1 < len(body):
+        at = _TEXT.match(body, at, at + STRETCH).end()  # type: ignore[union-attr]
+        if body[at : at + 1] == b'"':
+            return at + 1
+    return len(body)

@@ -270,8 +270,12 @@ class Guard:
                 body = await _read(receive, size)
         except TimeoutError:
             raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
-        is_large_json = len(body) > SMALL_BODY and "json" in request.headers.get("content-type", "")
-        if is_large_json and (fault := await run_in_threadpool(measured(shape_fault), body)):
+        is_json = "json" in request.headers.get("content-type", "").lower()
+        if (
+            len(body) > SMALL_BODY
+            and is_json
+            and (fault := await run_in_threadpool(measured(shape_fault), body))
+        ):
             raise _Refusal(413, f"the request {fault}")
         return body
 
