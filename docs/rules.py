@@ -213,10 +213,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B14",
         "The queue publishes the software, container and hardware that the task asks for.",
-        (f"{CHECKS}.admission", f"{CHECKS}.size", f"{ENGINE}.offers"),
+        (
+            *(f"{CHECKS}.admission", f"{CHECKS}.size", f"{ENGINE}.offers", f"{ENGINE}.local_checks"),
+            "model.circuit_breakers.empty_pilots",
+        ),
         settled="Software is skipped where `releases` have `ANY`, the default; hardware is checked where it "
         "is published. A platform asks for its processor, a base platform for containers. A task's `gpus` "
-        "are within the queue's; an architecture that names a GPU asks for one.",
+        "are within the queue's; an architecture that names a GPU asks for one. A queue is closed to jobs "
+        "that need containers or GPUs while its circuit breaker of P12 is open: all its nodes that pilots "
+        "looked at since the last good one lack them. Jobs that wait there go elsewhere.",
     ),
     Rule(
         "B15",
@@ -588,13 +593,17 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P12",
         "A second policy of the director, with exact totals and back-off.",
-        ("pilots.balanced", "pilots.circuit_breakers", "pilots.lacking"),
+        (
+            *("pilots.balanced", "pilots.circuit_breakers", "pilots.lacking"),
+            "model.circuit_breakers.empty_pilots",
+        ),
         ("director.policy", "director.empty_pause", "director.work_per_slot"),
         "`balanced` makes as many pilots as are missing, an iteration's at most, and counts every pilot that "
         "could serve a task queue: a submitted one for all jobs that it will take within `work_per_slot`. "
         "An owner's task queues have together the share of the highest priority. "
         "Where pilots ended without work a circuit breaker opens as in P6, for jobs that need GPUs or "
-        "containers also where the nodes of pilots sent for these lack them.",
+        "containers also where the nodes of pilots sent for these lack them. One pilot probes what no pilot "
+        "of the last hour has found there; others wait for it for ten minutes at most.",
     ),
     Rule(
         "P13",

@@ -10,12 +10,13 @@ from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.what_if import Changes
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Hardware, Tag
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.values.software import Architecture, ArchitectureError, parse_architecture
-from pilotage.testing import federation, queue, task, world
-from pilotage.testing.choices import only_choice, refusal, refused
+from pilotage.testing import NOW, federation, queue, task, world
+from pilotage.testing.choices import only_choice, refusal, refused, refused_in
 
 PLATFORM = "x86_64-slc6-gcc62-opt"
 ATHENA: dict[str, Any] = {"sw_project": "Athena", "sw_version": "21.0.38", "architecture": PLATFORM}
@@ -306,3 +307,52 @@ def test_b14_says_what_was_asked_and_what_is_there() -> None:
         item for item in only_choice(world(house, task(**ATHENA))).refusals if item.name == "software"
     )
     assert (release.need, release.have, release.mend) == (f"Athena 21.0.38 {PLATFORM}", ("AUTO",), "user")
+
+
+NODES = federation([queue(name, gpus=1) for name in ("BARE", "FULL")])
+
+
+def found_on_nodes(need: str, ago: float = 10.0, at: str = "BARE") -> CircuitBreaker:
+    """What pilots found of a queue's nodes; its breaker is open for a minute."""
+    return CircuitBreaker(
+        kind="empty-pilots",
+        place=(at, need),
+        since=NOW - ago,
+        until=NOW - ago + 60,
+        failures=2,
+        error="no container runtime (3 nodes checked)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("need", "spec", "expected"),
+    [
+        ("containers", {"container_name": "docker://alpine"}, {"BARE"}),
+        ("containers", {"gpus": 1}, set()),
+        ("GPUs", {"gpus": 1}, {"BARE"}),
+        ("GPUs", {"container_name": "docker://alpine"}, set()),
+    ],
+)
+def test_b14_what_pilots_found_missing_on_all_nodes_refuses_the_queue(
+    need: str, spec: dict[str, Any], expected: set[str]
+) -> None:
+    assert refused_in(world(NODES, task(**spec), lacking_nodes=(found_on_nodes(need),)), "B14") == expected
+
+
+def test_b14_a_refusal_says_what_pilots_found_and_what_to_do() -> None:
+    state = world(
+        NODES,
+        task(container_name="docker://alpine", queues=("BARE",)),
+        lacking_nodes=(found_on_nodes("containers"),),
+    )
+    told = "\n".join(lines(explain(only_choice(state))))
+    assert (
+        "BARE has no container runtime (3 nodes checked); once that is mended: pilotage breakers lift" in told
+    )
+
+
+@pytest.mark.parametrize(("ago", "refuses"), [(59.0, True), (60.0, False)])
+def test_b14_once_the_breaker_is_half_open_jobs_may_come_and_bring_a_probe(ago: float, refuses: bool) -> None:
+    found = (found_on_nodes("containers", ago), found_on_nodes("containers", at="a queue that has gone"))
+    state = world(NODES, task(container_name="docker://alpine"), lacking_nodes=found)
+    assert (refused_in(state, "B14") == {"BARE"}) is refuses

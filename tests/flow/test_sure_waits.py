@@ -7,12 +7,11 @@ import pytest
 
 from pilotage.flow.calls import sure_waits
 from pilotage.flow.calls.changes import Wanted, set_fields
-from pilotage.flow.calls.match import match
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import MergeSpec, Requirements, TaskSpec
+from pilotage.model.records.work import MergeSpec
 
-from .house import ALICE, House
+from .house import House
 from .test_unable_servers import LACKS, Lacking, server
 
 DAY = 86_400
@@ -100,24 +99,6 @@ def test_files_that_this_server_cannot_move_are_said_and_not_where_another_can(h
     assert told.startswith("this server cannot bring its outputs from north-disk to north-disk: ")
     assert LACKS in told
     assert warned(house, task, server(house)) == []
-
-
-def test_nodes_that_all_lack_what_runs_containers_are_said_until_one_has_it(house: House) -> None:
-    house.federate(containers=("any",))
-    spec = {"walltime": 60, "container_name": "docker://alpine"}
-    task = submitted(house, **spec)
-    assert warned(house, task) == []
-    asked = Requirements.of(TaskSpec(name="t", command=("true",), scouts=0, **spec), ALICE).text  # type: ignore[arg-type]
-    for number, programs in enumerate([(), (), ("apptainer",)]):
-        pilot = house.pilot(requirements=asked)
-        node = {"gpus": (), "containers": programs}
-        match(house.runtime, pilot, 8, 0, 86_400, 1, containers=bool(programs), found=node)
-        told = warned(house, task)
-        if programs:
-            assert told == []
-        else:
-            assert told[0].startswith("no node of north-queue that a pilot has found has containers")
-            assert f"{number + 1} looked" in told[0]
 
 
 def test_alike_tasks_of_a_submission_are_warned_of_once(house: House) -> None:

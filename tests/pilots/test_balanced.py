@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.model.circuit_breakers.empty_pilots import of_nodes
 from pilotage.model.documents.decision import Create, Decision, Touch
 from pilotage.model.documents.world import JobCount, TaskQueue
 from pilotage.model.records.federation import DirectorConstants, Federation
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import circuit_breakers, director
+from pilotage.pilots import balanced, circuit_breakers, director
 from pilotage.pilots.lacking import note
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
@@ -161,10 +162,16 @@ def lacking(number: int, made_ago: float, **changes: Any) -> Pilot:
     return replace(one, **changes)
 
 
+def sent(lines: tuple[TaskQueue, ...], *pilots: Pilot) -> Decision:
+    """What the director decides where pilots found what they found."""
+    lacking_nodes = of_nodes(pilots, fed().director)
+    here = world(federation=fed(), task_queues=lines, pilots=pilots, lacking_nodes=lacking_nodes)
+    return director.provision(here)
+
+
 def for_gpus(*pilots: Pilot, plain: bool = False) -> int:
     """Pilots made for GPUs, or for plain work, where both wait."""
-    here = world(federation=fed(), task_queues=(line(9), line(6, **GPU)), pilots=pilots)
-    texts = [one.requirements for one in made(director.provision(here))]
+    texts = [one.requirements for one in made(sent((line(9), line(6, **GPU)), *pilots))]
     return sum((text == requirements(ALICE)) == plain for text in texts)
 
 
@@ -173,12 +180,13 @@ def test_p12_running_pilots_count_by_what_their_nodes_have_and_waiting_ones_by_w
     assert (for_gpus(*has), for_gpus(*has, plain=True)) == (5, 6)
     without = [lacking(n, 4000) for n in range(4)]
     assert (for_gpus(*without), for_gpus(*without, plain=True)) == (1, 5)
-    coming = [replace(one, state=PilotState.SUBMITTED) for one in has]
-    assert (for_gpus(*coming), for_gpus(*coming, plain=True)) == (5, 6)
+    coming = [replace(one, state=PilotState.SUBMITTED, heartbeat=None) for one in has]
+    known = (*coming, lacking(9, 4000, lacks="", state=PilotState.FINISHED, matched=1))
+    assert (for_gpus(*known), for_gpus(*known, plain=True)) == (5, 6)
 
 
 def test_p12_backs_off_from_nodes_that_lack_what_pilots_were_sent_for_though_they_found_other_work() -> None:
-    assert (for_gpus(), for_gpus(plain=True)) == (6, 9)
+    assert for_gpus(plain=True) == 9
     busy = lacking(1, 40, matched=3)
     assert for_gpus(busy) == 0
     assert for_gpus(busy, plain=True) == 8
@@ -186,24 +194,64 @@ def test_p12_backs_off_from_nodes_that_lack_what_pilots_were_sent_for_though_the
     twice = (lacking(1, 900, matched=3), lacking(2, 100))
     assert for_gpus(*twice) == 0
     assert for_gpus(twice[0], lacking(2, 131)) == 1
-    tries = replace(lacking(3, 5), state=PilotState.SUBMITTED, lacks="")
+    tries = replace(lacking(3, 5), state=PilotState.SUBMITTED, heartbeat=None, lacks="")
     assert for_gpus(twice[0], lacking(2, 131), tries) == 0
     useful = lacking(4, 50, lacks="", matched=1)
     assert for_gpus(*twice, useful) == 6
 
 
+def test_p12_one_pilot_looks_for_what_nobody_has_looked_for_there_yet() -> None:
+    assert for_gpus() == 1
+    other = lacking(1, 40, lacks="", requirements=requirements(ALICE))
+    assert for_gpus(other) == 1, "it was sent for something else, and has no GPU in its slot"
+    coming = lacking(2, 40, lacks="", state=PilotState.SUBMITTED, heartbeat=None)
+    assert for_gpus(coming) == 0, "it will tell"
+    assert for_gpus(replace(coming, created=NOW - balanced.PATIENCE)) == 6, "a busy batch system"
+    assert for_gpus(replace(coming, state=PilotState.RUNNING, heartbeat=NOW)) == 6
+    assert for_gpus(replace(coming, state=PilotState.FINISHED, heartbeat=NOW, matched=1)) == 6
+    assert for_gpus(replace(coming, state=PilotState.CANCELLED)) == 1, "it never told"
+
+
+def test_p12_an_operator_who_lifts_the_breaker_gets_one_probe() -> None:
+    once = lacking(1, 40, state=PilotState.FINISHED)
+    here = world(federation=fed(), task_queues=(line(6, **GPU),), pilots=(once,))
+    assert len(made(director.provision(here))) == 1
+
+
 def test_p12_a_probe_is_one_pilot_for_all_task_queues_with_the_need() -> None:
     waiting = (line(5, memory=500, **CONTAINER), line(5, memory=900, **CONTAINER))
     asked = requirements(ALICE, **CONTAINER)
-    found = lacking(1, 200, requirements=asked, lacks="containers", matched=1)
-    assert len(made(director.provision(world(federation=fed(), task_queues=waiting, pilots=(found,))))) == 1
+    assert len(made(sent(waiting))) == 1
+    assert len(made(sent(waiting, lacking(1, 200, requirements=asked, lacks="containers", matched=1)))) == 1
 
 
 def test_p12_what_a_breaker_holds_back_is_told() -> None:
-    here = world(federation=fed(), pilots=(lacking(1, 40, matched=3),))
-    (found,) = circuit_breakers.of_empty_pilots(here)
+    (found,) = of_nodes((lacking(1, 40, matched=3, node="n1"), lacking(2, 40, node="n1")), fed().director)
     assert (found.place, found.failures) == (("Q", "GPUs"), 1)
+    assert found.error == "too few GPUs (1 node checked)"
     assert NOW < found.until <= NOW + 60
+    for policy in ("balanced", "taskqueue"):
+        constants = replace(fed().director, policy=policy)
+        here = world(federation=replace(fed(), director=constants), lacking_nodes=(found,))
+        assert circuit_breakers.of_empty_pilots(here) == (found,), "jobs go elsewhere under each policy"
+
+
+def test_p12_nodes_of_which_one_has_it_open_no_breaker_while_its_pilot_runs() -> None:
+    has = lacking(1, 7000, lacks="")
+    bad = [lacking(number, 10 * number) for number in (2, 3)]
+    assert of_nodes((has, *bad), fed().director) == ()
+    ended = replace(has, state=PilotState.FINISHED, since=NOW - 100)
+    (found,) = of_nodes((ended, *bad), fed().director)
+    assert found.failures == 2
+    later = replace(ended, created=NOW - 5)
+    assert of_nodes((later, *bad), fed().director) == ()
+
+
+def test_p12_a_pilot_whose_node_lacks_what_it_was_sent_for_keeps_none_from_other_work() -> None:
+    ended = lacking(1, 40, state=PilotState.FINISHED)
+    assert (for_gpus(ended), for_gpus(ended, plain=True)) == (0, 9)
+    empty = replace(ended, lacks="")
+    assert for_gpus(empty, plain=True) == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from pilotage.store.worlds.publications import failed_of
 from pilotage.store.worlds.reports import told_by_pilots
 from pilotage.store.worlds.staging import downloads_of
 from pilotage.store.worlds.work_of_tasks import brokered_again, live_work_of, one_task
-from pilotage.testing import ALICE, NOW
+from pilotage.testing import ALICE, NOW, requirements
 from pilotage.testing.stores import (
     FEDERATION,
     bring,
@@ -157,9 +158,15 @@ WHOLE = re.compile(r"SCAN (\w+)(?! USING (?:COVERING )?INDEX jobs_at_pilots)\b")
 def busy(sqlite_url: str) -> Store:
     """A store with something of everything."""
     store = Store.open(sqlite_url)
-    store.save_federation(FEDERATION, "tester")
+    bare = replace(FEDERATION.queues[0], name="bare-q")
+    store.save_federation(replace(FEDERATION, queues=(*FEDERATION.queues, bare)), "tester")
     create(store, *(File(name=name, size=1, checksum="") for name in "abc"))
     task = new_task(store)
+    asked = requirements(container=True)
+    without = new_pilot(store, "bare-q", requirements=asked)
+    store.commit(decision(Touch(kind="pilot", ids=(without,), changes={"lacks": "containers"})), "tester")
+    missing = new_jobs(store, task, 2, requirements=asked)
+    moved(store, move("job", missing, J.DEFINED, J.ACTIVATED, {"queue": "bare-q"}))
     new_jobs(store, task, 5, inputs=("a",))
     bring(store, new_jobs(store, task, 5), J.ACTIVATED)
     bring(store, new_jobs(store, task, 1), J.RUNNING, pilot=new_pilot(store))

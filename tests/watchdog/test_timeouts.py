@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import JobCount, QueueReport, World
@@ -24,6 +25,7 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, JobState, Pilot
 from pilotage.model.records.work import Job, Pilot, Task, TaskSpec
 from pilotage.model.rules.timeouts import CALL_TIMEOUT, OUTCOMES, RULES, absent
 from pilotage.model.values.identity import Identity
+from pilotage.testing import requirements
 from pilotage.watchdog import timeouts
 
 S, P = JobState, PilotState
@@ -507,3 +509,22 @@ def test_fast_rebrokerage_leaves_what_a_pilot_that_was_cut_off_may_begin() -> No
     held = replace(where, jobs=starting)
     assert moved_of(held, {"default": 5})
     assert not moved_of(replace(held, pilots=(pilot(silent=HOUR),)), {"default": 5})
+
+
+@pytest.mark.parametrize(("asked", "until", "goes"), [(True, 1, True), (True, 0, False), (False, 1, False)])
+def test_b14_a_job_that_waits_where_no_node_has_what_it_needs_goes_elsewhere(
+    asked: bool, until: float, goes: bool
+) -> None:
+    found = CircuitBreaker(
+        kind="empty-pilots",
+        place=("q1", "containers"),
+        since=NOW - 60,
+        until=NOW + until,
+        failures=1,
+        error="no container runtime (3 nodes checked)",
+    )
+    waiting = job(1, S.ACTIVATED, requirements=requirements(container=asked))
+    where = replace(world(waiting, job(2, S.ACTIVATED, requirements=requirements())), lacking_nodes=(found,))
+    assert after(where) == {1: (S.DEFINED if goes else S.ACTIVATED, 1), 2: (S.ACTIVATED, 1)}
+    causes = [move.cause for move in timeouts.watch(where).moves]
+    assert causes == ["its queue has no container runtime (3 nodes checked)"] * goes

@@ -48,7 +48,7 @@ def get_pilots(
 def breakers_of_empty(runtime: Runtime, queue: str | None) -> list[ShownBreaker]:
     """Return breakers that opened because pilots were sent in vain, of one queue or all (P12)."""
     now = runtime.clock()
-    found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers"))
+    found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
     return [breakers.shown(one, now) for one in found if queue in (None, one.place[0])]
 
 

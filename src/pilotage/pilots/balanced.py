@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pilotage.model.circuit_breakers.empty_pilots import NEEDS, has_it, is_missed, made_for
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT, WAITING_PILOTS, PilotState
@@ -14,10 +15,9 @@ from pilotage.model.records.work import Pilot, Requirements
 from pilotage.model.values.durations import HOUR
 
 from .apportionment import Floats, Ints
-from .circuit_breakers import after_lacking_ones, room
+from .circuit_breakers import room
 from .demand import Demand, is_believed
 from .fitting import NeedsTable, PilotResources, needs, promised
-from .lacking import NEEDS, is_missed, made_for
 from .task_queues import by_queue, element_of, size
 from .wants import Wants
 
@@ -25,6 +25,9 @@ ALMOST = 1e-9
 """Tolerance for rounding errors in a sum of pilots' parts."""
 
 NOBODY = ("", "", "")
+
+PATIENCE = 600.0
+"""Seconds for which a need's other pilots wait for the first one, which finds out what nodes have."""
 
 
 class Shape(NamedTuple):
@@ -72,17 +75,33 @@ def wants(world: World, demand: Demand) -> Wants:
 
 
 def _held_back(world: World, queue: str, pilots: Sequence[Pilot], wanted: Sequence[Requirements]) -> Floats:
-    """Return the most pilots for each task queue of a queue whose nodes lack what some of them need."""
+    """Return the most pilots for each task queue of a queue: one probes nodes for each need that nobody has
+    found met there."""
     most = np.full(len(wanted), np.inf)
-    for need, asks in NEEDS.items() if any(pilot.lacks for pilot in pilots) else ():
-        breaker = after_lacking_ones(queue, pilots, need, world.federation.director, world.lifted_breakers)
-        left = room(breaker, made_for(pilots, need), world.time)
-        for at, one in enumerate(wanted):
-            if asks(one):
-                most[at] = min(most[at], left)
-                # One pilot probes, for the first of the task queues.
-                left = 0 if left == 1 else left
+    for need, asks in NEEDS.items():
+        rows = [at for at, one in enumerate(wanted) if asks(one)]
+        left = _room(world, queue, need, made_for(pilots, need)) if rows else 0
+        for at in rows:
+            most[at] = min(most[at], left)
+            # One pilot probes, for the first of the task queues.
+            left = 0 if left == 1 else left
     return most
+
+
+def _room(world: World, queue: str, need: str, sent: Sequence[Pilot]) -> float:
+    """Return how many pilots may be sent for a need; ``sent`` are those that were."""
+    breaker = next((one for one in world.lacking_nodes if one.place == (queue, need)), None)
+    if breaker is not None:
+        return room(breaker, sent, world.time)
+    coming = [pilot for pilot in sent if pilot.state in WAITING_PILOTS]
+    if any(has_it(pilot, need) for pilot in sent) or any(_is_slow(world, pilot) for pilot in coming):
+        return np.inf
+    return 0 if coming else 1
+
+
+def _is_slow(world: World, pilot: Pilot) -> bool:
+    """Return whether a probe has waited so long that others need not wait for it."""
+    return world.time - pilot.created >= PATIENCE
 
 
 def _busy(world: World) -> Counter[str]:

@@ -1,25 +1,17 @@
 """Circuit breakers that hold pilots back: of servers (P6), of empty pilots (P12), of list-matches (P8)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from pilotage.model.circuit_breakers.breaker import (
-    CircuitBreaker,
-    FailedBatch,
-    LiftedBreaker,
-    each_opens,
-    lifted_at,
-    open_at,
-)
-from pilotage.model.circuit_breakers.pilots import begun, server_breaker
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, lifted_at, open_at
+from pilotage.model.circuit_breakers.empty_pilots import after_empty_ones
+from pilotage.model.circuit_breakers.pilots import server_breaker
 from pilotage.model.documents.world import World
-from pilotage.model.records.constants import DirectorConstants, longer_each_time
 from pilotage.model.records.federation import Queue
-from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
+from pilotage.model.records.states import WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 
-from .lacking import NEEDS, made_for
 from .task_queues import by_queue, element_of
 
 ONLY = ("",)
@@ -56,75 +48,19 @@ def of_server(world: World, queue: Queue, server: str, pilots: Iterable[Pilot]) 
 
 
 def of_empty_pilots(world: World) -> tuple[CircuitBreaker, ...]:
-    """The breakers of queues to which ``director.policy: balanced`` has sent pilots in vain (P12)."""
+    """The breakers of queues to which pilots are sent in vain (P12).
+
+    Pilots that ended without work count under ``director.policy: balanced``, nodes that lack something under
+    every policy: the brokerage heeds them, too (B14).
+    """
     director, lifted = world.federation.director, world.lifted_breakers
     if director.policy != "balanced":
-        return ()
-    found: list[CircuitBreaker | None] = []
-    for queue, pilots in sorted(by_queue(world.pilots).items()):
-        found.append(after_empty_ones(queue, pilots, director, lifted))
-        found += [
-            after_lacking_ones(queue, pilots, need, director, lifted)
-            for need in NEEDS
-            if any(need in pilot.lacks for pilot in pilots)
-        ]
-    return tuple(one for one in found if one)
-
-
-def after_empty_ones(
-    queue: str, pilots: Iterable[Pilot], director: DirectorConstants, lifted: Sequence[LiftedBreaker] = ()
-) -> CircuitBreaker | None:
-    """The breaker of a queue whose pilots ended without work, those before the last useful one aside (P12).
-
-    Pilots of one iteration count once: they were made for the same work.
-    """
-    since = lifted_at(lifted, "empty-pilots", queue, "")
-    return _after((queue, ""), list(pilots), is_empty, lambda pilot: pilot.matched > 0, director, since)
-
-
-def after_lacking_ones(
-    queue: str,
-    pilots: Iterable[Pilot],
-    need: str,
-    director: DirectorConstants,
-    lifted: Sequence[LiftedBreaker] = (),
-) -> CircuitBreaker | None:
-    """The breaker of a queue as to one need, where the nodes of pilots sent for it lack that (P12)."""
-    return _after(
-        (queue, need),
-        made_for(pilots, need),
-        lambda pilot: need in pilot.lacks,
-        lambda pilot: pilot.matched > 0 and need not in pilot.lacks,
-        director,
-        lifted_at(lifted, "empty-pilots", queue, need),
+        return world.lacking_nodes
+    found = (
+        after_empty_ones(queue, pilots, director, lifted)
+        for queue, pilots in sorted(by_queue(world.pilots).items())
     )
-
-
-def _after(
-    place: tuple[str, str],
-    pilots: Sequence[Pilot],
-    is_vain: Callable[[Pilot], bool],
-    is_useful: Callable[[Pilot], bool],
-    director: DirectorConstants,
-    lifted: float,
-) -> CircuitBreaker | None:
-    """The breaker after pilots in vain, since the last useful one and since it was lifted."""
-    useful = [pilot for pilot in pilots if is_useful(pilot)]
-    after = max((pilot.created for pilot in useful), default=-inf)
-    after, began = max(after, lifted), begun(useful)
-    why = f"its nodes lack {place[1]}" if place[1] else "they ended without work"
-    ends = [
-        FailedBatch(one.since, one.created, why)
-        for one in pilots
-        if is_vain(one) and one.created > after and one.since > began
-    ]
-    found = each_opens(ends, lambda openings: longer_each_time(director.empty_pause, openings + 1))
-    return found.breaker("empty-pilots", place, why) if found else None
-
-
-def is_empty(pilot: Pilot) -> bool:
-    """Tell whether a pilot called home and ended without ever having had a job."""
-    return pilot.state not in LIVE_PILOTS and pilot.heartbeat is not None and not pilot.matched
+    return (*(one for one in found if one), *world.lacking_nodes)
 
 
 def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
+from pilotage.model.circuit_breakers.empty_pilots import after_empty_ones
 from pilotage.model.documents.decision import Begin, Create, Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import Advertisement
@@ -16,7 +17,7 @@ from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
 
 from . import balanced, formula
-from .circuit_breakers import after_empty_ones, has_closed, room
+from .circuit_breakers import has_closed, room
 from .demand import Demand, demand
 from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace

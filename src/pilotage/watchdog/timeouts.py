@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 
-from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
+from pilotage.model.circuit_breakers.empty_pilots import is_missed
 from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.decision import Decision, Move, Value
 from pilotage.model.documents.moves import FRESH, JobMoves, Wait
 from pilotage.model.documents.world import World
 from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
-from pilotage.model.records.work import Job, Pilot
+from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, is_pinned, with_departure
 from pilotage.model.rules.retry_causes import exceeded_by, next_attempt
@@ -63,6 +64,9 @@ class _Watchdog:
         self._breakers: dict[str, list[CircuitBreaker]] = defaultdict(list)
         for breaker in open_queues(world.failures, world.federation, world.time):
             self._breakers[breaker.place[0]].append(breaker)
+        self._lacks: dict[str, list[CircuitBreaker]] = defaultdict(list)
+        for breaker in open_at(world.lacking_nodes, world.time):
+            self._lacks[breaker.place[0]].append(breaker)
 
         self._silences: dict[int, float] = {}
         for job in world.jobs:
@@ -212,8 +216,13 @@ class _Watchdog:
             return "its queue is draining"
         owner = self._tasks[job.task].owner
         breakers = self._breakers.get(job.queue, ())
-        is_closed = any(one.holds_for(owner.vo, owner.name, job.task) for one in breakers)
-        return "its queue is closed to it: job after job failed fast there" if is_closed else ""
+        if any(one.holds_for(owner.vo, owner.name, job.task) for one in breakers):
+            return "its queue is closed to it: job after job failed fast there"
+        lacks = self._lacks.get(job.queue, ())
+        missed = (
+            one.error for one in lacks if is_missed(one.place[1], Requirements.from_text(job.requirements))
+        )
+        return next((f"its queue has {what}" for what in missed), "")
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """Return a job's limit in s: at high priority the shorter one, if the rule has one that applies."""

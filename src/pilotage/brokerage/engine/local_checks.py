@@ -1,11 +1,19 @@
-"""Checks for any brokerage that stand in no published text: VOs of a queue (F1), circuit breakers (F2,
-F4)."""
+"""Checks for any brokerage that stand in no published text: VOs of a queue (F1), circuit breakers (F2, F4),
+and what its nodes lack (B14)."""
 
 import numpy as np
 
+from pilotage.model.circuit_breakers.empty_pilots import CONTAINERS, GPUS
+
+from .arrays import Mask
 from .check import NEVER, Check, Verdict, check
 from .queue_columns import QueueColumns
 from .task_columns import TaskColumns
+
+SHOWN = 3
+"""Queues of which a refusal says what pilots found there."""
+
+_LOOKED_AT = "a pilot finds it there, or an operator lifts the circuit breaker"
 
 
 @check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
@@ -83,4 +91,38 @@ def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(have != "", "storages that do not fail", have)
 
 
-CHECKS: tuple[Check, ...] = (vo, secrets_stay, black_hole, failing_storage)
+@check("B14", "container runtime", "operator", reads=("container",), lifted_by=_LOOKED_AT)
+def container_runtime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues where pilots found nodes without any program for containers, and none with one."""
+    asked = np.array([bool(one.name) for one in tasks.tables.containers], dtype=bool)
+    return _on_nodes(CONTAINERS, asked[tasks.container], queues)
+
+
+@check("B14", "GPUs of nodes", "operator", reads=("gpus",), lifted_by=_LOOKED_AT)
+def gpus_of_nodes(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues where pilots found nodes without the GPUs that they were sent for, and none with them."""
+    return _on_nodes(GPUS, tasks.gpus > 0, queues)
+
+
+def _on_nodes(need: str, asked: Mask, queues: QueueColumns) -> Verdict:
+    """Refuse queues with an open breaker of this need to jobs that have it, ``asked`` (T, 1)."""
+    found = {queues.index[one.place[0]]: one for one in queues.live.lacking_nodes if one.place[1] == need}
+    if not found or not asked.any():
+        return NEVER
+    have = np.full(len(queues), "", dtype=object)
+    for place, breaker in found.items():
+        have[place] = breaker.error
+    told = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(found.items())]
+    more = ", ..." if len(told) > SHOWN else ""
+    mended = f"{', '.join(told[:SHOWN])}{more}; once that is mended: pilotage breakers lift NAME"
+    return Verdict(asked & (have != ""), need, have, mended)
+
+
+CHECKS: tuple[Check, ...] = (
+    vo,
+    secrets_stay,
+    black_hole,
+    failing_storage,
+    container_runtime,
+    gpus_of_nodes,
+)

@@ -61,7 +61,8 @@ class LiveColumns:
     ``link_files`` counts live transfers by the codes of destination site and source site. ``arriving`` counts
     those of outputs from other sites. ``no_pilots`` marks queues where this system knows that it can start
     none; ``pilots_problem`` says why. ``breakers`` are the open circuit breakers of queues (F2),
-    ``storage_breakers`` those of storages (F4). ``throttled`` holds, by queue, how full sites with limits
+    ``storage_breakers`` those of storages (F4), ``lacking_nodes`` those of queues by what their nodes lack
+    (B14). ``throttled`` holds, by queue, how full sites with limits
     are (M8), ``held_places`` the places there that jobs wait for, ``site_ads`` the ads of sites that have
     requirements of their own.
     """
@@ -82,6 +83,7 @@ class LiveColumns:
     arriving: Mapping[int, int]
     breakers: tuple[CircuitBreaker, ...]
     storage_breakers: tuple[CircuitBreaker, ...]
+    lacking_nodes: tuple[CircuitBreaker, ...]
     throttled: Mapping[int, Throttled]
     held_places: tuple[HeldPlaces, ...]
     site_ads: tuple[SiteAd, ...]
@@ -244,6 +246,7 @@ class QueueColumns:
             arriving=self._arriving(world.link_counts),
             breakers=self._breakers(world),
             storage_breakers=self._storage_breakers(world),
+            lacking_nodes=self._of_these(open_at(world.lacking_nodes, world.time)),
             throttled=self._throttled(world),
             held_places=world.held_places,
             site_ads=requiring_ads(world),
@@ -290,7 +293,10 @@ class QueueColumns:
 
     def _breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
         found = open_queues(world.failures, world.federation, world.time)
-        return tuple(without_payload_error(one) for one in found if one.place[0] in self.index)
+        return tuple(without_payload_error(one) for one in self._of_these(found))
+
+    def _of_these(self, breakers: Iterable[CircuitBreaker]) -> tuple[CircuitBreaker, ...]:
+        return tuple(one for one in breakers if one.place[0] in self.index)
 
     def _storage_breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
         known = {"", *self.storages}
@@ -349,6 +355,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         arriving={},
         breakers=(),
         storage_breakers=(),
+        lacking_nodes=(),
         throttled={},
         held_places=(),
         site_ads=(),

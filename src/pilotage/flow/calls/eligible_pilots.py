@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from pilotage.model.circuit_breakers.empty_pilots import is_missed
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import Pilot, Requirements
 from pilotage.pilots.fitting import fits, needs, promised
-from pilotage.pilots.lacking import is_missed
 
 
 def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:

@@ -54,7 +54,7 @@ def match(
     time, seed = runtime.clock(), runtime.seeds()
     record = runtime.matching.pilot(pilot, time, seed)
     if found:
-        _keep(runtime, record, found, time, seed)
+        _keep(runtime, record, found, containers, time, seed)
     request = MatchRequest(
         pilot=record.id,
         queue=record.queue,
@@ -74,13 +74,18 @@ def match(
     return _answer(runtime, matched, values, pilot, time)
 
 
-def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
-    """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12)."""
+def _keep(
+    runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], containers: bool, time: float, seed: int
+) -> None:
+    """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12).
+
+    A forwarder says that it runs ``containers``, and finds none on its own node.
+    """
     clock = found.get("clock")
     ahead = {"clock_ahead": round(_clock_ahead(clock, time), 1)} if clock else {}
     log = node_log(LogKey(kind="pilot", record=pilot.id), {**found, **ahead})
     runtime.store.logs.put([(log, pilot.owner)], time)
-    lacks = lacking.note(pilot, len(found["gpus"]), bool(found["containers"]), time, seed)
+    lacks = lacking.note(pilot, len(found["gpus"]), containers or bool(found["containers"]), time, seed)
     if lacks:
         runtime.store.commit(lacks, f"pilot:{pilot.id}")
 

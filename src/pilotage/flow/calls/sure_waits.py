@@ -16,12 +16,11 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
 from pilotage.model.records.unable_ways import UnableWays
 from pilotage.model.records.unified_queues import conditioned
-from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
+from pilotage.model.records.work import Job, Requirements, Task, TaskSpec
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import BROKER
-from pilotage.pilots import lacking
 from pilotage.store import TaskDetails
 from pilotage.store.worlds.broker_facts import OF_PLACES
 
@@ -37,9 +36,6 @@ MOST_SUBMITTED = 100
 
 MOST_QUEUES = 100
 """Queues of a task that are checked for pilots that cannot come."""
-
-MOST_PILOTS = 100
-"""Newest pilots of a queue whose nodes are checked."""
 
 
 def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
@@ -62,8 +58,8 @@ def _bare(task: TaskDetails) -> TaskSpec:
 def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[str] = ()) -> list[str]:
     """Return what will keep a task's jobs waiting until somebody acts; nothing for a task that has ended.
 
-    That is: refusals by the brokerage, pilots that cannot come, nodes that lack what the task needs, and
-    files that this server cannot move. For jobs and files that already wait, ``known`` says why.
+    That is: refusals by the brokerage, pilots that cannot come, and files that this server cannot move. For
+    jobs and files that already wait, ``known`` says why.
     """
     return [] if task.state in ENDED["task"] else _of_tasks(runtime, [task], known)[0]
 
@@ -101,7 +97,6 @@ def _warnings(
         *undeclared_fields(asked.spec, federation, asked.owner),
         *sure_waits.of_choices(decided_on),
         *(_nothing_starts(runtime, task.spec) if not known and not _runs(task) else ()),
-        *_lacking_nodes(runtime, asked, placed),
         *(() if known else _unable(runtime, federation, task.spec, placed)),
         *(
             ()
@@ -194,26 +189,6 @@ def _nothing_starts(runtime: Runtime, spec: TaskSpec) -> list[str]:
         return []
     told = [queues.trouble(seen) for seen in conditions.of_queues(runtime, wanted)]
     return [f"nothing starts: {trouble}" for trouble in told] if all(told) else []
-
-
-def _lacking_nodes(runtime: Runtime, task: Task, placed: Iterable[str]) -> Iterator[str]:
-    """Yield which of these queues have only nodes without what a task needs, as far as pilots found."""
-    wanted = Requirements.of(task.spec, task.owner)
-    needs = [need for need, asks in lacking.NEEDS.items() if asks(wanted)]
-    for queue in placed if needs else ():
-        pilots = runtime.store.queries.pilots(None, queue, MOST_PILOTS)
-        for need in needs:
-            if many := _vain(lacking.made_for(pilots, need), need):
-                yield (
-                    f"no node of {queue} that a pilot has found has {need}: {many} looked; an operator can "
-                    f"mend it, or correct what the queue declares"
-                )
-
-
-def _vain(pilots: Iterable[Pilot], need: str) -> int:
-    """Return how many pilots called and found that their nodes lack something; 0 if one has it."""
-    called = [one for one in pilots if one.heartbeat is not None]
-    return len(called) if all(need in one.lacks for one in called) else 0
 
 
 def _unable(runtime: Runtime, federation: Federation, spec: TaskSpec, placed: Iterable[str]) -> Iterator[str]:

@@ -211,7 +211,7 @@ STEP = Step(
     summary="Keep pilots in the sites' queues.",
     reads=(
         *("submissions", "sightings", "task_queues", live_and_ended_pilots, "job_counts"),
-        *(bounding_advertisements, "iterated", "borrowable_lines", "lifted_breakers"),
+        *(bounding_advertisements, "iterated", "borrowable_lines", "lifted_breakers", "lacking_nodes"),
         *("server_reports", "list_matches", "silent_servers", "pool_reports", "unable_queues"),
         *("server", "servers_gone", "absences"),
     ),

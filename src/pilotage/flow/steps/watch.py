@@ -62,7 +62,7 @@ STEP = Step(
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=(
-        *("absences", "queue_reports", "job_counts", "failures", due_jobs, "tasks"),
+        *("absences", "queue_reports", "job_counts", "failures", "lacking_nodes", due_jobs, "tasks"),
         *(waiting_results, late_pilots, lapsed),
     ),
     prepare=end_lapsed,

@@ -327,6 +327,8 @@ class World:
     """What servers answered of resources for pilots (P8)."""
     silent_servers: tuple[CircuitBreaker, ...] = ()
     """Circuit breakers of servers that did not answer that (P8)."""
+    lacking_nodes: tuple[CircuitBreaker, ...] = ()
+    """Circuit breakers of queues as to what their nodes lack, as pilots found (P12, B14)."""
     lifted_breakers: tuple[LiftedBreaker, ...] = ()
     """Circuit breakers that an operator has lifted lately (P6, P8, P12)."""
     pool_reports: tuple[PoolReport, ...] = ()

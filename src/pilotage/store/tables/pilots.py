@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 
-from sqlalchemy import Column, Double, Index
+from sqlalchemy import Column, Double, Index, literal_column
 
 from pilotage.model.records.work import Pilot
+from pilotage.store.database.columns import partial_index
 from pilotage.store.database.record_columns import SETTABLE, maker, read_columns, record_table
 
 pilots = record_table(
@@ -14,6 +15,10 @@ pilots = record_table(
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
+
+is_lacking = pilots.c.lacks != literal_column("''")
+"""Few pilots find that their nodes lack something."""
+partial_index("pilots_lacking", pilots.c.since, pilots.c.id, where=is_lacking)
 
 PILOT_COLUMNS = read_columns(pilots, Pilot)
 

@@ -250,6 +250,6 @@ OF_JOBS = (first_skips, "tasks", "files", "replicas")
 
 OF_PLACES = (
     *("job_counts", "queue_reports", queue_reports, "link_counts"),
-    *("failures", "failed_deliveries", "storage_spaces", advertisements),
+    *("failures", "failed_deliveries", "storage_spaces", "lacking_nodes", advertisements),
 )
 """What brokerages read about possible places, whatever the jobs."""

@@ -7,7 +7,7 @@ from pilotage.model.values.step_names import PROVISION
 from pilotage.store.tables import failures, waiting_results
 from pilotage.store.tables.reader import RecordReader
 
-from . import borrowings
+from . import borrowings, lacking_nodes
 from .parts import Reading, WorldPart, part
 
 Reads = Sequence[str | WorldPart]
@@ -76,6 +76,7 @@ _PARTS = (
     _plain("advertisements", RecordReader.advertisements),
     _plain("iterated", lambda reader: reader.iterated(PROVISION)),
     borrowings.borrowable_lines,
+    lacking_nodes.lacking_nodes,
 )
 
 FIELDS: Mapping[str, WorldPart] = {name: one for one in _PARTS for name in one.fields}

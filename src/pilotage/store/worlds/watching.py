@@ -2,12 +2,15 @@
 T)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Select, and_, bindparam, func, not_, or_, select, text
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
+from pilotage.model.circuit_breakers.empty_pilots import is_missed
 from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.counters import JOBS_BY_QUEUE
@@ -19,7 +22,7 @@ from pilotage.model.records.states import (
     JobState,
     PilotState,
 )
-from pilotage.model.records.work import Job, Pilot
+from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, is_pinned
 from pilotage.model.rules.timeouts import (
     JOB_RULES,
@@ -121,6 +124,17 @@ _STRANDED = {
 }
 
 
+_OF_TASK_QUEUE = (
+    select(*JOB_COLUMNS)
+    .where(
+        is_state(jobs, _J.ACTIVATED),
+        _j.queue == bindparam("queue"),
+        _j.requirements == bindparam("requirements"),
+    )
+    .order_by(_j.priority.desc(), _j.created, _j.id)
+    .limit(_LIMIT)
+)
+
 _LAPSED = (
     select(tasks.c.id)
     .where(tasks.c.lease_end <= bindparam("time"), has_state(tasks, *LIVE_TASKS))
@@ -144,6 +158,7 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
         *(_pending(reader, world, limit) if _J.PENDING in present else ()),
         *(_lost(reader, world, limit) if present.intersection(AT_A_PILOT) else ()),
         *_stranded(reader, world, reading["failures"], limit),
+        *islice(_missing_something(reader, world, reading["lacking_nodes"], limit), limit),
         *_too_many(reader, world, counts, limit),
     ]
     # Whether a silent pilot is lost depends on each job that it has.
@@ -261,6 +276,19 @@ def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit
     if not gone:
         return []
     return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]
+
+
+def _missing_something(
+    reader: RecordReader, world: World, lacking: Sequence[CircuitBreaker], limit: int
+) -> Iterator[Job]:
+    """Yield jobs that wait for pilots at queues where no node has what they need (B14)."""
+    for breaker in open_at(lacking, world.time):
+        queue, need = breaker.place
+        for line in reader.task_queues([queue]):
+            if is_missed(need, Requirements.from_text(line.requirements)):
+                yield from reader.jobs(
+                    _OF_TASK_QUEUE, queue=queue, requirements=line.requirements, limit=limit
+                )
 
 
 def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:

@@ -168,6 +168,7 @@ WHOLE: Reads = (
         "absences",
         "waiting_results",
         "failed_deliveries",
+        "lacking_nodes",
         "lifted_breakers",
         "storage_spaces",
         "advertisements",

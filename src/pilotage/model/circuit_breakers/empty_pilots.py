@@ -1,0 +1,109 @@
+"""What trips the circuit breakers of queues to which pilots are sent in vain: they end without work, or their
+nodes lack what they were sent for (P12, B14)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pilotage.model.records.constants import DirectorConstants, longer_each_time
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.work import Pilot, Requirements
+from pilotage.model.values.phrases import plural
+
+from .breaker import CircuitBreaker, FailedBatch, LiftedBreaker, each_opens, lifted_at
+from .pilots import begun
+
+CONTAINERS, GPUS = "containers", "GPUs"
+
+NEEDS: Mapping[str, Callable[[Requirements], bool]] = {
+    GPUS: lambda wanted: wanted.gpus > 0,
+    CONTAINERS: lambda wanted: wanted.container,
+}
+"""What queues promise for all their nodes, and which task queues need it."""
+
+_LACKS = {GPUS: "too few GPUs", CONTAINERS: "no container runtime"}
+
+
+def is_missed(lacks: str, wanted: Requirements) -> bool:
+    """Return whether jobs need something that a node ``lacks``."""
+    return any(need in lacks and asks(wanted) for need, asks in NEEDS.items())
+
+
+def made_for(pilots: Iterable[Pilot], need: str) -> list[Pilot]:
+    """Return the pilots made for task queues with this need."""
+    pilots = list(pilots)
+    texts = {pilot.requirements for pilot in pilots if pilot.requirements}
+    asking = {text for text in texts if NEEDS[need](Requirements.from_text(text))}
+    return [pilot for pilot in pilots if pilot.requirements in asking]
+
+
+def has_it(pilot: Pilot, need: str) -> bool:
+    """Return whether a pilot made for a need has called, and its node meets it."""
+    return pilot.heartbeat is not None and need not in pilot.lacks
+
+
+def is_empty(pilot: Pilot) -> bool:
+    """Tell whether a pilot called home and ended without ever having had a job, on a node that lacked
+    nothing."""
+    has_ended = pilot.state not in LIVE_PILOTS and pilot.heartbeat is not None
+    return has_ended and not pilot.matched and not pilot.lacks
+
+
+def after_empty_ones(
+    queue: str, pilots: Iterable[Pilot], director: DirectorConstants, lifted: Sequence[LiftedBreaker] = ()
+) -> CircuitBreaker | None:
+    """The breaker of a queue whose pilots ended without work, those before the last useful one aside (P12).
+
+    Pilots of one iteration count once: they were made for the same work.
+    """
+    pilots = list(pilots)
+    useful = [pilot for pilot in pilots if pilot.matched > 0]
+    empty = _since_useful(filter(is_empty, pilots), useful, lifted_at(lifted, "empty-pilots", queue, ""))
+    return _opened((queue, ""), empty, "they ended without work", director)
+
+
+def of_nodes(
+    pilots: Iterable[Pilot], director: DirectorConstants, lifted: Sequence[LiftedBreaker] = ()
+) -> tuple[CircuitBreaker, ...]:
+    """The breakers of queues as to each need, where the nodes of pilots that were sent for it lack it (P12).
+
+    A queue has none for a need that the node of a running pilot meets.
+    """
+    by_queue: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        by_queue[pilot.queue].append(pilot)
+    found = (
+        _of_need(queue, own, need, director, lifted)
+        for queue, own in sorted(by_queue.items())
+        for need in NEEDS
+        if any(need in pilot.lacks for pilot in own)
+    )
+    return tuple(one for one in found if one)
+
+
+def _of_need(
+    queue: str, pilots: list[Pilot], need: str, director: DirectorConstants, lifted: Sequence[LiftedBreaker]
+) -> CircuitBreaker | None:
+    sent = made_for(pilots, need)
+    useful = [pilot for pilot in sent if has_it(pilot, need)]
+    if any(pilot.state is PilotState.RUNNING for pilot in useful):
+        return None
+    lacking = [pilot for pilot in sent if need in pilot.lacks]
+    vain = _since_useful(lacking, useful, lifted_at(lifted, "empty-pilots", queue, need))
+    nodes = {pilot.node or pilot.id for pilot in vain}
+    why = f"{_LACKS[need]} ({plural(len(nodes), 'node')} checked)"
+    return _opened((queue, need), vain, why, director)
+
+
+def _since_useful(vain: Iterable[Pilot], useful: Sequence[Pilot], lifted: float) -> list[Pilot]:
+    """Return the pilots in vain that were made after the last useful one, and after the breaker was
+    lifted."""
+    after, began = max([lifted, *(pilot.created for pilot in useful)]), begun(useful)
+    return [one for one in vain if one.created > after and one.since > began]
+
+
+def _opened(
+    place: tuple[str, str], vain: Iterable[Pilot], why: str, director: DirectorConstants
+) -> CircuitBreaker | None:
+    ends = [FailedBatch(one.since, one.created, why) for one in vain]
+    found = each_opens(ends, lambda openings: longer_each_time(director.empty_pause, openings + 1))
+    return found.breaker("empty-pilots", place, why) if found else None
