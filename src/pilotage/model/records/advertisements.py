@@ -103,11 +103,11 @@ class HeldPlaces:
     """How many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAdvertisement:
-    """A new advertisement of a site."""
+@dataclass(frozen=True, kw_only=True)
+class SitesWord:
+    """What a site says of itself."""
 
-    __pydantic_config__ = DESCRIBED
+    __slots__ = ()
 
     site: str
     """The site."""
@@ -117,40 +117,36 @@ class NewAdvertisement:
     """Attributes of its ClassAd. From a batch system they include what it runs besides our pilots."""
     requirements: str = ""
     """What it requires of jobs, besides the federation's requirements for it; empty: nothing."""
+    pilots: int = 0
+    """Our pilots that its counts include. If the site counts, the commit fills this in."""
+    submitting: int = 0
+    """Those of them that wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAdvertisement(SitesWord):
+    """A new advertisement of a site."""
+
+    __pydantic_config__ = DESCRIBED
+
     replaces: int | None = None
     """Number of the advertisement that it replaces, 0 for none. If another one is current, this one is
     dropped. None: it replaces any."""
     answered: float | None = None
     """When the site's batch system was asked, in s since 1970. That is the age of the advertisement (M2).
     None: its age counts from the commit."""
-    pilots: int = 0
-    """Our pilots that a batch system counted. If the site counts, the commit fills this in."""
-    submitting: int = 0
-    """Those of them that wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advertisement:
+class Advertisement(SitesWord):
     """A current advertisement, with our pilots at the site."""
 
     __pydantic_config__ = DESCRIBED
 
-    site: str
-    """The site."""
-    source: AdSource
-    """Whether it comes from the batch system or from the site's administrators."""
-    attributes: Mapping[str, Constant] = field(default_factory=dict)
-    """Attributes of its ClassAd."""
-    requirements: str = ""
-    """What it requires of jobs, besides the federation's requirements for it; empty: nothing."""
     number: int
     """Number among the site's advertisements."""
     time: float
     """When the site, or its batch system, reported it, in s since 1970."""
-    pilots: int
-    """Our pilots that its counts include."""
-    submitting: int
-    """Those of them that wait."""
     matched: int = 0
     """Jobs matched to it since, whatever happened to them (M5)."""
     pilot_slots: int = 0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pilotage.model.values.field_marks import Settable
+from pilotage.model.values.field_marks import Bytes, RecordId, Settable
 from pilotage.model.values.scopes import name_of
 from pilotage.model.values.slot_parts import SizeClass
 from pilotage.model.values.types import DESCRIBED
@@ -23,13 +23,13 @@ class File:
 
     name: str
     """Its identifier, ``SCOPE:NAME``."""
-    size: int
+    size: Bytes
     """Bytes."""
     checksum: str
     """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty if unknown."""
-    task: int | None = None
+    task: RecordId | None = None
     """The task that made it; none for an input from outside."""
-    job: int | None = None
+    job: RecordId | None = None
     """The job that made it; none for an input from outside."""
 
 

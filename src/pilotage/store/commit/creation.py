@@ -28,6 +28,7 @@ from pilotage.model.records.work import (
 )
 from pilotage.model.values.slot_parts import SMALL, SMALL_FILE
 from pilotage.store.database import bulk
+from pilotage.store.database.record_columns import row_maker
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables import (
@@ -43,7 +44,7 @@ from pilotage.store.tables import (
 from pilotage.store.tables.closed_people import refuse_closed
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
 from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
-from pilotage.store.tables.files import correct, files, replicas
+from pilotage.store.tables.files import FILE_COLUMNS, correct, files, replicas
 from pilotage.store.tables.history import Entries
 from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.numbers import Numbers
@@ -52,8 +53,8 @@ from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds import borrowings
 
 from .dataset_names import refuse_taken
-from .file_conflicts import FILE_NAMES, known_files, replaces
-from .new_rows import file_row, job_row, links, owner_row, rows_of, task_row, transfer_row
+from .file_conflicts import known_files, replaces
+from .new_rows import job_row, links, owner_row, rows_of, task_row, transfer_row
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
@@ -73,7 +74,9 @@ _ORDER: tuple[type, ...] = (
 """Records that others refer to come first."""
 
 
-_SAVE_FILES = upsert(files, ["name"], FILE_NAMES, replaced(FILE_NAMES[1:]))
+_FILE_NAMES = [column.name for column in FILE_COLUMNS]
+_file_row = row_maker(File)
+_SAVE_FILES = upsert(files, ["name"], _FILE_NAMES, replaced(_FILE_NAMES[1:]))
 _CONFIRM = update(files).where(among(files.c.name, "names"), files.c.author != "").values(author="")
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
@@ -240,20 +243,17 @@ class Creator:
             created.append(WITHOUT_NUMBER if last is None else None)
             if last is None or replaces(file, last):
                 known[file.name] = changed[file.name] = file
-        new = [file_row(file) for name, file in changed.items() if name not in before]
+        new = [_file_row(file) for name, file in changed.items() if name not in before]
         is_operator = self._actor.startswith("operator:")
-        rows = [
-            (*map(row.get, FILE_NAMES), "" if is_operator or row["job"] is not None else self._actor)
-            for row in new
-        ]
-        bulk.insert(self._connection, files, (*FILE_NAMES, "author"), rows)
+        rows = [(*row.values(), "" if is_operator or row["job"] is not None else self._actor) for row in new]
+        bulk.insert(self._connection, files, (*_FILE_NAMES, "author"), rows)
         registrations.count(self._connection, self._actor, sum(row["job"] is None for row in new))
         if is_operator and before:
             self._connection.execute(_CONFIRM, {"names": sorted(before)})
         # Insert new names in bulk. Replace the few whose bytes have changed.
         if changed.keys() & before:
             self._connection.execute(
-                _SAVE_FILES, [file_row(changed[name]) for name in changed.keys() & before]
+                _SAVE_FILES, [_file_row(changed[name]) for name in changed.keys() & before]
             )
             # The replicas under these names have other bytes until they are delivered again.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})

@@ -6,7 +6,7 @@ from typing import Any
 from pilotage.model.documents.serialization import given_json
 from pilotage.model.records.notifications import NewNotification, armed
 from pilotage.model.records.publications import NewPublication, split_dataset
-from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer
+from pilotage.model.records.work import NewJob, NewPilot, NewTask, NewTransfer
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.slot_parts import SizeClass
 from pilotage.store.database.record_columns import row_maker
@@ -16,17 +16,6 @@ from pilotage.store.tables.tasks import labels_text
 def owner_row(owner: Identity) -> dict[str, str]:
     """Return the columns of an owner."""
     return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
-
-
-def file_row(file: File) -> dict[str, Any]:
-    """Return the row of a file."""
-    return {
-        "name": file.name,
-        "size": file.size,
-        "checksum": file.checksum,
-        "task": file.task,
-        "job": file.job,
-    }
 
 
 def task_row(task: NewTask) -> dict[str, Any]:

@@ -143,17 +143,13 @@ def settable_fields(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in _fields(record) if FieldMark.SETTABLE in field.marks)
 
 
-def maker(record: type[R]) -> Callable[..., R]:
+def maker(record: type[R], *others: str) -> Callable[..., R]:
     """Return the function that makes a record of a row which begins with its columns.
 
-    The values of other fields follow the row.
+    The values of some ``others`` of its fields follow the row.
     """
-    apart = [
-        field.name if field.default is MISSING else f"{field.name}=default_{field.name}"
-        for field in _fields(record)
-        if not field.columns
-    ]
-    make: Callable[..., R] = _function(record, ", ".join(["row", *apart]), "Record({})", _fields(record))
+    columns = [field for field in _fields(record) if field.columns or field.name in others]
+    make: Callable[..., R] = _function(record, ", ".join(["row", *others]), "Record({})", columns)
     return make
 
 
@@ -179,7 +175,7 @@ def _function(record: type, takes: str, returns: str, of: Iterable[_Field]) -> A
         values.append(f"{field.name}={field.value(place)}")
         place += len(field.columns)
         states = {str(state): state for state in field.type} if _is_states(field.type) else None
-        names |= {f"type_of_{field.name}": states or field.type, f"default_{field.name}": field.default}
+        names[f"type_of_{field.name}"] = states or field.type
     exec(f"def make({takes}): return {returns.format(', '.join(values))}", names)
     return names["make"]
 

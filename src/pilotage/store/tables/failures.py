@@ -65,7 +65,7 @@ PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
 _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = _f.keys()
-_failure = maker(Failure)
+_failure = maker(Failure, "is_former")
 # An attempt fails once. Only what it counts against may change later.
 _SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import (
-    BigInteger,
     Column,
     ColumnElement,
     Connection,
     Double,
-    ForeignKey,
+    ForeignKeyConstraint,
     Index,
-    String,
+    PrimaryKeyConstraint,
     Table,
     bindparam,
     delete,
@@ -20,37 +19,35 @@ from sqlalchemy import (
     update,
 )
 
-from pilotage.model.records.data import CorrectedFile, Replica
+from pilotage.model.records.data import CorrectedFile, File, Replica
 from pilotage.model.records.work import JobKind
 from pilotage.model.values.paths import COPIES
 from pilotage.model.values.urls import file_url
-from pilotage.store.database.columns import Id, index_later, metadata, partial_index, text_column
+from pilotage.store.database.columns import index_later, metadata, partial_index, text_column
+from pilotage.store.database.record_columns import maker, read_columns, record_columns
 
 files = Table(
     "files",
     metadata,
-    Column("name", String, primary_key=True),
-    Column("size", BigInteger, nullable=False),
-    Column("checksum", String, nullable=False),
-    Column("task", Id),
-    Column("job", Id),
+    *record_columns(File),
     # Whose word the description is, as events name people; empty once an operator or the bytes confirmed it.
     text_column("author"),
+    PrimaryKeyConstraint("name"),
 )
 
 replicas = Table(
     "replicas",
     metadata,
-    Column("file", String, ForeignKey("files.name"), primary_key=True),
-    Column("storage", String, primary_key=True),
-    text_column("path"),
+    *record_columns(Replica),
     Column("since", Double),
+    PrimaryKeyConstraint("file", "storage"),
+    ForeignKeyConstraint(["file"], ["files.name"]),
     sqlite_with_rowid=False,
 )
 
 _f = files.c
-FILE_COLUMNS = (_f.name, _f.size, _f.checksum, _f.task, _f.job)
-"""The columns of the record of a file."""
+FILE_COLUMNS, REPLICA_COLUMNS = read_columns(files, File), read_columns(replicas, Replica)
+file, replica = maker(File), maker(Replica)
 
 # PostgreSQL's own order may be a language's, where a prefix is no range. Use an operator class: an expression
 # could not be compared with the database's description of the index.

@@ -89,7 +89,7 @@ JOB_COLUMNS = (*read_columns(jobs, Job), _j.input_count)
 INPUT_COUNT = len(JOB_COLUMNS) - 1
 JOB_STATES = {str(state): state for state in JobState}
 
-job = maker(Job)
+job = maker(Job, "inputs")
 """Makes a job of a row of :data:`JOB_COLUMNS` and its inputs."""
 
 

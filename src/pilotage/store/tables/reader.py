@@ -31,12 +31,13 @@ from pilotage.store.tables import (
     storage_spaces,
     waiting_results,
 )
+from pilotage.store.tables import files as file_rows
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counters, counts
-from pilotage.store.tables.files import FILE_COLUMNS, files, replicas
+from pilotage.store.tables.files import FILE_COLUMNS, REPLICA_COLUMNS, files, replicas
 from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import INPUT_COUNT, JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from pilotage.store.tables.last_seen import queue_reports
@@ -68,7 +69,7 @@ _OUTPUTS_OF_TASK = (
     .limit(bindparam("limit", type_=None))
 )
 _REPLICAS = (
-    select(replicas.c.file, replicas.c.storage, replicas.c.path)
+    select(*REPLICA_COLUMNS)
     .where(among(replicas.c.file, "names"))
     .order_by(replicas.c.file, replicas.c.storage)
 )
@@ -257,18 +258,14 @@ class RecordReader:
         return self._files(_OUTPUTS_OF_TASK, task=task, after=after, limit=limit)
 
     def _files(self, query: Select[Any], **values: Any) -> tuple[File, ...]:
-        return tuple(
-            File(name=name, size=size, checksum=checksum, task=task, job=job)
-            for name, size, checksum, task, job in self.raw_rows(query, **values)
-        )
+        return tuple(map(file_rows.file, self.raw_rows(query, **values)))
 
     def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
         """Return the replicas of files."""
         names = sorted({file.name for file in found})
         if not names:
             return ()
-        rows = self.raw_rows(_REPLICAS, names=names)
-        return tuple(Replica(file=file, storage=storage, path=path) for file, storage, path in rows)
+        return tuple(map(file_rows.replica, self.raw_rows(_REPLICAS, names=names)))
 
     def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
         """Return transfers by number."""

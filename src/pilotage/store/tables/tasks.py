@@ -61,7 +61,7 @@ is_to_notify = _t.notices != literal_column("''")
 partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)
 
 TASK_COLUMNS = read_columns(tasks, Task)
-task = maker(Task)
+task = maker(Task, "spec")
 """Makes a task of a row of :data:`TASK_COLUMNS` and its specification."""
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
 

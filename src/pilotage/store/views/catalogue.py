@@ -11,6 +11,7 @@ from pilotage.request_budget import asking
 from pilotage.store.database.columns import begins, by_character, has_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import TooBroad
+from pilotage.store.tables import files as file_rows
 from pilotage.store.tables.files import FILE_COLUMNS, files
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
@@ -145,8 +146,7 @@ def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     while True:
         query = select(*FILE_COLUMNS).where(begins(reader.dialect, _f.name, prefix, after))
         page = list(reader.rows(query.order_by(by_character(reader.dialect, _f.name)).limit(PAGE)))
-        for name, size, checksum, task, job in page:
-            yield File(name=name, size=size, checksum=checksum, task=task, job=job)
+        yield from map(file_rows.file, page)
         if len(page) < PAGE:
             return
         after = page[-1][0]
