@@ -109,12 +109,10 @@ def test_the_file_runs_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wired", "served"),
     [
-        (wire.Offer, pilot_agent.Offer),
         (wire.Reports, pilot_agent.Reports),
         (wire.Reason, pilot_agent.Reason),
         (wire.AttemptLogs, attempt_logs.AttemptLogs),
         (wire.Log, attempt_logs.Log),
-        (wire.Node, pilot_agent.Node),
         (wire.Report, world.Report),
         (wire.Output, world.Output),
     ],
@@ -166,8 +164,6 @@ def test_a_record_leaves_out_what_is_empty_so_that_earlier_servers_understand_it
     ("sent", "read"),
     [
         (wire.Enrolment, pilot_agent.Enrolment),
-        (wire.Offer, pilot_agent.Offer),
-        (wire.Node, pilot_agent.Node),
         (wire.Reports, pilot_agent.Reports),
         (wire.Report, world.Report),
         (wire.Reason, pilot_agent.Reason),

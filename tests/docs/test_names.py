@@ -17,7 +17,6 @@ WIRE = {
     "Enrolment",
     "FileRequest",
     "Log",
-    "Node",
     "Offer",
     "Output",
     "Reason",

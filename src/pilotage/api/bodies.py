@@ -1,8 +1,10 @@
 """The bodies of requests."""
 
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Self, get_type_hints
 
-from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from pilotage.request_budget import MOST_FAULTS
@@ -28,3 +30,14 @@ class RequestBody(BaseModel, extra="forbid"):
             )
             details = InitErrorDetails(type=told, loc=(), input=None)
             raise ValidationError.from_exception_data(error.title, [details]) from None
+
+
+def bounded(record: type, bounds: Mapping[Any, Any], **narrower: Any) -> type[RequestBody]:
+    """Return the body that has the fields of a record of the wire, within bounds by type, or by name."""
+    hints = get_type_hints(record)
+    checked = {**{name: bounds.get(hint, hint) for name, hint in hints.items()}, **narrower}
+    known: dict[str, Any] = {
+        one.name: (checked[one.name], ... if one.default is MISSING else one.default)
+        for one in fields(record)
+    }
+    return create_model(record.__name__, __base__=RequestBody, __doc__=record.__doc__, **known)

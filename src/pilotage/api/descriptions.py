@@ -308,6 +308,7 @@ FIELDS: Mapping[str, str] = {
     "Health.status": "ok",
     "Health.version": "version of the server",
     "Obstacle.action": "what would mend it",
+    "Explanation.is_stopped": "whether the queue that a plugin chose refuses these jobs",
     "Explanation.together": "changes that open a queue only together; null: one is enough, or none help",
     "Remedies.actions": "what to do, all of it",
     "Remedy.action": "what to do",

@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from pilotage.agent import wire
 from pilotage.agent.spool_wire import CourierOrder
 from pilotage.agent.wire import HEARD, Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.computing.agent_file import agent_file
@@ -20,7 +21,7 @@ from pilotage.ports.computing import MOST_MANIFEST, LeftBehind
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented, documented_bytes
-from .bodies import RequestBody
+from .bodies import RequestBody, bounded
 from .dependencies import PREFIX, Id, Text, TheRuntime, TheStore
 from .measured_routes import MeasuredRoute
 from .plain_routes import Heard, plain_route
@@ -48,47 +49,26 @@ class Enrolment(RequestBody):
 
 Word = Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 Words = Annotated[tuple[Word, ...], Field(max_length=256)]
+BOUNDS = {int: Count, float: Seconds, str: Word, tuple[str, ...]: Words}
 
 
-class Node(BaseModel, extra="forbid"):
-    """The limits of a pilot's slot (0: none), and its machine, as the pilot found them.
-
-    Memory and free disk are in MB, the remaining walltime in s.
-    """
-
-    cores: Count = 0
-    memory: Megabytes = 0
-    walltime: Seconds = 0
-    disk: Megabytes = 0
-    gpus: Words = ()
-    containers: Words = ()
-    routes: Words = ()
-    machine_cores: Count = 0
-    machine_memory: Megabytes = 0
-    system: Word = ""
-    python: Word = ""
-    limited_by: Word = ""
-    limits: Words = ()
-    clock: Seconds = 0
+Node = bounded(wire.Node, BOUNDS, memory=Megabytes, disk=Megabytes, machine_memory=Megabytes)
 
 
-class Offer(RequestBody):
-    """A pilot's free cores, memory in MB (0: no limit) and walltime in s, and the most jobs that it would
-    take.
+_Offer: Any = bounded(
+    wire.Offer,
+    BOUNDS,
+    memory=Megabytes,
+    max_jobs=Batch,
+    containment=Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")],
+    node=Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9._-]*$")],
+    gpus=Annotated[Whole, Field(ge=0, le=10_000)],
+    found=Node | None,
+)
 
-    ``containment`` is its way of containing payloads, ``node`` its machine; empty: unknown. ``containers`` is
-    true if it can run them. ``found`` describes its node.
-    """
 
-    cores: Count
-    memory: Megabytes
-    walltime: Seconds
-    max_jobs: Batch
-    containment: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
-    node: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9._-]*$")] = ""
-    gpus: Annotated[Whole, Field(ge=0, le=10_000)] = 0
-    containers: bool = False
-    found: Node | None = None
+class Offer(_Offer):  # type: ignore[misc]
+    """What a pilot has free, and the most jobs that it would take."""
 
 
 class Reports(RequestBody):
