@@ -43,3 +43,14 @@ def test_every_field_says_whose_its_records_are() -> None:
     }
     assert sorted(found - named - stay) == [], "say in RECORDS_OF whose these are, or here why they stay"
     assert sorted(stay - found) == []
+
+
+def test_every_record_has_the_attribute_that_says_whose_it_is() -> None:
+    hints = get_type_hints(World)
+    named = [(name, key) for of in RECORDS_OF.values() for name, key in of.items() if key]
+    missing = [
+        (name, key)
+        for name, key in named
+        if key not in {one.name for one in fields(get_args(hints[name])[0])}
+    ]
+    assert missing == []

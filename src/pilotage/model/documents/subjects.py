@@ -32,7 +32,7 @@ RECORDS_OF: Mapping[str, Mapping[str, str]] = {
     "queue": dict.fromkeys(
         (
             *("jobs", "task_queues", "borrowable_lines", "job_counts", "candidacies", "queue_reports"),
-            *("server_reports", "list_matches", "silent_servers", "levels"),
+            *("server_reports", "list_matches", "levels"),
         ),
         "queue",
     ),
