@@ -77,7 +77,7 @@ check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/mypy
-	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/computing/slurmrest/start.py
+	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/adapters/computing/slurmrest/start.py
 	$(BIN)/lint-imports
 
 bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts; LARGE=8 for a large file of 8 GiB, LIVES=1000000 for that many simulated jobs; PAIRS=REV for ratios to another commit, measured in turns

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import pairs
-from pilotage.server import collect_rarely
+from pilotage.server.process import collect_rarely
 
 MODULES = (
     "brokerage",

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
@@ -29,6 +28,7 @@ from pilotage.model.records.federation import (
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import File, Job, JobKind, Replica, Task, TaskSpec
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage.production import Production
 from pilotage.store import Store
 
 NOW = 1_700_000_000.0

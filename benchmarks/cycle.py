@@ -5,13 +5,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from pilotage.flow.calls.submit import submit
+from pilotage.flow.calls.work.submit import submit
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.records.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.server import runtime_of
+from pilotage.server.process import runtime_of
 from pilotage.store import Store
 
 from . import house

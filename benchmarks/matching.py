@@ -12,8 +12,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
 
-from pilotage.computing.loader import load
-from pilotage.flow.calls.match import match
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Candidates, Choice, Create, Decision, Move
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
@@ -21,8 +22,7 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.movers.loader import InstalledMovers
-from pilotage.server import collect_rarely
+from pilotage.server.process import collect_rarely
 from pilotage.store import Store
 
 from . import house

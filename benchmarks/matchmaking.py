@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import classad2
 
-from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.model.documents.reasons import packed
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import Advertisement
+from pilotage.policies.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.testing import NOW, federation, queue, task, world
 
 T = TypeVar("T")

@@ -19,8 +19,8 @@ from pilotage.model.records.federation import (
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer, Requirements, TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import director, submissions
-from pilotage.staging import preparing
+from pilotage.policies.pilots import director, submissions
+from pilotage.policies.staging import preparing
 from pilotage.store import Store
 
 from . import house

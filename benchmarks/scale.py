@@ -18,17 +18,17 @@ from statistics import fmean
 
 from sqlalchemy import Connection, text
 
-from pilotage.api.explanations import explained_task
-from pilotage.api.queues import shown_queues
-from pilotage.computing.loader import load
-from pilotage.flow.calls.match import match
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, read_world
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.states import JobState
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server.api.places.queues import shown_queues
+from pilotage.server.api.work.explanations import explained_task
 from pilotage.store import Store, TaskPage
 
 from . import house, stored_jobs

@@ -14,7 +14,7 @@ import psutil
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.sites import slurm as beds
 
-from pilotage.computing.slurm import Slurm
+from pilotage.adapters.computing.slurm import Slurm
 from pilotage.demo import service
 from pilotage.ports.computing import PilotOrder
 

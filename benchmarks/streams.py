@@ -18,12 +18,12 @@ from statistics import mean
 
 import uvicorn
 
-from pilotage.api import create_app
-from pilotage.computing.loader import load
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server.api import create_app
 from pilotage.store import Store
 from pilotage.testing.records import ALICE
 from pilotage.testing.stores import decision, move, new_jobs, new_task

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -33,7 +34,6 @@ from pilotage.model.records.states import (
     State,
 )
 from pilotage.model.records.work import Requirements, TaskSpec
-from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
 from pilotage.store.tables.jobs import jobs

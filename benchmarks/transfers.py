@@ -18,7 +18,7 @@ from tests.movers.servers import nginx, program, rclone
 from tests.movers.sftp import sftp
 from tests.movers.xrootd import xrootd
 
-from pilotage.movers.streaming import Streaming
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, Place
 
 LARGE = int(os.environ.get("LARGE") or "1") << 30

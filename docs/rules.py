@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from pilotage.model.records.federation import Federation
 
-CHECKS = "brokerage.production.checks"
-PRODUCTION = "brokerage.production"
-ENGINE = "brokerage.engine"
-MATCHMAKING = "brokerage.matchmaking"
+CHECKS = "policies.brokerage.production.checks"
+PRODUCTION = "policies.brokerage.production"
+ENGINE = "policies.brokerage.engine"
+MATCHMAKING = "policies.brokerage.matchmaking"
 TESTS = Path(__file__).parents[1] / "tests"
 LAST_B, LAST_D, LAST_P, LAST_M = 38, 11, 13, 8
 
@@ -110,7 +110,7 @@ RULES: tuple[Rule, ...] = (
             f"{ENGINE}.guards",
             f"{ENGINE}.task_columns",
             "model.records.unified_queues",
-            "pilots.pseudo_queues",
+            "policies.pilots.pseudo_queues",
         ),
         settled="A named queue passes every check but B4; what B4 would have said is told. "
         "A pseudo-queue has its unified queue's conditions besides its own, and shares its limits. "
@@ -198,7 +198,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B12",
         "Where the mean disk I/O of jobs that run now is above the queue's limit, tasks above are refused.",
-        (f"{CHECKS}.data_movement", "agent.disk_rate", "pilots.reports", "store.worlds.broker_facts"),
+        (
+            f"{CHECKS}.data_movement",
+            "agent.payload.disk_rate",
+            "policies.pilots.reports",
+            "store.worlds.broker_facts",
+        ),
         ("brokerage.max_diskio_default",),
         "Per core. No limit by default; a queue that reports nothing refuses nothing. Pilots report each "
         "job's rate after a minute, then at most every five minutes where it changed. The mean is over the "
@@ -243,7 +248,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B18",
         "More than the least space is free at the queue's storage.",
-        (f"{CHECKS}.data_movement", "model.records.storage_spaces", "staging.spaces", "flow.outside.spaces"),
+        (
+            f"{CHECKS}.data_movement",
+            "model.records.storage_spaces",
+            "policies.staging.spaces",
+            "flow.outside.spaces",
+        ),
         (
             "brokerage.storage_min_free",
             "model.records.storage_spaces:LEAST_FREE",
@@ -386,7 +396,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "T",
         "What is too long in a state, or whose pilot is silent, moves on: see the [time-outs](timeouts.md).",
-        ("watchdog.timeouts", "model.rules.timeouts", "tasks.throttling", "model.rules.job_rooms"),
+        (
+            "policies.watchdog.timeouts",
+            "model.rules.timeouts",
+            "policies.tasks.throttling",
+            "model.rules.job_rooms",
+        ),
         settled=(
             "What has started is a new attempt, what has not is brokered again; what a pilot was sent and "
             "never said is a try. Jobs beyond a quota of live jobs (user, group, VO) are throttled, and are "
@@ -399,7 +414,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "T fast",
         "Fast rebrokerage moves what waits at a queue beyond all three thresholds, oldest first.",
-        ("model.rules.rebrokerage", "watchdog.timeouts"),
+        ("model.rules.rebrokerage", "policies.watchdog.timeouts"),
         (
             "timeouts.fast_rebro_threshold_nqnr_ratio",
             "timeouts.fast_rebro_threshold_nqueue_frac",
@@ -419,7 +434,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D2",
         "Priority of a transfer: base priority of its share × the task's `transfer_priority` / 100.",
-        ("model.rules.transfer_shares", "store.commit.transfer_requests", "staging.unawaited"),
+        ("model.rules.transfer_shares", "store.commit.transfer_requests", "policies.staging.unawaited"),
         ("staging.default_priority",),
         "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`. A file"
         " that several wait for has the best of theirs; a download that nobody waits for is cancelled.",
@@ -427,13 +442,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D3",
         "Slots go by base priority to shares that have transfers; within a share the highest goes first.",
-        ("staging.shares", "staging.order"),
+        ("policies.staging.shares", "policies.staging.order"),
         settled="Equal ones by age.",
     ),
     Rule(
         "D4",
         "Every pass shares the slots again; no share has more than it needs, and each has one at least.",
-        ("staging.shares", "staging.slots", "model.rules.transfer_limits"),
+        ("policies.staging.shares", "policies.staging.slots", "model.rules.transfer_limits"),
         ("staging.delivery_slots",),
         "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept; what"
         " is left over goes round among equals, as the world's seed draws them.",
@@ -441,7 +456,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D5",
         "A share that waits without a slot, all being taken, gets an emergency slot at once.",
-        ("staging.slots",),
+        ("policies.staging.slots",),
         ("staging.max_emergency", "staging.emergency_after"),
         "One a share. It turns regular when another transfer ends, and nothing starts in its place. While"
         " slots change hands, only for what came after the last was given: they never become the rule.",
@@ -449,14 +464,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D6",
         "Downloads and uploads are shares of their own.",
-        ("staging.slots",),
+        ("policies.staging.slots",),
         ("staging.sub_shares",),
         "`SHARE-download`, `SHARE-upload`; a task may name another that has a base priority of its own.",
     ),
     Rule(
         "D7",
         "A transfer that has waited past its time-out gains 1 for every 5 min.",
-        ("staging.order",),
+        ("policies.staging.order",),
         ("staging.ageing_timeout", "staging.ageing_period"),
         "Up to the highest that is queued in its share; its own priority stays as it is.",
     ),
@@ -466,9 +481,9 @@ RULES: tuple[Rule, ...] = (
         (
             "model.records.transfer_queues",
             "model.values.slot_parts",
-            "staging.preparing",
-            "staging.slots",
-            "staging.settle",
+            "policies.staging.preparing",
+            "policies.staging.slots",
+            "policies.staging.settle",
         ),
         (
             "staging.preparing_slots",
@@ -489,12 +504,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D10",
         "A high share starves no other, and no transfer starves within its share.",
-        ("staging.slots",),
+        ("policies.staging.slots",),
     ),
     Rule(
         "D11",
         "The highest priorities of the whole queue pass the bound on what is prepared, not delivered.",
-        ("staging.preparing",),
+        ("policies.staging.preparing",),
         ("staging.highest_pass", "staging.max_prepared"),
         "What has a slot of delivering counts no more. A share with nothing prepared passes it with one, as"
         " in an emergency (D5).",
@@ -502,14 +517,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P1",
         "Jobs of like requirements at a queue are a task queue; CPU time is rounded up to a segment.",
-        ("model.records.requirements", "pilots.demand"),
+        ("model.records.requirements", "policies.pilots.demand"),
         ("model.records.requirements:CPU_SEGMENTS",),
         "Empty ones do not count. Work is in HS23 seconds; time is that over the power of the queue's cores.",
     ),
     Rule(
         "P2",
         "Pilots are shared by priority over the sum of priorities, and by jobs over the sum of jobs.",
-        ("pilots.formula", "pilots.demand", "pilots.director", "store.tables.iterations"),
+        (
+            "policies.pilots.formula",
+            "policies.pilots.demand",
+            "policies.pilots.director",
+            "store.tables.iterations",
+        ),
         ("director.pilots_per_iteration", "director.period"),
         "Nothing waits: nothing is submitted. One iteration in a period, however many servers look; "
         "one without room for any pilot, or whose pilots were all withdrawn, does not count. "
@@ -519,13 +539,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P3",
         "The target is drawn from a Poisson distribution, with a boost for short jobs.",
-        ("pilots.formula",),
+        ("policies.pilots.formula",),
         ("director.max_cpu", "director.lowest_cpu_boost"),
     ),
     Rule(
         "P4",
         "No more than (1 + fraction) × jobs + extra pilots, less those that wait.",
-        ("pilots.formula", "pilots.pilot_capacity", "pilots.apportionment"),
+        ("policies.pilots.formula", "policies.pilots.pilot_capacity", "policies.pilots.apportionment"),
         ("director.extra_pilot_fraction", "director.extra_pilots", "director.max_pilot_waiting_hours"),
         "A pilot of several slots counts for as many jobs. What waits too long does not count and holds no "
         "room. Room is shared by the means of P3, over the queues of a site and the task queues of a queue.",
@@ -533,7 +553,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P5",
         "Submit pools, in random order, each a bounded pool of workers.",
-        ("pilots.pools", "flow.outside.submit_pools"),
+        ("policies.pilots.pools", "flow.outside.submit_pools"),
         ("director.submit_pools", "director.default_submit_pools"),
         "A task names others with `submit_pools`. A full pool passes to the next; where all are full, the "
         "pilots of that task queue wait for the next iteration.",
@@ -541,7 +561,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P6",
         "Directors submit to the middleware; what fails is left alone for a while.",
-        ("pilots.servers", "model.circuit_breakers.pilots", "model.values.ranking"),
+        ("policies.pilots.servers", "model.circuit_breakers.pilots", "model.values.ranking"),
         ("director.failing_pause",),
         "The circuit breaker of a server opens where pilots fail before they call, or call that their disk "
         "is full: twice as long each time, an hour at most. Then one pilot probes it, at once where its "
@@ -550,7 +570,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P7",
         "Pilots are generic, or private to an owner and group.",
-        ("pilots.new_pilots", "pilots.fitting"),
+        ("policies.pilots.new_pilots", "policies.pilots.fitting"),
         (
             "director.private_pilot_fraction",
             "director.private_pilot_fraction_by_vo",
@@ -562,7 +582,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P8",
         "List-match first, where asked: no resource, no pilot.",
-        ("pilots.list_match", "flow.outside.inquiries"),
+        ("policies.pilots.list_match", "flow.outside.inquiries"),
         ("flow.outside.inquiries:KEPT_FOR",),
         'Each server of P6 is asked, and "no resource" holds for the server that said it. The breaker '
         "of one that does not answer opens, twice as long each time, an hour at most. Answers are kept for 5 "
@@ -571,15 +591,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P9",
         "A pilot's credential lasts 5 days and reaches its own work only.",
-        ("pilots.credentials", "flow.calls.enrol", "flow.steps.provision"),
-        ("pilots.credentials:LIFETIME",),
+        ("policies.pilots.credentials", "flow.calls.pilots.enrol", "flow.steps.provision"),
+        ("policies.pilots.credentials:LIFETIME",),
         "A token, renewed for as long as the pilot may live, and void when it has ended. The pilot's order "
         "carries another, which is exchanged for it once.",
     ),
     Rule(
         "P10",
         "Each pilot is recorded with task queue, owner, kind and size before it is submitted.",
-        ("pilots.new_pilots", "flow.steps.provision"),
+        ("policies.pilots.new_pilots", "flow.steps.provision"),
         settled="Also with site, submit pool, server, and the kind of its computing element. What was "
         "recorded, and of which no submission is known, is submitted again under its name.",
     ),
@@ -594,7 +614,7 @@ RULES: tuple[Rule, ...] = (
         "P12",
         "A second policy of the director, with exact totals and back-off.",
         (
-            *("pilots.balanced", "pilots.circuit_breakers", "pilots.lacking"),
+            *("policies.pilots.balanced", "policies.pilots.circuit_breakers", "policies.pilots.lacking"),
             "model.circuit_breakers.empty_pilots",
         ),
         ("director.policy", "director.empty_pause", "director.work_per_slot"),
@@ -608,7 +628,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P13",
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
-        ("pilots.matcher", "pilots.weighted_draw", "pilots.share_turns", "pilots.batch_waits"),
+        (
+            "policies.pilots.matcher",
+            "policies.pilots.weighted_draw",
+            "policies.pilots.share_turns",
+            "policies.pilots.batch_waits",
+        ),
         ("loops.pilot_idle", "loops.pilot_idle_most"),
         "In exact proportion; a share is its owner's, however many task queues these are. Of several global "
         "shares the one that is furthest below its target goes first, whatever the priorities. "
@@ -618,7 +643,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M1",
         "Sites are native, a batch system with its storage, or forwarding, a grid behind one entrance.",
-        ("computing.forwarding",),
+        ("adapters.computing.forwarding",),
         settled="A forwarding site may be another Pilotage, to which jobs are handed whole, or an ARC or "
         "HTCondor entrance, to which pilots are.",
     ),
@@ -631,7 +656,7 @@ RULES: tuple[Rule, ...] = (
             "model.rules.entry_points",
             "model.rules.stations",
             "flow.matching.site_variables",
-            "pilots.advertising",
+            "policies.pilots.advertising",
         ),
         ("brokerage.advertise_period", "model.records.advertisements:PERIODS"),
         "An ad is as old as the last answer of the site's batch system; the first waits for none. One older "
@@ -693,8 +718,8 @@ RULES: tuple[Rule, ...] = (
             f"{ENGINE}.site_claims",
             f"{ENGINE}.guards",
             "flow.held_places",
-            "pilots.pilot_capacity",
-            "pilots.borrowing",
+            "policies.pilots.pilot_capacity",
+            "policies.pilots.borrowing",
         ),
         settled="Jobs that any brokerage places, and those that are bound again, claim their places at the "
         "site; so do those that pilots take from other sites, in MaxJobs alone, as they go straight into a "

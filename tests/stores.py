@@ -20,7 +20,7 @@ import typer.testing
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 from sqlalchemy.util import LRUCache
 
-from pilotage.brokerage import plugin as brokerage_plugin
+from pilotage.policies.brokerage import plugin as brokerage_plugin
 from pilotage.store import Store
 from pilotage.store.database import engine as store_engine
 from tests import postgresql, sqlite

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pilotage import home_name
-from pilotage.computing.batch.spool import spool_folder
+from pilotage.adapters.computing.batch.spool import spool_folder
 
 
 def test_equal_hosts_and_paths_have_folders_of_their_own(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage import server
+from pilotage.server import process as server
 from pilotage.store import Store
 from tests.next_release import write_next_release
 
@@ -56,7 +56,11 @@ ONLY_FOR_WORK = {
     *("numpy", "httpx", "requests", "asyncssh", "boto3", "alembic", "sqlalchemy.orm"),
     *("sqlalchemy.dialects.postgresql", "psycopg"),
     *("argparse", "html.parser", "tarfile", "urllib.request", "xml.etree.ElementTree"),
-    *("pilotage.agent.storage", "pilotage.brokerage.production.cycle", "pilotage.computing.batch"),
+    *(
+        "pilotage.agent.files.storage",
+        "pilotage.policies.brokerage.production.cycle",
+        "pilotage.adapters.computing.batch",
+    ),
 }
 
 
@@ -71,10 +75,10 @@ def test_a_server_without_work_has_not_loaded_what_only_work_needs(tmp_path: Pat
 import sys
 import pilotage.cli.app
 from pathlib import Path
-from pilotage import server
-from pilotage.api import create_app
+from pilotage.server import process as server
+from pilotage.server.api import create_app
 from pilotage.federation.documents import read
-from pilotage.flow.calls import acceptance
+from pilotage.flow.calls.administration import acceptance
 from pilotage.flow.step import take
 from pilotage.model.records.federation import Federation
 from pilotage.store import Store
@@ -98,7 +102,7 @@ def test_what_migrations_need_is_not_kept(tmp_path: Path) -> None:
     source = write_next_release(tmp_path / "source")
     code = f"""
 import sys
-from pilotage import server
+from pilotage.server import process as server
 from pilotage.store import Store
 assert not Store.is_current({url!r})
 server._upgrade_apart({url!r})

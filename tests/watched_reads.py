@@ -37,7 +37,7 @@ class UndeclaredRead(BaseException):
 def watched(world: World, reader: str, declared: Collection[str], seen: set[str]) -> World:
     """The same world for a ``reader``. What is read of it is added to ``seen``.
 
-    Raises :class:`UndeclaredRead` where a field is read that is not ``declared``.
+    Raises ``UndeclaredRead`` where a field is read that is not ``declared``.
     """
 
     def read(self: World, name: str) -> Any:

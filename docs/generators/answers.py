@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pilotage.api import PREFIX
-from pilotage.api.app import document
+from pilotage.server.api import PREFIX
+from pilotage.server.api.app import document
 
 ANSWER_FORMS = Path(__file__).parents[2] / "src" / "pilotage" / "client" / "answer_forms.json"
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from generators.markdown import first_paragraph, table
-from pilotage.brokerage.production.checks import CHECKS
+from pilotage.policies.brokerage.production.checks import CHECKS
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
 

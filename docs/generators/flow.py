@@ -4,14 +4,14 @@ import dataclasses
 import inspect
 
 from generators.markdown import table
-from pilotage.computing.loader import installed
+from pilotage.adapters.computing.loader import installed
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.world import World
 from pilotage.model.records import federation
 from pilotage.model.records.constants import LoopConstants
 from pilotage.model.records.states import STATES, TRANSITIONS, Kind
 from pilotage.model.rules import timeouts
-from pilotage.pilots.submissions import HEARTBEATS
+from pilotage.policies.pilots.submissions import HEARTBEATS
 from pilotage.store.worlds.parts import ALWAYS
 
 

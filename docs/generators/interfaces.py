@@ -10,11 +10,11 @@ from typer.core import TyperGroup
 
 from generators.markdown import first_paragraph, plain, table
 from pilotage import client
-from pilotage.api.app import document
 from pilotage.cli.app import app
 from pilotage.client._sync.functions import MappedTask
 from pilotage.client.executor import TaskExecutor
 from pilotage.model.values.docstrings import describe_fields
+from pilotage.server.api.app import document
 from pilotage.settings import Settings
 
 

@@ -106,7 +106,7 @@ class Settings:
     def read(cls, **given: str) -> Self:
         """Return the settings given, and else those of the environment.
 
-        Raises :class:`WrongSettings` with every fault; OSError if the token's file cannot be read.
+        Raises ``WrongSettings`` with every fault; OSError if the token's file cannot be read.
         """
         reading = _Reading(given)
         home = reading.read("home", _folder, "~/.pilotage")
@@ -155,7 +155,7 @@ class _Reading:
         return text if text.strip() else ""
 
     def given(self, parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
-        """Return the settings that somebody gave. The others keep the defaults of :class:`Settings`."""
+        """Return the settings that somebody gave. The others keep the defaults of ``Settings``."""
         found = {}
         for name, parse in parsers.items():
             if text := self.text(name):

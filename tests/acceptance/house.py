@@ -20,7 +20,7 @@ from sqlalchemy import make_url
 from tests import sqlite
 from tests.waiting import PATIENCE
 
-AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
+AGENTS = {"pilotage.agent", "pilotage.adapters.computing.forwarding.forwarder"}
 
 
 @contextmanager

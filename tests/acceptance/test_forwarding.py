@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.contract import violations
-from pilotage.computing.forwarding.element import ForwardingElement
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.forwarding.element import ForwardingElement
 from pilotage.ports.computing import PilotOrder
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.conftest import locked_port

@@ -95,7 +95,9 @@ def files(disk: Path, *, parts: bool) -> list[Path]:
 
 def workers(server: int) -> list[psutil.Process]:
     return [
-        child for child in psutil.Process(server).children() if "pilotage.movers.worker" in child.cmdline()
+        child
+        for child in psutil.Process(server).children()
+        if "pilotage.adapters.movers.processes.worker" in child.cmdline()
     ]
 
 

@@ -94,8 +94,8 @@ def pilotage(house: House, monkeypatch: pytest.MonkeyPatch) -> Pilotage:
     """The command line of the operator, on a terminal of 80 columns as far as it can tell."""
     for name in ("STORE", "TOKEN"):
         monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
-    monkeypatch.setattr("pilotage.cli.restricting.PERIOD", 0.1)
-    monkeypatch.setattr("pilotage.cli.storage_moving.PERIOD", 0.2)
+    monkeypatch.setattr("pilotage.cli.places.restricting.PERIOD", 0.1)
+    monkeypatch.setattr("pilotage.cli.data.storage_moving.PERIOD", 0.2)
     wait_for((house.home / "token").exists, "the operator's token")
     house.call("GET", "/health/ready")
     return Pilotage(house.home, house.url)

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from pilotage.adapters.computing.agent_file import agent_file
 from pilotage.agent import wire
+from pilotage.agent.files.spool_wire import SealedManifest
 from pilotage.agent.parsing import parse
-from pilotage.agent.spool_wire import SealedManifest
-from pilotage.computing.agent_file import agent_file
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import Report
 

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.agent.attempt import RESERVED, Attempt, AttemptFailedError, legal, legal_scratch
-from pilotage.agent.file_access import Ways
-from pilotage.agent.transfer import fetch
+from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.transfer import fetch
+from pilotage.agent.payload.attempt import RESERVED, Attempt, AttemptFailedError, legal, legal_scratch
 from pilotage.agent.wire import JobInput, JobOrder, Work
 from pilotage.model.records.work import FileName
 from pilotage.model.values import paths

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.attempt import VARIABLES, AttemptFailedError, ImageFailedError
-from pilotage.agent.containers import ContainerRuntime, choose, find_runtimes, write_variables
-from pilotage.agent.view import SitePaths
+from pilotage.agent.payload.attempt import VARIABLES, AttemptFailedError, ImageFailedError
+from pilotage.agent.payload.containers import ContainerRuntime, choose, find_runtimes, write_variables
+from pilotage.agent.payload.view import SitePaths
 from tests.waiting import PATIENCE, wait_for
 
 from .test_agent import Site, sh, site

@@ -19,9 +19,9 @@ import pytest
 
 from pilotage.agent import proof
 from pilotage.agent.machine import now
-from pilotage.agent.payload import Ended, Order, Payload
+from pilotage.agent.payload.payload import Ended, Order, Payload
+from pilotage.agent.payload.view import SitePaths, View, view
 from pilotage.agent.proof import Containment, prove
-from pilotage.agent.view import SitePaths, View, view
 from pilotage.model.values.containment import COMPLETE
 from tests.waiting import wait_for
 
@@ -274,7 +274,7 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
         "import asyncio, sys, time; from pathlib import Path\n"
         "from pilotage.agent.payload import Order, Payload\n"
         "from pilotage.agent.machine import now\n"
-        "from pilotage.agent.view import SitePaths, view\n"
+        "from pilotage.agent.payload.view import SitePaths, view\n"
         f"seen = view({way!r}, {shutil.which('bwrap') or ''!r}, Path({str(job)!r}), SitePaths())\n"
         f"environment = {{'PATH': {os.environ['PATH']!r}, 'HOME': {str(job)!r}}}\n"
         f"order = Order(('python3', '-c', {text!r}), environment, Path({str(job)!r}), view=seen)\n"

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pilotage.agent import control_group, delegated_groups
-from pilotage.agent.containment import WITH_INIT
-from pilotage.agent.control_group import ControlGroup, read, remove
-from pilotage.agent.delegated_groups import LEAF, DelegatedGroups, Hierarchy, find
-from pilotage.agent.payload import Payload
+from pilotage.agent.payload import control_group, delegated_groups
+from pilotage.agent.payload.containment import WITH_INIT
+from pilotage.agent.payload.control_group import ControlGroup, read, remove
+from pilotage.agent.payload.delegated_groups import LEAF, DelegatedGroups, Hierarchy, find
+from pilotage.agent.payload.payload import Payload
 from tests.waiting import PATIENCE, wait_for
 
 from .processes import of_environment
@@ -131,8 +131,8 @@ def _orphan(real: DelegatedGroups) -> tuple[subprocess.Popen[bytes], int]:
         [
             *(sys.executable, "-c"),
             "import subprocess, time\n"
-            "from pilotage.agent.control_group import ControlGroup\n"
-            "from pilotage.agent.delegated_groups import DelegatedGroups\n"
+            "from pilotage.agent.payload.control_group import ControlGroup\n"
+            "from pilotage.agent.payload.delegated_groups import DelegatedGroups\n"
             f"group = ControlGroup(**DelegatedGroups({real.version}, {dict(real.parents)!r}).group('1.1'))\n"
             "group.make(0, 0, 1)\n"
             "payload = subprocess.Popen(['sleep', '600'])\n"

@@ -9,11 +9,11 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotage.agent import workdir
-from pilotage.agent.attempt import Attempt, AttemptFailedError, NodeFailedError
-from pilotage.agent.file_access import Ways
-from pilotage.agent.node_disk import disk_fault
-from pilotage.agent.transfer import fetch
+from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.transfer import fetch
+from pilotage.agent.payload import workdir
+from pilotage.agent.payload.attempt import Attempt, AttemptFailedError, NodeFailedError
+from pilotage.agent.payload.node_disk import disk_fault
 from pilotage.agent.wire import JobInput, JobOrder, Work
 from tests.chaos.disks import SmallDisk
 from tests.waiting import wait_for

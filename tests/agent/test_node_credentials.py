@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.file_access import Ways
-from pilotage.agent.web import Web
+from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.web import Web
 from tests.movers.test_fts import authority
 
 from .test_storage import WebDav, server

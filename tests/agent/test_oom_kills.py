@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.oom_kills import memory_cause, oom_kills
+from pilotage.agent.payload.oom_kills import memory_cause, oom_kills
 
 
 def processes(place: Path, version: int, events: str) -> Path:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.agent import outputs
-from pilotage.agent.attempt import AttemptFailedError, legal
-from pilotage.agent.outputs import find, matches, told
+from pilotage.adapters.movers.contract import ODD_NAMES
+from pilotage.agent.files import outputs
+from pilotage.agent.files.outputs import find, matches, told
+from pilotage.agent.payload.attempt import AttemptFailedError, legal
 from pilotage.model.values.outputs import example, is_taken
 from pilotage.model.values.types import OutputPath, OutputPattern
-from pilotage.movers.contract import ODD_NAMES
 
 from .test_agent import Site, sh, site
 

@@ -16,13 +16,13 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotage.agent import workdir
-from pilotage.agent.containment import WITH_INIT
 from pilotage.agent.machine import now
-from pilotage.agent.payload import Ended, Order, Payload
+from pilotage.agent.payload import workdir
+from pilotage.agent.payload.containment import WITH_INIT
+from pilotage.agent.payload.payload import Ended, Order, Payload
+from pilotage.agent.payload.supervisor import LONGEST_STREAM, STREAM_HEAD
+from pilotage.agent.payload.view import SitePaths, view
 from pilotage.agent.proof import attack
-from pilotage.agent.supervisor import LONGEST_STREAM, STREAM_HEAD
-from pilotage.agent.view import SitePaths, view
 from tests.waiting import has_ended, wait_for
 
 from .processes import of_environment

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.agent.logs import read_streams, stderr_tail
-from pilotage.agent.payload_secrets import texts
+from pilotage.agent.payload.payload_secrets import texts
 from pilotage.agent.wire import LOG_HEAD, LONGEST_LOG, Secret
 
 from .test_agent import Site, sh, site

@@ -18,15 +18,15 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 import pilotage.agent
+from pilotage.adapters.computing.agent_file import agent_file
 from pilotage.agent import VERSION, wire
 from pilotage.agent.parsing import WireError, parse, serialise
-from pilotage.api import pilot_agent, pilot_files
-from pilotage.computing.agent_file import agent_file
 from pilotage.flow import attempt_logs
 from pilotage.model.documents import world
+from pilotage.server.api.places import pilot_agent, pilot_files
 
 ROOM = Path(pilotage.agent.__file__).parent
-MODULES = sorted(ROOM.glob("*.py"))
+MODULES = sorted(ROOM.rglob("*.py"))
 NEWER: dict[str, Callable[[Any], bool]] = {
     "zip(strict)": lambda node: _calls(node, "zip") and _has(node, "strict"),
     "isinstance(X | Y)": lambda node: _calls(node, "isinstance") and isinstance(node.args[1], ast.BinOp),
@@ -94,7 +94,7 @@ def test_the_file_is_the_same_bytes_each_time_and_holds_the_whole_room() -> None
     agent_file.cache_clear()
     assert agent_file() == first
     names = zipfile.ZipFile(io.BytesIO(first)).namelist()
-    assert names == ["__main__.py", *(f"agent/{path.name}" for path in MODULES)]
+    assert names == ["__main__.py", *sorted(f"agent/{path.relative_to(ROOM)}" for path in MODULES)]
 
 
 def test_the_file_runs_by_itself(tmp_path: Path) -> None:
@@ -184,4 +184,5 @@ def test_the_server_has_the_same_defaults_as_the_agent(sent: type[Any], read: ty
 def test_every_module_is_importable_on_its_own() -> None:
     for path in MODULES:
         if path.stem != "__main__":
-            importlib.import_module(f"pilotage.agent.{path.stem}")
+            name = ".".join(path.relative_to(ROOM).with_suffix("").parts)
+            importlib.import_module(f"pilotage.agent.{name}")

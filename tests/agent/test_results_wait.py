@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.attempt import AttemptFailedError
 from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, UnreachableError
-from pilotage.agent.leaving import leave
+from pilotage.agent.files.leaving import leave
+from pilotage.agent.files.seals import seal
+from pilotage.agent.files.spool_wire import LeftResults
 from pilotage.agent.parsing import parse
-from pilotage.agent.seals import seal
-from pilotage.agent.spool_wire import LeftResults
+from pilotage.agent.payload.attempt import AttemptFailedError
 from pilotage.agent.wire import Report
 from tests.waiting import wait_for
 

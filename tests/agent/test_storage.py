@@ -13,15 +13,15 @@ from urllib.parse import unquote
 
 import pytest
 
-from pilotage.agent import storage
-from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
-from pilotage.agent.file_access import Ways
-from pilotage.agent.storage import open_storage
-from pilotage.agent.transfer import discard, fetch, store
-from pilotage.agent.web import Web
-from pilotage.agent.web_addresses import server_of
+from pilotage.adapters.movers.contract import ODD_NAMES
+from pilotage.agent.files import storage
+from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.storage import open_storage
+from pilotage.agent.files.transfer import discard, fetch, store
+from pilotage.agent.files.web import Web
+from pilotage.agent.files.web_addresses import server_of
+from pilotage.agent.payload.attempt import Attempt, AttemptFailedError, InputLostError
 from pilotage.agent.wire import JobInput, JobOrder, Work
-from pilotage.movers.contract import ODD_NAMES
 
 WAYS = Ways(None)  # type: ignore[arg-type]  # no storage here asks
 
@@ -120,7 +120,7 @@ def test_an_answer_that_is_cut_is_tried_again_and_fails(
     server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, handler = server
-    monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
+    monkeypatch.setattr("pilotage.agent.files.transfer.time.sleep", lambda _: None)
     handler.files["/data/in"], handler.cut = b"hello!", True
     with pytest.raises(AttemptFailedError, match="input in: "):
         fetch(WAYS, attempt(f"{url}/data"), JobInput("in", 6), tmp_path / "copy", lambda: False)

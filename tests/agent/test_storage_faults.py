@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.attempt import AttemptFailedError, StorageFailedError
-from pilotage.agent.file_access import Ways
-from pilotage.agent.transfer import fetch, store
+from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.transfer import fetch, store
+from pilotage.agent.payload.attempt import AttemptFailedError, StorageFailedError
 from pilotage.agent.wire import JobInput, StorageFault
 
 from .test_storage import WebDav, attempt, server
@@ -22,7 +22,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
+    monkeypatch.setattr("pilotage.agent.files.transfer.time.sleep", lambda _: None)
 
 
 def fault_of(work: Any, target: Path, ways: Ways | None = None) -> StorageFault | None:
@@ -107,7 +107,7 @@ def test_f4_an_output_that_cannot_be_read_is_not(
 
     url, _ = server
     (tmp_path / "out").write_bytes(b"four")
-    monkeypatch.setattr("pilotage.agent.transfer.open_output", lambda *_: _Broken(broken))
+    monkeypatch.setattr("pilotage.agent.files.transfer.open_output", lambda *_: _Broken(broken))
     with pytest.raises(AttemptFailedError, match="on the disk of the pilot") as failure:
         store(Ways(None), attempt(f"{url}/data"), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
     assert not isinstance(failure.value, StorageFailedError)

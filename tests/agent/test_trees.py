@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent import trees
 from pilotage.agent.machine import drop_capabilities
-from pilotage.agent.trees import DEEPEST, UnmeasuredError, disk_usage, remove_tree
+from pilotage.agent.payload import trees
+from pilotage.agent.payload.trees import DEEPEST, UnmeasuredError, disk_usage, remove_tree
 
 
 def _call(function: Callable[[str], object], argument: str, told: "multiprocessing.Queue[object]") -> None:

@@ -10,11 +10,11 @@ from typing import IO, Any
 import pytest
 
 from pilotage.agent import wire
-from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
 from pilotage.agent.client import UnreachableError, answered
-from pilotage.agent.file_access import Ways
-from pilotage.agent.transfer import discard, fetch, store
-from pilotage.agent.web import Web
+from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.transfer import discard, fetch, store
+from pilotage.agent.files.web import Web
+from pilotage.agent.payload.attempt import Attempt, AttemptFailedError, InputLostError
 from pilotage.agent.wire import JobInput, JobOrder, Work
 
 from .test_storage import WebDav, server
@@ -112,7 +112,7 @@ def test_a_server_that_is_busy_or_away_says_nothing_about_a_file(
     house, handler, copy = place
     house.granted = ""
     monkeypatch.setattr(handler, "do_GET", lambda self: self._answer(status, b"8 files are under way"))
-    monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
+    monkeypatch.setattr("pilotage.agent.files.transfer.time.sleep", lambda _: None)
     with pytest.raises(UnreachableError if is_away else AttemptFailedError, match="8 files are under way"):
         brought(house, copy)
     assert house.handed_on == (1 if is_away else 3)
@@ -140,7 +140,7 @@ def test_the_nodes_program_is_tried_first_and_its_failure_costs_nothing(
 ) -> None:
     house, _, copy = place
     house.granted = ""
-    monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
+    monkeypatch.setattr("pilotage.agent.files.transfer.time.sleep", lambda _: None)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/xrdcp").write_text(SCRIPT.format(calls=tmp_path / "calls", does=does))
     (tmp_path / "bin/xrdcp").chmod(0o755)

@@ -17,11 +17,8 @@ with warnings.catch_warnings():  # it asks for a client that is not the one this
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-from pilotage.api import PREFIX, create_app
-from pilotage.api.access import KnownTokens
-from pilotage.api.app import document
-from pilotage.api.event_hub import EventHub
-from pilotage.computing.loader import load
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -31,7 +28,10 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot, PilotKind
 from pilotage.model.values.identity import Credential, Identity, Role
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server.api import PREFIX, create_app
+from pilotage.server.api.app import document
+from pilotage.server.api.edge.access import KnownTokens
+from pilotage.server.api.work.event_hub import EventHub
 from pilotage.store import JobDetails, Store
 from tests import sqlite
 from tests.waiting import wait_for

@@ -10,11 +10,11 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from pilotage.api import PREFIX
-from pilotage.api.access import UNKNOWN, RoleCheck
-from pilotage.api.app import ROUTERS
 from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.server.api import PREFIX
+from pilotage.server.api.app import ROUTERS
+from pilotage.server.api.edge.access import UNKNOWN, RoleCheck
 from pilotage.store import TaskPage
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to

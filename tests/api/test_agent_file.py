@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from pilotage import server
 from pilotage.model.records.states import JobState
+from pilotage.server import process as server
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import ALICE, House, Submit

@@ -17,15 +17,15 @@ import pytest
 from sqlalchemy import make_url
 from starlette.routing import Route
 
-from pilotage.api import create_app
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.steps import step
 from pilotage.model.values.identity import Identity
+from pilotage.server.api import create_app
+from pilotage.server.web import actions, federation_actions, live, make_pages, place_actions
+from pilotage.server.web.sessions import form_token
+from pilotage.server.web.views import ROUTES
 from pilotage.store import Store
 from pilotage.store.database.engine import RETRY_FOR
-from pilotage.web import actions, federation_actions, live, make_pages, place_actions
-from pilotage.web.sessions import form_token
-from pilotage.web.views import ROUTES
 from tests import postgresql
 from tests.waiting import wait_for
 

@@ -14,11 +14,12 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from pilotage.api import PREFIX, create_app, event_hub
-from pilotage.api.connections import LimitedProtocol
 from pilotage.client import AsyncClient, Client
 from pilotage.flow import task_cancellation
 from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.server.api import PREFIX, create_app
+from pilotage.server.api.edge.connections import LimitedProtocol
+from pilotage.server.api.work import event_hub
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, copied, submit_to
@@ -152,7 +153,7 @@ def test_kinds_and_tasks_are_filters(house: House) -> None:
 
 
 def test_pages_follow_each_other_without_gap(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pilotage.api.event_hub.PAGE", "pilotage.api.events.PAGE"):
+    for module in ("pilotage.server.api.work.event_hub.PAGE", "pilotage.server.api.work.events.PAGE"):
         monkeypatch.setattr(module, 3)
     tasks = [new(house) for _ in range(10)]
     olga = house.as_("operator", OLGA)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from pilotage.flow.calls import catalogue
+from pilotage.flow.calls.data import catalogue
 from pilotage.flow.outside import file_readers
 from pilotage.flow.step import take
 from pilotage.flow.steps import step

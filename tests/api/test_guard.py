@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from pilotage.api.access import KnownTokens
-from pilotage.api.guard import EACH_AT_ONCE, Guard
-from pilotage.api.measured_routes import MeasuredRoute
-from pilotage.api.sender_shares import (
+from pilotage.model.values.identity import GENERIC, Credential
+from pilotage.request_budget import RequestBudget
+from pilotage.server.api.edge.access import KnownTokens
+from pilotage.server.api.edge.guard import EACH_AT_ONCE, Guard
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.edge.sender_shares import (
     LARGEST_BODY,
     LONGEST_WAIT,
     MOST_WAITING,
@@ -20,8 +22,6 @@ from pilotage.api.sender_shares import (
     NoTurn,
     sender_of,
 )
-from pilotage.model.values.identity import GENERIC, Credential
-from pilotage.request_budget import RequestBudget
 from tests.waiting import PATIENCE
 
 from .conftest import ALICE, OTHER_ALICE, House
@@ -41,7 +41,7 @@ def test_an_unexpected_fault_is_logged_under_the_number_that_the_client_gets(
     detail = answer.json()["detail"]
     assert "secret" not in answer.text
     number = detail.split()[2].rstrip(";")
-    (record,) = [record for record in caplog.records if record.name == "pilotage.api.faults"]
+    (record,) = [record for record in caplog.records if record.name == "pilotage.server.api.edge.faults"]
     assert number in record.getMessage()
     assert "the secret of the house" in (record.exc_text or caplog.text)
 
@@ -50,7 +50,7 @@ def test_a_body_that_is_too_large_is_refused_though_it_does_not_say_so(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Where the last part was the one too much, there is nothing to wait for.
-    monkeypatch.setattr("pilotage.api.guard.DISCARD_TIMEOUT", 3600)
+    monkeypatch.setattr("pilotage.server.api.edge.guard.DISCARD_TIMEOUT", 3600)
 
     def parts() -> Iterator[bytes]:
         for _ in range(LARGEST_BODY // 2**20 + 1):
@@ -67,7 +67,7 @@ def test_a_request_whose_client_gives_up_while_it_waits_is_not_served_and_counts
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """During an outage of the database, clients ask again and again, and each call may hold a place long."""
-    monkeypatch.setattr("pilotage.api.guard.ROOM_TIMEOUT", 3600)
+    monkeypatch.setattr("pilotage.server.api.edge.guard.ROOM_TIMEOUT", 3600)
     served: list[str] = []
 
     def no_tokens() -> KnownTokens:
@@ -150,7 +150,7 @@ def test_who_has_computed_much_waits_and_nobody_else() -> None:
 
 
 def test_every_route_but_those_of_health_counts_what_it_computes(house: House) -> None:
-    from pilotage.api.app import ROUTERS
+    from pilotage.server.api.app import ROUTERS
 
     routes = [route for room in ROUTERS for route in room.router.routes]
     assert [route for route in routes if not isinstance(route, MeasuredRoute)] == []
@@ -161,9 +161,10 @@ def test_a_body_that_takes_seconds_counts_for_its_sender(
 ) -> None:
     spent: list[float] = []
     monkeypatch.setattr(
-        "pilotage.api.sender_shares._Account.take", lambda _, seconds: spent.append(round(seconds, 2))
+        "pilotage.server.api.edge.sender_shares._Account.take",
+        lambda _, seconds: spent.append(round(seconds, 2)),
     )
-    monkeypatch.setattr("pilotage.api.sender_shares._Account._debt", 0.0, raising=False)
+    monkeypatch.setattr("pilotage.server.api.edge.sender_shares._Account._debt", 0.0, raising=False)
     clock = iter(range(0, 1000, 3))
     monkeypatch.setattr("pilotage.request_budget.time.thread_time", lambda: next(clock))
     client = house.as_("user", ALICE)

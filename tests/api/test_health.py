@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import guard, health
 from pilotage.federation.documents import checked
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import World
 from pilotage.model.values.identity import Credential, Identity
+from pilotage.server.api.administration import health
+from pilotage.server.api.edge import guard
 from pilotage.store import OUTAGE
 
 from .conftest import copied

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.explain.comparison import WhatIf
-from pilotage.flow.calls.preview import Preview
+from pilotage.flow.calls.work.preview import Preview
 from pilotage.model.documents.serialization import from_document, to_document
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import TaskSpec

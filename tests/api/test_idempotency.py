@@ -4,12 +4,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from pilotage.computing.loader import load
-from pilotage.flow.calls import submit
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.flow.calls.work import submit
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.work import TaskSpec
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store, TaskPage
 
 from .conftest import ALICE, BOB, House, federation

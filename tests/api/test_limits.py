@@ -20,14 +20,14 @@ import pytest
 import uvicorn
 
 from pilotage import request_budget
-from pilotage.api import create_app
-from pilotage.api.body_shapes import MOST_ITEMS, MOST_KEYS, STRETCH, shape_fault
-from pilotage.api.connections import LimitedProtocol, untaken
-from pilotage.api.measured_routes import SMALL_BODY
-from pilotage.api.sender_shares import LARGEST_BODY, MOST_BYTES
 from pilotage.federation.faults import Fault
 from pilotage.model.values.identity import Credential
 from pilotage.request_budget import MOST_FAULTS, MOST_SUGGESTIONS
+from pilotage.server.api import create_app
+from pilotage.server.api.edge.body_shapes import MOST_ITEMS, MOST_KEYS, STRETCH, shape_fault
+from pilotage.server.api.edge.connections import LimitedProtocol, untaken
+from pilotage.server.api.edge.measured_routes import SMALL_BODY
+from pilotage.server.api.edge.sender_shares import LARGEST_BODY, MOST_BYTES
 from tests import sqlite
 from tests.waiting import PATIENCE, wait_for
 
@@ -135,7 +135,7 @@ def test_the_bodies_of_one_person_take_so_much_memory_and_no_more(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bodies that arrive slowly waited in memory, 16 MB for each of 4,096 connections."""
-    monkeypatch.setattr("pilotage.api.sender_shares.BYTES_TIMEOUT", 0.1)
+    monkeypatch.setattr("pilotage.server.api.edge.sender_shares.BYTES_TIMEOUT", 0.1)
     token, other = server.token(), server.token(pilot=1)
     head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Length: "
     with server.connect() as slow:
@@ -338,7 +338,7 @@ def test_work_for_a_client_that_has_gone_ends(server: Server, monkeypatch: pytes
             ended.set()
             raise
 
-    monkeypatch.setattr("pilotage.api.documents.checked", without_end)
+    monkeypatch.setattr("pilotage.server.api.documents.checked", without_end)
     body = json.dumps({"tasks": [{"name": "a"}]}).encode()
     head = f"POST /api/v1/plan/broker HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {server.token()}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -11,11 +11,11 @@ import sqlalchemy
 from starlette.testclient import TestClient
 
 from pilotage import log_lines
-from pilotage.api import create_app
 from pilotage.log_context import bound, note
 from pilotage.model.values.identity import Credential
+from pilotage.server.api import create_app
+from pilotage.server.web import make_pages
 from pilotage.store import Store
-from pilotage.web import make_pages
 from tests.flow.house import ALICE, House
 
 log = logging.getLogger("pilotage.test")

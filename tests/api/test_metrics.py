@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from pilotage.api import create_app, metrics_collector
-from pilotage.computing.loader import load
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.world import Report
@@ -17,7 +17,8 @@ from pilotage.model.records.measurements import ATTEMPTS, LAST_PASS
 from pilotage.model.records.servers import ServerProcess
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server.api import create_app
+from pilotage.server.api.administration import metrics_collector
 from pilotage.store import MeasuredKey, Store
 from pilotage.testing.stores import move, moved
 from tests.flow.house import House, attempts

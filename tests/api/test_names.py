@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from pilotage.adapters.movers.contract import ODD_NAMES
 from pilotage.model.records.publications import published_name
 from pilotage.model.values.paths import output_name
-from pilotage.movers.contract import ODD_NAMES
 
 from .conftest import OTHER_ALICE, House, Submit, federation
 

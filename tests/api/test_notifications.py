@@ -2,7 +2,7 @@
 
 from starlette.testclient import TestClient
 
-from pilotage.flow.calls.notifications import MOST_TESTS, TESTS_IN
+from pilotage.flow.calls.work.notifications import MOST_TESTS, TESTS_IN
 
 from .conftest import BOB, House
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import PREFIX
-from pilotage.api.descriptions import FIELDS, PARAMETERS
+from pilotage.server.api import PREFIX
+from pilotage.server.api.descriptions import FIELDS, PARAMETERS
 
 from .conftest import House, openapi
 from .test_access import CLOSED, OPEN

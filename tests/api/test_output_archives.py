@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from pilotage.api import output_archives
 from pilotage.flow.outside import file_readers
 from pilotage.model.documents.decision import Create
 from pilotage.model.records.work import File, NewJob, Replica
 from pilotage.model.values.paths import output_name
+from pilotage.server.api.data import output_archives
 
 from .conftest import OTHER_ALICE, House, Submit, federation
 

@@ -8,9 +8,9 @@ from typing import Any
 import fsspec
 import pytest
 
-from pilotage.api import guard
-from pilotage.flow.calls.pilot_files import told
+from pilotage.flow.calls.pilots.pilot_files import told
 from pilotage.model.records.federation import Federation, Storage
+from pilotage.server.api.edge import guard
 
 from .conftest import BOB, House, Submit
 

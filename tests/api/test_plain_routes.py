@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.applications import Starlette
 
-from pilotage.api.pilot_agent import PLAIN_ROUTES
+from pilotage.server.api.places.pilot_agent import PLAIN_ROUTES
 
 from .conftest import ALICE, House, Submit
 

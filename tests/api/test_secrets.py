@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from pilotage.api import PREFIX, health
-from pilotage.api.app import ROUTERS
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import Federation, TransferService
 from pilotage.model.values.identity import Identity
+from pilotage.server.api import PREFIX
+from pilotage.server.api.administration import health
+from pilotage.server.api.app import ROUTERS
 
 from .conftest import ALICE, House, Submit, federation
 

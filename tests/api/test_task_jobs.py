@@ -5,10 +5,10 @@ import zlib
 import pytest
 from starlette.testclient import TestClient
 
-from pilotage.api.log_excerpts import LONGEST_LINE, excerpt, matching
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import JobState
+from pilotage.server.api.work.log_excerpts import LONGEST_LINE, excerpt, matching
 from pilotage.store import StoredLog
 
 from .conftest import ALICE, BOB, NOW, House, Submit

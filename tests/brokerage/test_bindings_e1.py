@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage.contract import violations
-from pilotage.brokerage.production import Production
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.records.borrowing import binding_of
 from pilotage.model.records.constants import BindingConstants
@@ -15,6 +13,8 @@ from pilotage.model.records.federation import Federation, Link
 from pilotage.model.records.spec import Binding, TaskSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File
+from pilotage.policies.brokerage.contract import violations
+from pilotage.policies.brokerage.production import Production
 from pilotage.testing import ALICE, federation, jobs, queue, queue_report, replica, task, world
 
 READABLE: Mapping[str, Any] = {"remote_reads": True}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage.production.checks import CHECKS
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Link
 from pilotage.model.records.work import JobKind, MergeSpec
+from pilotage.policies.brokerage.production.checks import CHECKS
 from pilotage.testing import (
     HOUR,
     NOW,

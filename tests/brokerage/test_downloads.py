@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.brokerage.contract import violations
-from pilotage.brokerage.production import Production
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Link, StagingConstants
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, NewTransfer, Replica
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage.contract import violations
+from pilotage.policies.brokerage.production import Production
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 from pilotage.testing.choices import decide, refusal
 

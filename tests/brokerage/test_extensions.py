@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pilotage.brokerage.contract import violations
-from pilotage.brokerage.production import (
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
+from pilotage.model.documents.decision import Choice, Decision, Move
+from pilotage.model.documents.serialization import from_document, from_json, to_document, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.policies.brokerage.contract import violations
+from pilotage.policies.brokerage.production import (
     CandidateOrder,
     Production,
     QueueColumns,
@@ -19,12 +25,6 @@ from pilotage.brokerage.production import (
     factor,
     order,
 )
-from pilotage.explain.analysis import explain
-from pilotage.explain.rendering import lines
-from pilotage.model.documents.decision import Choice, Decision, Move
-from pilotage.model.documents.serialization import from_document, from_json, to_document, to_json
-from pilotage.model.documents.world import World
-from pilotage.model.records.states import JobState
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .test_production_properties import relaxed, worlds

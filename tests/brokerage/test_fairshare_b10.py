@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.model.records.work import MergeSpec, Task
 from pilotage.model.values.fairshare import FairshareWork, PolicyError, parse
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
 from pilotage.testing import federation, queue, task, world
 from pilotage.testing.choices import decide, only_choice, refusal, refusals, refused
 

@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage import OptionError
-from pilotage.brokerage.contract import violations
-from pilotage.brokerage.engine.site_ads import site_ads
-from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Choice, Decision
@@ -23,6 +19,10 @@ from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import ComputingElement, Federation, Hardware, Queue, Server
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.site_limits import ANY_NUMBER
+from pilotage.policies.brokerage import OptionError
+from pilotage.policies.brokerage.contract import violations
+from pilotage.policies.brokerage.engine.site_ads import site_ads
+from pilotage.policies.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 
 TWO = (queue("NEAR"), queue("FAR", site="AWAY"))

@@ -8,15 +8,15 @@ import classad2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.brokerage.contract import violations
-from pilotage.brokerage.engine.job_ads import job_ad
-from pilotage.brokerage.engine.job_groups import groups_of
-from pilotage.brokerage.engine.queue_columns import QueueColumns
-from pilotage.brokerage.engine.site_ads import SiteAd, site_ads
-from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.model.documents.world import JobCount, World
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.states import JobState
+from pilotage.policies.brokerage.contract import violations
+from pilotage.policies.brokerage.engine.job_ads import job_ad
+from pilotage.policies.brokerage.engine.job_groups import groups_of
+from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
+from pilotage.policies.brokerage.engine.site_ads import SiteAd, site_ads
+from pilotage.policies.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 
 COMPARISONS = st.sampled_from(

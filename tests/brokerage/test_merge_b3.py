@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage.engine import verdicts
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, JobKind, MergeSpec, Replica
+from pilotage.policies.brokerage.engine import verdicts
 from pilotage.testing import HOUR, NOW, federation, jobs, jobs_at, queue, task, world
 from pilotage.testing.choices import decide, only_choice, refused_in
 

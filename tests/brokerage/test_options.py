@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage import OptionError
-from pilotage.brokerage.production import Production
 from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, MergeSpec, Replica, Task
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage import OptionError
+from pilotage.policies.brokerage.production import Production
 from pilotage.testing import (
     NOW,
     federation,

@@ -4,11 +4,11 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-from pilotage.brokerage import PluginError, PluginOptionsError, UnknownPluginError, load, plugin
-from pilotage.brokerage.production import Production
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.values.entry_point_groups import BROKERAGES
+from pilotage.policies.brokerage import PluginError, PluginOptionsError, UnknownPluginError, load, plugin
+from pilotage.policies.brokerage.production import Production
 
 
 class Lazy:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.brokerage.production import Production
-from pilotage.brokerage.production.placement import spread
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import JobCount
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.records.work import File, Replica
+from pilotage.policies.brokerage.production import Production
+from pilotage.policies.brokerage.production.placement import spread
 from pilotage.testing import NOW, federation, jobs, jobs_at, queue, task, world
 from pilotage.testing.choices import decide, only_choice, refusal, refused_in
 

@@ -13,14 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.brokerage.engine import spec_table, verdicts
-from pilotage.brokerage.engine.arrays import Mask
-from pilotage.brokerage.engine.job_groups import Group, groups_of
-from pilotage.brokerage.engine.queue_columns import QueueColumns
-from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
-from pilotage.brokerage.production import Production, cycle
-from pilotage.brokerage.production.checks import CHECKS
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import World
@@ -28,6 +20,14 @@ from pilotage.model.records.federation import Federation, GlobalShare, Hardware,
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, Job, JobKind, Measured, MergeSpec, Replica
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage.engine import spec_table, verdicts
+from pilotage.policies.brokerage.engine.arrays import Mask
+from pilotage.policies.brokerage.engine.job_groups import Group, groups_of
+from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
+from pilotage.policies.brokerage.engine.task_columns import TaskColumns
+from pilotage.policies.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
+from pilotage.policies.brokerage.production import Production, cycle
+from pilotage.policies.brokerage.production.checks import CHECKS
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 from tests.properties import examples
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pilotage.brokerage.engine.link_weights import throughput_weight
-from pilotage.brokerage.engine.queue_columns import QueueColumns
-from pilotage.brokerage.production.placement import capacity, initial_weight
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, Link
 from pilotage.model.records.work import File, Replica
+from pilotage.policies.brokerage.engine.link_weights import throughput_weight
+from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
+from pilotage.policies.brokerage.production.placement import capacity, initial_weight
 from pilotage.testing import NOW, federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
 from pilotage.testing.choices import decide, only_choice
 

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pilotage.brokerage.engine.verdicts import RefusalValues, Ruling, bits_of, mask_of
-from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Choice, Label
 from pilotage.model.documents.world import LinkCount, World
 from pilotage.model.records.federation import Federation, Link, Storage
 from pilotage.model.records.work import File, JobKind, MergeSpec, Replica
+from pilotage.policies.brokerage.engine.verdicts import RefusalValues, Ruling, bits_of, mask_of
+from pilotage.policies.brokerage.production import Production
 from pilotage.testing import (
     federation,
     jobs,

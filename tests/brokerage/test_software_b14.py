@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.flow.calls import what_if
-from pilotage.flow.calls.what_if import Changes
+from pilotage.flow.calls.work import what_if
+from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Hardware, Tag
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.values.software import Architecture, ArchitectureError, parse_architecture
+from pilotage.policies.brokerage.engine.spec_table import SpecTable
 from pilotage.testing import NOW, federation, queue, task, world
 from pilotage.testing.choices import only_choice, refusal, refused, refused_in
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pilotage.federation.checks import federation_faults
-from pilotage.flow.calls import what_if
-from pilotage.flow.calls.what_if import Changes
+from pilotage.flow.calls.work import what_if
+from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.documents.decision import Create, Move
 from pilotage.model.documents.world import JobCount, TaskQueue
@@ -16,7 +16,7 @@ from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import ComputingElement, Federation, Queue
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.rules.rebrokerage import excess
-from pilotage.pilots import director
+from pilotage.policies.pilots import director
 from pilotage.simulation.bounds import power
 from pilotage.simulation.idleness import slots
 from pilotage.simulation.reading import virtual

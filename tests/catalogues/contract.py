@@ -21,7 +21,7 @@ A, B, C, D, W = FILES
 
 
 class Shelf(Protocol):
-    """A catalogue that holds :data:`FILES`, and what else a test puts into it."""
+    """A catalogue that holds ``FILES``, and what else a test puts into it."""
 
     port: CataloguePort
 
@@ -91,7 +91,7 @@ def output(dataset: str, number: int) -> OutputFile:
 
 
 class PublishingContract(_Named):
-    """Tests of any catalogue that takes outputs; ``publisher`` has the scope :data:`SCOPE`.
+    """Tests of any catalogue that takes outputs; ``publisher`` has the scope ``SCOPE``.
 
     It knows ``north-disk``, and no ``west-disk``.
     """

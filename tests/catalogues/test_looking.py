@@ -1,7 +1,7 @@
 """Whoever only looks changes nothing in a catalogue, whatever its kind.
 
 A plan and a submission look files and datasets up; a submission asks what would be in the way of its outputs.
-A new kind fails here until its answers are among :data:`LOOKS`.
+A new kind fails here until its answers are among ``LOOKS``.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from pilotage.catalogues.loader import installed, load
+from pilotage.adapters.catalogues.loader import installed, load
 from pilotage.ports.catalogue import CataloguePort
 from tests.flow.house import federation
 

@@ -10,16 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from pilotage.catalogues import rucio
-from pilotage.catalogues.loader import load
-from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.adapters.catalogues import rucio
+from pilotage.adapters.catalogues.loader import load
+from pilotage.flow.calls.work.submit import SubmissionOutcome, submit
 from pilotage.flow.outside import catalogues
 from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
 from pilotage.model.records.inputs import Input
 from pilotage.model.records.work import InputDataset, InputFile, InputPattern, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError, CataloguePort, PublishingPort
-from pilotage.server import runtime_of
+from pilotage.server.process import runtime_of
 from pilotage.store import Store
 from tests.flow.house import House, federation
 from tests.reading import world_of

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pilotage.cli import bulk, questions
 from pilotage.cli.app import app
+from pilotage.cli.terminal import questions
+from pilotage.cli.work import bulk
 
 from .conftest import FakeServer, Pilotage
 

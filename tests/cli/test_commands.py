@@ -576,7 +576,7 @@ def test_the_world_is_saved_as_yaml_or_json(pilotage: Pilotage, server: FakeServ
 def test_on_narrow_screens_nothing_is_left_out(
     pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.output.width", lambda _=False: 50)
+    monkeypatch.setattr("pilotage.cli.terminal.output.width", lambda _=False: 50)
     server.answers["GET /queues"] = {"queues": [QUEUE]}
     lines = pilotage("queues").stdout.splitlines()
     assert lines[0].split() == ["queue", "status", "jobs", "pilots"]

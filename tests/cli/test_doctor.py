@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from pilotage.client import Unreachable
-from pilotage.doctor.checks import DoctorCheck, Finding, all_checks
-from pilotage.doctor.examination import Examined, examined
-from pilotage.doctor.installation import Installation, NotExamined
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.release import full_version
+from pilotage.server.doctor.checks import DoctorCheck, Finding, all_checks
+from pilotage.server.doctor.examination import Examined, examined
+from pilotage.server.doctor.installation import Installation, NotExamined
 from pilotage.settings import Settings
 from pilotage.store import Store
 from pilotage.testing.stores import move, moved, new_pilot

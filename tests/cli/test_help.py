@@ -117,7 +117,7 @@ def test_the_table_of_commands_says_what_each_says_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [(["--help"], set()), (["status", "--help"], {"tasks"}), (["sbumit"], set())]
+    ("words", "expected"), [(["--help"], set()), (["status", "--help"], {"work.tasks"}), (["sbumit"], set())]
 )
 def test_only_the_module_of_the_command_is_loaded(words: list[str], expected: set[str]) -> None:
     modules = {entry.module for entry in ENTRIES.values()}

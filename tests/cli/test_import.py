@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from pilotage.cli.importing import ImporterKind
+from pilotage.cli.places.importing import ImporterKind
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS
 from pilotage.model.records.federation import Federation

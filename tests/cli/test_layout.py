@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.cli.layout import cell_width, lay_out, visible
+from pilotage.cli.terminal.layout import cell_width, lay_out, visible
 from pilotage.explain.layout import Column
 
 COLUMNS = (Column("id", number=True), Column("name"), Column("error", essential=False))

@@ -26,7 +26,7 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.server import listen
+from pilotage.server.process import listen
 from pilotage.store import Store
 
 from .conftest import FakeServer, Pilotage
@@ -369,7 +369,7 @@ def test_up_runs_the_server_with_what_was_asked(
 ) -> None:
     runs: list[Any] = []
     monkeypatch.setattr(
-        "pilotage.server.run",
+        "pilotage.server.process.run",
         lambda settings, federation, **asked: runs.append((settings, federation, asked)),
     )
     words = ("--federation", federation_file) if as_option else (federation_file,)
@@ -413,7 +413,7 @@ def test_up_is_refused_where_its_port_is_not_that_of_the_url(pilotage: Pilotage)
 def test_up_says_where_it_is_reached_and_where_it_listens(
     pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch, url: str, told: str
 ) -> None:
-    monkeypatch.setattr("pilotage.server.run", lambda *_, **__: None)
+    monkeypatch.setattr("pilotage.server.process.run", lambda *_, **__: None)
     with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     words = ("up", "--port", port, "--host", "127.0.0.1")
@@ -426,10 +426,11 @@ def test_a_home_has_one_server_and_loops_join_it_by_name(
     pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second server on a home is refused, also where it finds its port in use. Loops say whom they join."""
-    hold = "import sys, time; from pathlib import Path; from pilotage.home_lock import serving\n"
+    hold = "import sys, time; from pathlib import Path\n"
+    hold += "from pilotage.cli.administration.home_lock import serving\n"
     hold += f"with serving(Path({str(pilotage.home)!r}), 'http://127.0.0.1:8470'):\n"
     hold += " print(flush=True)\n time.sleep(60)"
-    monkeypatch.setattr("pilotage.server.run", lambda *_, **__: None)
+    monkeypatch.setattr("pilotage.server.process.run", lambda *_, **__: None)
     with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"

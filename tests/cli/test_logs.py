@@ -39,7 +39,7 @@ def test_both_streams_are_shown_with_what_is_left_out_and_nothing_that_terminals
 def test_a_log_is_followed_to_its_end(
     pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.logs.FOLLOW_EVERY", 0.0)
+    monkeypatch.setattr("pilotage.cli.work.logs.FOLLOW_EVERY", 0.0)
     server.answers["GET /jobs/3/logs"] = [
         document(runs=True, attempt=2, attempts=()),
         document(log("stdout", 4, (0, 4, "one\n")), runs=True, attempt=2),
@@ -66,7 +66,7 @@ def test_a_log_that_is_not_there_is_told_as_such(pilotage: Pilotage, server: Fak
 def test_a_log_as_json_is_one_document_of_its_end_and_ends_alike(
     pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.logs.FOLLOW_EVERY", 0.0)
+    monkeypatch.setattr("pilotage.cli.work.logs.FOLLOW_EVERY", 0.0)
     running, ended = document(runs=True), document(log("stdout", 4, (0, 4, "one\n")))
     server.answers["GET /jobs/3/logs"] = [running, ended]
     result = pilotage("logs", "job:3", "--follow", "--json")

@@ -64,7 +64,7 @@ def test_a_pilot_that_failed_says_why(pilotage: Pilotage, server: FakeServer) ->
 def test_a_pilot_that_waits_is_left_there(
     pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.queue_test.PERIOD", 0.6)
+    monkeypatch.setattr("pilotage.cli.places.queue_test.PERIOD", 0.6)
     answers(server, *[{"state": "submitted"}] * 9, node=None)
     done = pilotage("queues", "test", "short", "--timeout", "1")
     assert done.exit_code == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.movers.contract import ODD_NAMES
+from pilotage.adapters.movers.contract import ODD_NAMES
 
 from .conftest import FakeServer, Pilotage
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pilotage.cli import submissions
 from pilotage.cli.app import app
+from pilotage.cli.work import submissions
 
 from .conftest import FakeServer, Pilotage
 from .test_waiting import view

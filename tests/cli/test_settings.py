@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.cli.administration.home_lock import serving
 from pilotage.cli.configuration import settings
 from pilotage.cli.errors import BadInput
-from pilotage.home_lock import serving
 from pilotage.settings import DEFAULT_URL, URL_FILE, Settings, WrongSettings
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pilotage.cli.transfer_rates import TransferRates
+from pilotage.cli.data.transfer_rates import TransferRates
 
 
 def look(time: float, done: int, *moving: tuple[int, int | None], queued: int = 0) -> dict[str, Any]:

@@ -119,8 +119,8 @@ def test_a_bar_stays_beside_what_waits_on_a_terminal_of_80_columns(
 ) -> None:
     screen = io.StringIO()
     terminal = Console(file=screen, width=80, force_terminal=True, color_system=None)
-    monkeypatch.setattr("pilotage.cli.following.console", lambda _=False: terminal)
-    monkeypatch.setattr("pilotage.cli.following.is_terminal", lambda _=False: True)
+    monkeypatch.setattr("pilotage.cli.work.following.console", lambda _=False: terminal)
+    monkeypatch.setattr("pilotage.cli.work.following.is_terminal", lambda _=False: True)
     waiting = view(11, "running", name="waits-behind-it", jobs={"activated": 2, "finished": 2})
     server.answers["GET /tasks/11"] = [waiting, {**waiting, "state": "finished"}]
     assert pilotage("watch", "11").exit_code == 0

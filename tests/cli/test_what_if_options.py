@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.explain.plans import PlannedTask
 from pilotage.federation.documents import write
-from pilotage.flow.calls import preview
+from pilotage.flow.calls.work import preview
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.work import TaskSpec

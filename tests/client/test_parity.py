@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import PREFIX
 from pilotage.client import AsyncClient, Client, ClientError
+from pilotage.server.api import PREFIX
 from pilotage.settings import Settings
 from sync_client import PACKAGE, sources
 from tests.api.conftest import openapi

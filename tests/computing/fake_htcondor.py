@@ -14,8 +14,8 @@ os.environ.setdefault("CONDOR_CONFIG", "ONLY_ENV")
 import classad2
 import htcondor2
 
-from pilotage.computing.htcondor.client import NotAnswered
-from pilotage.computing.htcondor.client_calls import answer
+from pilotage.adapters.computing.htcondor.client import NotAnswered
+from pilotage.adapters.computing.htcondor.client_calls import answer
 
 
 @dataclass

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pilotage.computing import web_service
-from pilotage.computing.arc import Arc
-from pilotage.computing.arc.job_descriptions import NAMESPACE, adl
+from pilotage.adapters.computing import web_service
+from pilotage.adapters.computing.arc import Arc
+from pilotage.adapters.computing.arc.job_descriptions import NAMESPACE, adl
 from pilotage.ports.computing import PilotOrder, PilotSize
 
 from .web_server import Request, WebServer

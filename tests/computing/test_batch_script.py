@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.computing.batch.options import BatchOptions
-from pilotage.computing.batch.script import pilot_script
-from pilotage.computing.batch.spool_paths import SpoolPaths
+from pilotage.adapters.computing.batch.options import BatchOptions
+from pilotage.adapters.computing.batch.script import pilot_script
+from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
 from pilotage.ports.computing import PilotOrder
 
 PYTHON = """#!/bin/sh

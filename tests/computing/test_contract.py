@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pilotage.computing.contract import violations
-from pilotage.computing.process import Process
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.process import Process
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.gridengine import GridEngine
-from pilotage.computing.lsf import Lsf
-from pilotage.computing.pbs import Pbs
-from pilotage.computing.slurm import Slurm
+from pilotage.adapters.computing.batch.commands import Outcome
+from pilotage.adapters.computing.gridengine import GridEngine
+from pilotage.adapters.computing.lsf import Lsf
+from pilotage.adapters.computing.pbs import Pbs
+from pilotage.adapters.computing.slurm import Slurm
 from pilotage.ports.computing import ComputingElementPort, PilotOrder
 
 from .stand_in_commands import commands, lines
@@ -73,7 +73,7 @@ def element(system: str, tmp_path: Path, says: str, code: int, *, taken: bool = 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilotage.computing.batch.system.LOOK_AGAIN", 0.01)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.system.LOOK_AGAIN", 0.01)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -184,8 +184,8 @@ def test_an_array_that_was_taken_is_found(tmp_path: Path) -> None:
 
 def test_an_unanswered_command_is_no_listing() -> None:
     """Also where it complained of something harmless before it was ended."""
-    from pilotage.computing.lsf import LsfOptions, LsfProfile
-    from pilotage.computing.pbs import PbsOptions, PbsProfile
+    from pilotage.adapters.computing.lsf import LsfOptions, LsfProfile
+    from pilotage.adapters.computing.pbs import PbsOptions, PbsProfile
 
     assert not PbsProfile(PbsOptions()).is_listed(Outcome(stderr="qstat: Unknown Job Id 3"))
     assert not LsfProfile(LsfOptions()).is_listed(Outcome(stderr="No job found"))

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.htcondor import HTCondor
-from pilotage.computing.htcondor.element import _status
-from pilotage.computing.kubernetes import Kubernetes
-from pilotage.computing.kubernetes.pilot_states import job_status
-from pilotage.computing.slurm import Slurm, job_of
-from pilotage.computing.slurmrest import SlurmRest
+from pilotage.adapters.computing.htcondor import HTCondor
+from pilotage.adapters.computing.htcondor.element import _status
+from pilotage.adapters.computing.kubernetes import Kubernetes
+from pilotage.adapters.computing.kubernetes.pilot_states import job_status
+from pilotage.adapters.computing.slurm import Slurm, job_of
+from pilotage.adapters.computing.slurmrest import SlurmRest
 
 
 @pytest.mark.parametrize(

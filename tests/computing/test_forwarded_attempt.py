@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from pilotage.agent.attempt import AttemptFailedError
+from pilotage.adapters.computing.forwarding.forwarded_attempt import ForwardedAttempt, Handover
+from pilotage.adapters.computing.forwarding.peer import Peer
+from pilotage.adapters.computing.web_service import AnswerLost
 from pilotage.agent.machine import now
-from pilotage.computing.forwarding.forwarded_attempt import ForwardedAttempt, Handover
-from pilotage.computing.forwarding.peer import Peer
-from pilotage.computing.web_service import AnswerLost
+from pilotage.agent.payload.attempt import AttemptFailedError
 
 
 class SilentPeer:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from classad2 import ClassAd
 
-from pilotage.computing.agent_file import agent_file
-from pilotage.computing.contract import violations
-from pilotage.computing.htcondor import HTCondor
-from pilotage.computing.htcondor import client as clients
-from pilotage.computing.htcondor.client import NotAnswered, ProcessClient
+from pilotage.adapters.computing.agent_file import agent_file
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.htcondor import HTCondor
+from pilotage.adapters.computing.htcondor import client as clients
+from pilotage.adapters.computing.htcondor.client import NotAnswered, ProcessClient
 from pilotage.ports.computing import PilotOrder, PilotSize
 
 from .fake_htcondor import Queue

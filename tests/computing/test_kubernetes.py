@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.contract import violations
-from pilotage.computing.kubernetes import Kubernetes
-from pilotage.computing.kubernetes.objects import KubernetesOptions, job, object_name
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.kubernetes import Kubernetes
+from pilotage.adapters.computing.kubernetes.objects import KubernetesOptions, job, object_name
 from pilotage.ports.computing import PilotOrder
 
 from .kubernetes_api import Api, kubeconfig

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.arc.element import _status as arc_status
-from pilotage.computing.batch import BatchElement
-from pilotage.computing.batch.reference import Reference
-from pilotage.computing.gridengine import GridEngine
-from pilotage.computing.gridengine import _state as gridengine_state
-from pilotage.computing.htcondor.element import _status as htcondor_status
-from pilotage.computing.kubernetes.pilot_states import job_status
-from pilotage.computing.lsf import Lsf
-from pilotage.computing.pbs import Pbs
-from pilotage.computing.slurm import Slurm
+from pilotage.adapters.computing.arc.element import _status as arc_status
+from pilotage.adapters.computing.batch import BatchElement
+from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.gridengine import GridEngine
+from pilotage.adapters.computing.gridengine import _state as gridengine_state
+from pilotage.adapters.computing.htcondor.element import _status as htcondor_status
+from pilotage.adapters.computing.kubernetes.pilot_states import job_status
+from pilotage.adapters.computing.lsf import Lsf
+from pilotage.adapters.computing.pbs import Pbs
+from pilotage.adapters.computing.slurm import Slurm
 from pilotage.ports.computing import PilotOrder, PilotStatus
 
 from .stand_in_commands import commands, lines

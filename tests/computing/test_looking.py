@@ -1,7 +1,7 @@
 """Whoever only looks changes nothing at a site, whatever kind its computing element is.
 
 Each adapter submits a pilot to a stand-in for its site, which keeps what it was asked for. Then the doctor, a
-plan and a second server of another home look. A new kind fails here until its site is among :data:`SITES`.
+plan and a second server of another home look. A new kind fails here until its site is among ``SITES``.
 """
 
 import json
@@ -15,14 +15,12 @@ from typing import Any, cast
 
 import pytest
 
-from pilotage.computing.batch import hosts
-from pilotage.computing.batch.commands import LocalRunner
-from pilotage.computing.forwarding.element import ForwardingElement
-from pilotage.computing.htcondor import element as htcondor
-from pilotage.computing.loader import SharedLoader, installed
-from pilotage.computing.process import Process
-from pilotage.doctor.installation import Installation
-from pilotage.doctor.places import BatchEntrance, batch_system
+from pilotage.adapters.computing.batch import hosts
+from pilotage.adapters.computing.batch.commands import LocalRunner
+from pilotage.adapters.computing.forwarding.element import ForwardingElement
+from pilotage.adapters.computing.htcondor import element as htcondor
+from pilotage.adapters.computing.loader import SharedLoader, installed
+from pilotage.adapters.computing.process import Process
 from pilotage.model.records.federation import ComputingElement, Queue
 from pilotage.ports.computing import (
     ComputingElementPort,
@@ -32,6 +30,8 @@ from pilotage.ports.computing import (
     PilotOrder,
     PilotSize,
 )
+from pilotage.server.doctor.installation import Installation
+from pilotage.server.doctor.places import BatchEntrance, batch_system
 
 from .fake_htcondor import Queue as Schedd
 from .kubernetes_api import Api, kubeconfig

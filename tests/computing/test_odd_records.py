@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.batch.reference import Reference
-from pilotage.computing.gridengine import GridEngine, GridEngineOptions, GridEngineProfile
-from pilotage.computing.lsf import LsfOptions, LsfProfile
-from pilotage.computing.pbs import Pbs, PbsOptions, PbsProfile
-from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile
+from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.gridengine import GridEngine, GridEngineOptions, GridEngineProfile
+from pilotage.adapters.computing.lsf import LsfOptions, LsfProfile
+from pilotage.adapters.computing.pbs import Pbs, PbsOptions, PbsProfile
+from pilotage.adapters.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile
 from pilotage.model.values.time_limits import seconds
 from pilotage.ports.computing import PilotOrder, PilotStatus
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.batch import BatchElement, BatchJob
-from pilotage.computing.batch.profile import CommandFault, Request
-from pilotage.computing.contract import violations
-from pilotage.computing.lsf import Lsf, LsfOptions, LsfProfile
-from pilotage.computing.pbs import Pbs, PbsOptions, PbsProfile
+from pilotage.adapters.computing.batch import BatchElement, BatchJob
+from pilotage.adapters.computing.batch.profile import CommandFault, Request
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.lsf import Lsf, LsfOptions, LsfProfile
+from pilotage.adapters.computing.pbs import Pbs, PbsOptions, PbsProfile
 from pilotage.ports.computing import PilotOrder
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import wait_for

@@ -10,9 +10,9 @@ from unittest import mock
 import psutil
 import pytest
 
-from pilotage.computing import process as process_element
-from pilotage.computing.loader import load
-from pilotage.computing.process import Process, ProcessReference
+from pilotage.adapters.computing import process as process_element
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.computing.process import Process, ProcessReference
 from pilotage.model.records.federation import ComputingElement
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus
@@ -256,7 +256,7 @@ def test_a_pilot_outlives_the_server_that_started_it(
 ) -> None:
     starter = (
         "import sys; from pilotage.ports.computing import PilotOrder\n"
-        "from pilotage.computing.process import Process\n"
+        "from pilotage.adapters.computing.process import Process\n"
         f"order = PilotOrder(pilot=3, name='x', token={TOKEN!r}, server_url={server.url!r}, walltime=600)\n"
         f"print(Process({{'directory': {str(tmp_path)!r}}}).submit([order])[0].reference)"
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.computing.batch.profile import BatchJob, CommandFault, Request
-from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile, fitting
+from pilotage.adapters.computing.batch.profile import BatchJob, CommandFault, Request
+from pilotage.adapters.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile, fitting
 from pilotage.ports.computing import PilotOrder, PilotSize
 
 PROFILE = SlurmProfile(SlurmOptions(partition="main", gres="gpu:1", extra=("--nice=100",)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.slurmrest import SlurmRest
+from pilotage.adapters.computing.slurmrest import SlurmRest
 from pilotage.ports.computing import PilotOrder
 
 from .web_server import Request, WebServer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.computing.slurmrest import start
+from pilotage.adapters.computing.slurmrest import start
 
 AGENT = b"agent" * 100_000
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pilotage.computing.batch.options import ssh_address
-from pilotage.computing.slurm import Slurm
+from pilotage.adapters.computing.batch.options import ssh_address
+from pilotage.adapters.computing.slurm import Slurm
 
 
 @pytest.mark.parametrize(

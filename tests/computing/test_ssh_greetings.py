@@ -9,7 +9,7 @@ from typing import Any
 import asyncssh
 import pytest
 
-from pilotage.computing.slurm import Slurm
+from pilotage.adapters.computing.slurm import Slurm
 from pilotage.ports.computing import PilotOrder
 from pilotage.ports.loop_thread import LoopThread
 

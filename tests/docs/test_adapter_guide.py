@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing import contract as computing
+from pilotage.adapters.computing import contract as computing
+from pilotage.adapters.movers import contract as movers
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
-from pilotage.movers import contract as movers
-from pilotage.movers.streaming import Streaming
 from pilotage.ports import adapters
 from pilotage.ports.computing import PilotOrder
 

@@ -3,8 +3,8 @@
 import pytest
 
 import rules
-from pilotage.brokerage.engine.local_checks import CHECKS as OWN
-from pilotage.brokerage.production.checks import CHECKS
+from pilotage.policies.brokerage.engine.local_checks import CHECKS as OWN
+from pilotage.policies.brokerage.production.checks import CHECKS
 from rules import RULES, Rule
 
 BUILT = [rule for rule in RULES if rule.where]

@@ -11,7 +11,7 @@ from pilotage.federation.documents import read, read_tasks, read_workflow_name
 from pilotage.federation.faults import BadFile
 from pilotage.federation.source_files import SourceFile
 from pilotage.federation.workflow_checks import workflow_faults
-from pilotage.flow.calls import acceptance
+from pilotage.flow.calls.administration import acceptance
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
 from pilotage.simulation.scenario import Scenario

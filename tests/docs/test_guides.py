@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import given
 
-from pilotage import server
-from pilotage.brokerage.contract import violations
-from pilotage.brokerage.engine.guarded_decisions import guarded_decision
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
+from pilotage.policies.brokerage.contract import violations
+from pilotage.policies.brokerage.engine.guarded_decisions import guarded_decision
+from pilotage.server import process as server
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 from tests.brokerage.test_production_properties import worlds
 

@@ -39,8 +39,8 @@ STEP = Step(
 SEEN = """
 import json
 from generate import steps
-from pilotage import server
-from pilotage.cli.deciding import step_names
+from pilotage.server import process as server
+from pilotage.cli.planning.deciding import step_names
 from pilotage.flow.loops.wakeups import Wakeups
 from pilotage.flow.steps import STEPS
 

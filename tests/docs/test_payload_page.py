@@ -6,10 +6,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "payload.md"
 GIVEN_IN = (
-    "agent/workdir.py",
+    "agent/payload/workdir.py",
     "model/rules/stations.py",
     "model/rules/job_payload.py",
-    "computing/forwarding/forwarded_attempt.py",
+    "adapters/computing/forwarding/forwarded_attempt.py",
 )
 
 

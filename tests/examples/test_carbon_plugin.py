@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pilotage.brokerage import Brokerage, PluginOptionsError, load
-from pilotage.brokerage.contract import violations
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines as text_of
 from pilotage.federation.documents import write
 from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
+from pilotage.policies.brokerage import Brokerage, PluginOptionsError, load
+from pilotage.policies.brokerage.contract import violations
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 from tests.brokerage.test_production_properties import relaxed, worlds
 

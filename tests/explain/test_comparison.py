@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from pilotage.explain.comparison import side_by_side
-from pilotage.flow.calls import what_if
-from pilotage.flow.calls.what_if import Changes
+from pilotage.flow.calls.work import what_if
+from pilotage.flow.calls.work.what_if import Changes
 from pilotage.testing import federation, jobs, queue, task, world
 
 HOUSE = federation([queue("SMALL", max_memory=2000), queue("LARGE.x", max_memory=12000)])

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from pilotage.explain.plans import of_decision
 from pilotage.model.records.states import TransferState as X
-from pilotage.staging.preparing import prepare
-from pilotage.staging.slots import start
+from pilotage.policies.staging.preparing import prepare
+from pilotage.policies.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world
 
 

@@ -11,11 +11,10 @@ import pytest
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from pilotage.api.app import ROUTERS
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument
 from pilotage.federation.task_checks import task_faults
-from pilotage.flow.calls.what_if import Changes, changed
+from pilotage.flow.calls.work.what_if import Changes, changed
 from pilotage.model.documents.serialization import json_schema, to_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import parsed
@@ -24,6 +23,7 @@ from pilotage.model.records.requirements import CPU_SEGMENTS, LARGEST_WORK, _rou
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.classad import ClassAdError
 from pilotage.model.values.phrases import moment
+from pilotage.server.api.app import ROUTERS
 from pilotage.simulation.scenario import Scenario
 from pilotage.testing import task, world
 from pilotage.testing.worlds import federation, queue

@@ -7,7 +7,8 @@ import pytest
 
 from pilotage import request_budget
 from pilotage.federation.task_checks import task_faults
-from pilotage.flow.calls import chains, row_inputs
+from pilotage.flow.calls.data import row_inputs
+from pilotage.flow.calls.work import chains
 from pilotage.model.records.inputs import TaskOutputs
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
 from pilotage.ports.catalogue import FoundFile

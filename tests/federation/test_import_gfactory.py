@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.computing.arc import Arc
+from pilotage.adapters.computing.arc import Arc
 from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note

@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import pytest
 
+from pilotage.adapters.catalogues.loader import load as load_catalogue
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.agent.wire import MatchAnswer
-from pilotage.catalogues.loader import load as load_catalogue
-from pilotage.computing.loader import load
-from pilotage.flow.calls import report
-from pilotage.flow.calls.match import match
-from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.calls.pilots import report
+from pilotage.flow.calls.pilots.match import match
+from pilotage.flow.calls.work.submit import SubmissionOutcome, submit
 from pilotage.flow.outside.secret_keys import FILE as SECRET_KEYS
 from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.outside.workers import Inline
@@ -32,7 +33,6 @@ from pilotage.model.records.federation import (
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewPilot, TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.catalogue import CataloguePort
 from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store

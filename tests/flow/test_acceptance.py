@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.federation.documents import read
 from pilotage.federation.faults import BadFile
-from pilotage.flow.calls import acceptance
+from pilotage.flow.calls.administration import acceptance
 from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage
 from pilotage.model.records.federation import ComputingElement, Federation, Server, TransferService
-from pilotage.movers.loader import InstalledMovers
 
 from .house import federation
 
@@ -217,7 +217,7 @@ def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None
 def test_an_adapter_whose_package_is_missing_here_is_said_and_no_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("pilotage.computing.kubernetes")]:
+    for name in [name for name in sys.modules if name.startswith("pilotage.adapters.computing.kubernetes")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
     made = of(tmp_path, kind="kubernetes", options={"image": "python:3.12"})

@@ -1,8 +1,8 @@
 """Work that is submitted just after a large task was cancelled starts as soon as anything lets it."""
 
 from pilotage.agent.wire import MatchAnswer
-from pilotage.flow.calls import pilot_end
-from pilotage.flow.calls.match import match
+from pilotage.flow.calls.pilots import pilot_end
+from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState

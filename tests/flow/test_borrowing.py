@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from pilotage.api.explanations import explained_job
-from pilotage.flow.calls.changes import Wanted, set_fields
+from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.matching import borrowing
 from pilotage.flow.matching.matching import Matching
 from pilotage.flow.planning import plan
@@ -21,7 +20,8 @@ from pilotage.model.records.federation import BindingConstants, ComputingElement
 from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest, MatchRequest
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile, Replica
-from pilotage.pilots.borrowing import claims
+from pilotage.policies.pilots.borrowing import claims
+from pilotage.server.api.work.explanations import explained_job
 from pilotage.store import Pass, Store
 from pilotage.store.tables import borrowing_queues
 from pilotage.store.tables.borrowing_queues import candidates

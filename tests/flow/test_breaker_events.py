@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from pilotage.api.event_hub import EventFilter
-from pilotage.flow.calls import circuit_breakers
+from pilotage.flow.calls.places import circuit_breakers
 from pilotage.model.circuit_breakers.breaker import EVERYBODY, CircuitBreaker
 from pilotage.model.circuit_breakers.changes import NotedKey, breaker_changes
 from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import Create, NoteBreakers
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.values.identity import Credential, Identity
+from pilotage.server.api.work.event_hub import EventFilter
 from pilotage.store import LoggedEvent
 from pilotage.testing.stores import decision
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pilotage import brokerage
 from pilotage.federation.worlds import check_world
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.broker import plugins
@@ -16,6 +15,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import InputFile, Replica
 from pilotage.model.values.identity import Identity
+from pilotage.policies import brokerage
 from tests.reading import BROKERED, world_of
 
 from .house import FakeElement, House

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from pilotage.computing.loader import load
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
@@ -12,7 +13,6 @@ from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState as P
 from pilotage.model.records.work import NewJob, NewPilot, NewTransfer
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store.worlds.whole import WHOLE
 from tests.reading import BROKERED, world_of
 

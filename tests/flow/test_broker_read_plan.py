@@ -9,7 +9,7 @@ import pytest
 from pilotage.flow.loops.broker_read_plan import AMPLE, LEAST, REST, WHOLE_AFTER, BrokerReadPlan
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState
-from pilotage.pilots.reports import calls
+from pilotage.policies.pilots.reports import calls
 from pilotage.store import Pass, Store, Waiting
 from pilotage.testing import NOW, job
 from pilotage.testing.stores import FEDERATION, bring, move, moved, new_jobs, new_pilot, new_task

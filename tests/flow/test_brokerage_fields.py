@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage import plugin
-from pilotage.brokerage.production import Production
 from pilotage.federation import brokerage_fields
-from pilotage.flow.calls import sure_waits
+from pilotage.flow.calls.work import sure_waits
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.plugins import BROKERAGE_FIELDS
 from pilotage.model.values.entry_point_groups import BROKERAGES
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage import plugin
+from pilotage.policies.brokerage.production import Production
 
 from .house import ALICE, House
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pilotage.flow.calls.pilot_end import end_all
-from pilotage.flow.calls.report import report_all
+from pilotage.flow.calls.pilots.pilot_end import end_all
+from pilotage.flow.calls.pilots.report import report_all
 from pilotage.model.documents.world import Heartbeat, Report
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls import steering
-from pilotage.flow.calls.retry import retry
-from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.calls.work import steering
+from pilotage.flow.calls.work.retry import retry
+from pilotage.flow.calls.work.submit import SubmissionOutcome, submit
 from pilotage.flow.errors import NotNow
 from pilotage.flow.planning import plan
 from pilotage.flow.task_cancellation import cancel

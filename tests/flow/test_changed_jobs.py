@@ -8,11 +8,11 @@ import pytest
 
 from pilotage.agent.wire import MatchAnswer
 from pilotage.federation.faults import BadDocument, field_name
-from pilotage.flow.calls import steering
-from pilotage.flow.calls.changes import Wanted, set_fields, set_preview
-from pilotage.flow.calls.match import specification
-from pilotage.flow.calls.retry import retry, retry_preview
-from pilotage.flow.calls.task_fields import changes_of_jobs
+from pilotage.flow.calls.pilots.match import specification
+from pilotage.flow.calls.work import steering
+from pilotage.flow.calls.work.changes import Wanted, set_fields, set_preview
+from pilotage.flow.calls.work.retry import retry, retry_preview
+from pilotage.flow.calls.work.task_fields import changes_of_jobs
 from pilotage.flow.errors import NotNow
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision

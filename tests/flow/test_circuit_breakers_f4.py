@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.explanations import explained_transfer
-from pilotage.flow.calls import circuit_breakers
+from pilotage.adapters.movers.http import downloads
+from pilotage.flow.calls.places import circuit_breakers
 from pilotage.model.records.federation import Queue, Site, StagingConstants, Storage
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile
-from pilotage.movers import downloads
+from pilotage.server.api.work.explanations import explained_transfer
 from tests.waiting import wait_for
 
 from .house import House

@@ -2,12 +2,12 @@
 
 import pytest
 
-from pilotage.flow.calls.catalogue import forget
+from pilotage.flow.calls.data.catalogue import forget
 from pilotage.flow.steps import clean
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.work import File, InputFile, Replica
-from pilotage.staging import unwanted
+from pilotage.policies.staging import unwanted
 from tests.reading import world_of
 
 from .house import House

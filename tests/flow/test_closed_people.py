@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotage.computing.loader import load
-from pilotage.flow.calls import people
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.flow.calls.administration import people
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
@@ -16,7 +17,6 @@ from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.scopes import personal_scope
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store import PersonClosed, Store, TaskFilter, TaskPage
 from pilotage.store.tables.secrets import Encrypted
 from pilotage.testing.records import NOW

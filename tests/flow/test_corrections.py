@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls import catalogue, corrections
+from pilotage.flow.calls.data import catalogue, corrections
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.model.values.identity import Identity

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import catalogue, datasets
+from pilotage.flow.calls.data import catalogue, datasets
 from pilotage.flow.outside.own_catalogue import Edit
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.inputs import Input

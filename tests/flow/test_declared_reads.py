@@ -19,8 +19,8 @@ from tests.watched_reads import FIELDS, UndeclaredRead
 
 from .house import House
 
-POLICIES = ("tasks/", "brokerage/", "staging/", "pilots/", "watchdog/", "model/rules/", "model/records/")
-BROKERAGES = ("brokerage/production/", "brokerage/matchmaking/")
+POLICIES = ("policies/", "model/rules/", "model/records/")
+BROKERAGES = ("policies/brokerage/production/", "policies/brokerage/matchmaking/")
 """What decides for the steps that ask plugins, beside what they import."""
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import report
+from pilotage.flow.calls.pilots import report
 from pilotage.model.documents.world import Report
 from pilotage.model.records.constants import TimeoutConstants
 from pilotage.model.records.federation import ComputingElement

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import federation_changes
-from pilotage.flow.calls.federation_changes import WorkInTheWay, load, review, save
+from pilotage.flow.calls.administration import federation_changes
+from pilotage.flow.calls.administration.federation_changes import WorkInTheWay, load, review, save
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Server
 from pilotage.model.records.states import JobState

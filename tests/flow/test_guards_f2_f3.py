@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
-from pilotage.flow.calls import circuit_breakers
-from pilotage.flow.calls import match as calls
-from pilotage.flow.calls.pilot_end import end_all
-from pilotage.flow.calls.retry import retry
+from pilotage.flow.calls.pilots import match as calls
+from pilotage.flow.calls.pilots.pilot_end import end_all
+from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.calls.work.retry import retry
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.matching.admissions import Admissions
 from pilotage.flow.task_cancellation import cancel
@@ -19,7 +19,7 @@ from pilotage.model.documents.world import Heartbeat, Report, StorageFault
 from pilotage.model.records.federation import ComputingElement, Queue
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.values.identity import Identity
-from pilotage.pilots.probes import OPEN
+from pilotage.policies.pilots.probes import OPEN
 from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.reports import told_by_pilots
 from tests.reading import world_of

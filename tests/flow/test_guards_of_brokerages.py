@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pilotage import brokerage
-from pilotage.brokerage.contract import violations
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Candidates, Choice, Decision, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation, Site
 from pilotage.model.records.states import JobState
+from pilotage.policies import brokerage
+from pilotage.policies.brokerage.contract import violations
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .house import House

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.flow.calls import report
+from pilotage.flow.calls.pilots import report
 from pilotage.flow.errors import PilotGone
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.testing.stores import move, moved

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pilotage.api.explanations import JobExplanation, explained_job
 from pilotage.explain.job_files import with_ways
 from pilotage.model.records.federation import TransferService
 from pilotage.model.records.work import InputFile
+from pilotage.server.api.work.explanations import JobExplanation, explained_job
 
 from .house import ALICE, House
 

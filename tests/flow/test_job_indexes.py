@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Work
-from pilotage.flow.calls import retry
-from pilotage.flow.calls.changes import Wanted, set_fields
-from pilotage.flow.calls.match import specification
+from pilotage.flow.calls.pilots.match import specification
+from pilotage.flow.calls.work import retry
+from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import step

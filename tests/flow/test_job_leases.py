@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.agent.attempt import Attempt
-from pilotage.agent.held import Held, lease_of
+from pilotage.agent.files.held import Held, lease_of
 from pilotage.agent.jobs import JobRunner
+from pilotage.agent.payload.attempt import Attempt
 from pilotage.agent.resources import Resources
 from pilotage.agent.wire import MatchAnswer, Work
-from pilotage.flow.calls import report
+from pilotage.flow.calls.pilots import report
 from pilotage.flow.errors import PilotGone
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import TimeoutConstants

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.cli.app import app
-from pilotage.computing.loader import load
 from pilotage.flow.outside.kept_worlds import EVERY, FOLDER, KeptWorlds, kept, read_kept
 from pilotage.flow.planning import plan
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import read_world, take
 from pilotage.flow.steps import STEPS, step
 from pilotage.model.documents.serialization import canonical_json
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, new_jobs, new_task

@@ -9,9 +9,10 @@ import pytest
 
 from pilotage.explain.plans import of_decision
 from pilotage.flow import planning
-from pilotage.flow.calls import circuit_breakers, sure_waits
-from pilotage.flow.calls.match import match
-from pilotage.flow.calls.pilot_end import end
+from pilotage.flow.calls.pilots.match import match
+from pilotage.flow.calls.pilots.pilot_end import end
+from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.calls.work import sure_waits
 from pilotage.model.documents.decision import Refusal
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState as J

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pilotage.flow.calls import submit
-from pilotage.flow.calls.catalogue import forget
-from pilotage.flow.calls.submit import FILES_AT_ONCE
+from pilotage.flow.calls.data.catalogue import forget
+from pilotage.flow.calls.work import submit
+from pilotage.flow.calls.work.submit import FILES_AT_ONCE
 from pilotage.flow.step import read_world, take
 from pilotage.flow.steps import step
 from pilotage.flow.task_cancellation import cancel

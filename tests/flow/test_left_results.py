@@ -11,21 +11,21 @@ from zlib import adler32
 import pytest
 from sqlalchemy import text
 
-from pilotage.agent.leaving import leave
+from pilotage.agent.files.leaving import leave
+from pilotage.agent.files.spool_wire import MANIFEST, CourierOrder
 from pilotage.agent.logs import read_streams
-from pilotage.agent.spool_wire import MANIFEST, CourierOrder
 from pilotage.agent.wire import AttemptLogs, FileRequest, Output, Report
-from pilotage.api import logs
-from pilotage.api.stuck import shown_stuck
-from pilotage.api.tasks import whole
-from pilotage.flow.calls import couriers, pilot_files
-from pilotage.flow.calls.enrol import enrol
+from pilotage.flow.calls.pilots import couriers, pilot_files
+from pilotage.flow.calls.pilots.enrol import enrol
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import PilotKind
 from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import LeftBehind, PilotStatus
+from pilotage.server.api.work import logs
+from pilotage.server.api.work.stuck import shown_stuck
+from pilotage.server.api.work.tasks import whole
 from pilotage.store import Store
 from pilotage.testing import ALICE
 from pilotage.testing.stores import move, moved, new_pilot

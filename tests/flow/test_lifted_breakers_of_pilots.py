@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pilotage.flow.calls import circuit_breakers
+from pilotage.flow.calls.places import circuit_breakers
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import PilotState

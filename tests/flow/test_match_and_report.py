@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import pilot_end
+from pilotage.flow.calls.pilots import pilot_end
 from pilotage.flow.errors import NoSuchTask, PilotGone
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report

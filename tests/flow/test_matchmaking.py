@@ -8,7 +8,8 @@ import pytest
 
 from pilotage.explain import queues
 from pilotage.explain.analysis import explain
-from pilotage.flow.calls import sites, what_if
+from pilotage.flow.calls.places import sites
+from pilotage.flow.calls.work import what_if
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement

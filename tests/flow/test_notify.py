@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import explanations as explain
-from pilotage.flow.calls import steering
-from pilotage.flow.calls.retry import retry
+from pilotage.flow.calls.work import steering
+from pilotage.flow.calls.work.retry import retry
 from pilotage.flow.outside.notifying import Notifying
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.notifications import NotificationLimits, Notify
 from pilotage.model.values.identity import Identity
+from pilotage.policies.tasks import notifying
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
+from pilotage.server.api.work import explanations as explain
 from pilotage.store import Store
-from pilotage.tasks import notifying
 
 from .house import ALICE, House
 from .test_steering import run

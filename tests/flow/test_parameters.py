@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.attempt import Attempt
+from pilotage.adapters.computing.forwarding.forwarded_attempt import Handover
+from pilotage.agent.payload.attempt import Attempt
 from pilotage.agent.wire import JobOrder, MatchAnswer, Work
-from pilotage.computing.forwarding.forwarded_attempt import Handover
-from pilotage.flow.calls import retry
-from pilotage.flow.calls.match import specification
+from pilotage.flow.calls.pilots.match import specification
+from pilotage.flow.calls.work import retry
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import Output, Report
 from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import circuit_breakers
-from pilotage.flow.calls.match import match
+from pilotage.flow.calls.pilots.match import match
+from pilotage.flow.calls.places import circuit_breakers
 from pilotage.model.documents.world import Report, StorageFault
 from pilotage.model.records.federation import BindingConstants, ComputingElement, Link, StagingConstants
 from pilotage.model.records.states import JobState

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.explanations import explained_pilot
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.states import PilotState, TaskState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import PilotStatus
+from pilotage.server.api.work.explanations import explained_pilot
 
 from .house import FakeElement, House
 from .test_guards_f2_f3 import fail, fetch

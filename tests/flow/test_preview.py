@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pilotage.flow.calls import preview
-from pilotage.flow.calls.preview import Planned, Preview
+from pilotage.flow.calls.work import preview
+from pilotage.flow.calls.work.preview import Planned, Preview
 from pilotage.model.documents.serialization import from_json, to_document, to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import GlobalShare, LoopConstants

@@ -13,7 +13,7 @@ from pilotage.model.records.constants import StagingConstants
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.slot_parts import SMALL_FILE
-from pilotage.server import PRIORITY_FILES, runtime_of
+from pilotage.server.process import PRIORITY_FILES, runtime_of
 from pilotage.testing.stores import create, new_transfer
 from tests.reading import world_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotage.explain.queues import of_queue
-from pilotage.flow.calls.pilot_end import end
+from pilotage.flow.calls.pilots.pilot_end import end
 from pilotage.flow.outside.inquiries import KEPT_FOR
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
@@ -16,7 +16,7 @@ from pilotage.model.records.director_parts import SubmitPool
 from pilotage.model.records.federation import ComputingElement, DirectorConstants, Server, Site
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Pilot
-from pilotage.pilots import director, submissions
+from pilotage.policies.pilots import director, submissions
 from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 from tests.reading import world_of
 

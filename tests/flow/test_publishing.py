@@ -8,7 +8,7 @@ from zlib import adler32
 
 import pytest
 
-from pilotage.flow.calls.publications import publish_again
+from pilotage.flow.calls.work.publications import publish_again
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -19,7 +19,7 @@ from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import JobState, PublicationState
 from pilotage.model.records.work import InputDataset, InputFile
 from pilotage.model.values.identity import Identity
-from pilotage.staging.publishing import LEASE
+from pilotage.policies.staging.publishing import LEASE
 from pilotage.store import Store
 from tests.catalogues.fake import FakeCatalogue, Gathered
 from tests.reading import world_of
@@ -102,7 +102,7 @@ class Publisher(House):
         return {state: counted.files for state, counted in found.items()}
 
     def told(self, task: int) -> str:
-        from pilotage.api.explanations import published
+        from pilotage.server.api.work.explanations import published
 
         view = self.store.queries.task(task)
         assert view is not None

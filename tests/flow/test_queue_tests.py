@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from pilotage.flow.calls import queue_tests
-from pilotage.flow.calls.match import match
+from pilotage.flow.calls.pilots import queue_tests
+from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import PilotState

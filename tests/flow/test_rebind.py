@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.brokerage.production import Production
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.calls.changes import Wanted, set_fields
+from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.rebind import rebound
 from pilotage.model.records.federation import BindingConstants, ComputingElement, Queue
@@ -16,6 +15,7 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage.production import Production
 from tests.reading import world_of
 
 from .house import House, attempts, federation, meanwhile

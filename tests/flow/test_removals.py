@@ -8,7 +8,7 @@ from zlib import adler32
 
 import pytest
 
-from pilotage.flow.calls.pilot_end import end
+from pilotage.flow.calls.pilots.pilot_end import end
 from pilotage.flow.outside.removals import remove_copies
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Forget

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.rescans import RESCAN_TIME
-from pilotage.flow.calls.retry import retry, retry_preview
+from pilotage.flow.calls.data.rescans import RESCAN_TIME
+from pilotage.flow.calls.work.retry import retry, retry_preview
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import Storage
@@ -237,7 +237,7 @@ def test_inputs_beyond_the_time_of_a_retry_are_named_with_what_to_do(
     task = house.task(command=("x",), inputs=inputs, walltime=60)
     cancel(house.runtime, task, "enough", ALICE)
     now = [0.0]
-    monkeypatch.setattr("pilotage.flow.calls.rescans.monotonic", lambda: now[0])
+    monkeypatch.setattr("pilotage.flow.calls.data.rescans.monotonic", lambda: now[0])
     scan = house.runtime.deliveries.scan
 
     def slow(*given: Any, **options: Any) -> Sequence[InputFile]:

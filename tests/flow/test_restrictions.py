@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pilotage.explain import queues
-from pilotage.flow.calls import conditions, federation_changes, restrictions
+from pilotage.flow.calls.administration import federation_changes
+from pilotage.flow.calls.places import conditions, restrictions
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import Federation, Queue

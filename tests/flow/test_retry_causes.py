@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, field_name
-from pilotage.flow.calls.retry import retry
+from pilotage.flow.calls.work.retry import retry
 from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.serialization import from_json, to_document, to_json
 from pilotage.model.documents.world import Report

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls import inputs
+from pilotage.flow.calls.data import inputs
 from pilotage.model.records.work import InputDataset, InputFile, InputPattern
 
 from .house import House

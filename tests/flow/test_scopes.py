@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pilotage.flow.calls.catalogue import register
-from pilotage.flow.calls.submit import SubmissionOutcome
+from pilotage.flow.calls.data.catalogue import register
+from pilotage.flow.calls.work.submit import SubmissionOutcome
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, InputFile, InputPattern, Replica
 from pilotage.model.values.identity import Identity

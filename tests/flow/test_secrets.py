@@ -11,7 +11,8 @@ from sqlalchemy import text
 
 from pilotage.agent.wire import Secret
 from pilotage.explain import task_waits
-from pilotage.flow.calls import conditions, secrets, steering, sure_waits, task_wait
+from pilotage.flow.calls.places import conditions
+from pilotage.flow.calls.work import secrets, steering, sure_waits, task_wait
 from pilotage.flow.errors import NotNow
 from pilotage.flow.outside.secret_keys import FILE, KeyMissing, Keys, SecretKeys
 from pilotage.model.documents.serialization import from_document, to_document

@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 
-from pilotage import brokerage
-from pilotage.api.explanations import explained_task
-from pilotage.brokerage.plugin import PluginError
-from pilotage.brokerage.soundness import check
 from pilotage.flow import steps
 from pilotage.flow.loops.isolation import MOST_TRIALS, POLICY, isolate
 from pilotage.flow.loops.set_aside import FIRST_PAUSE, SetAside
@@ -21,7 +17,11 @@ from pilotage.model.documents.world import TaskQueue, World
 from pilotage.model.records.data import Copy
 from pilotage.model.records.states import JobState, PilotState, TransferState
 from pilotage.model.values.identity import Identity
-from pilotage.tasks import splitting
+from pilotage.policies import brokerage
+from pilotage.policies.brokerage.plugin import PluginError
+from pilotage.policies.brokerage.soundness import check
+from pilotage.policies.tasks import splitting
+from pilotage.server.api.work.explanations import explained_task
 from pilotage.testing.records import job, pilot, requirements, task, transfer
 from pilotage.testing.worlds import federation, queue, world
 from tests.reading import the_world

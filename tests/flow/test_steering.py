@@ -9,16 +9,16 @@ from zlib import adler32
 
 import pytest
 
-from pilotage.flow.calls import steering
-from pilotage.flow.calls.retry import retry, retry_preview
+from pilotage.flow.calls.work import steering
+from pilotage.flow.calls.work.retry import retry, retry_preview
 from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import Output, Report, World
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import JobState, TaskState
+from pilotage.policies.tasks import finishing, holding
 from pilotage.store import Store
-from pilotage.tasks import finishing, holding
 from pilotage.testing import task as task_of
 from pilotage.testing import world
 from tests.reading import world_of

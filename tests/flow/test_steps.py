@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage import server
-from pilotage.cli.deciding import step_names
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.cli.planning.deciding import step_names
 from pilotage.flow import steps
 from pilotage.flow.planning import idle_reasons, plan
 from pilotage.flow.runtime import Runtime
@@ -14,7 +14,7 @@ from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import TRANSITIONS
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server import process as server
 
 from .house import House
 

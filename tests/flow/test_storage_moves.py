@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.computing.loader import load
-from pilotage.flow.calls import catalogue, restrictions
-from pilotage.flow.calls.storage_moves import MovePage, WantedMove, move
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.flow.calls.data import catalogue
+from pilotage.flow.calls.data.storage_moves import MovePage, WantedMove, move
+from pilotage.flow.calls.places import restrictions
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
@@ -19,7 +21,6 @@ from pilotage.model.records.inputs import InputFile
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.paths import copy_path
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing.stores import create, new_jobs, new_task
 from tests.waiting import wait_for

@@ -6,18 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from pilotage.api.stuck import shown_stuck
-from pilotage.computing.loader import load
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.explain.stuck import what_of
-from pilotage.flow.calls import stuck
-from pilotage.flow.calls.servers import failing_loops
+from pilotage.flow.calls.administration.servers import failing_loops
+from pilotage.flow.calls.work import stuck
 from pilotage.flow.outside.membership import this_process
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.servers import LoopPass, ServerActivity
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.rules.stuck import EXPECTED
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server.api.work.stuck import shown_stuck
 from pilotage.store import Store
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.calls.work.submit import SubmissionOutcome, submit
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
 from pilotage.model.values.identity import Identity

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls import sure_waits
-from pilotage.flow.calls.changes import Wanted, set_fields
+from pilotage.flow.calls.work import sure_waits
+from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import MergeSpec

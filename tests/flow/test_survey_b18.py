@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.storages import Storages, get_storages
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.adapters.movers.processes import processes
 from pilotage.explain import queues as explained
-from pilotage.flow.calls import conditions, storages
+from pilotage.flow.calls.data import storages
+from pilotage.flow.calls.places import conditions
 from pilotage.flow.loops import loops
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.runtime import Runtime
@@ -21,8 +23,7 @@ from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import BrokerageConstants, Storage
 from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace
-from pilotage.movers import processes
-from pilotage.movers.loader import InstalledMovers
+from pilotage.server.api.data.storages import Storages, get_storages
 from pilotage.store import Store
 from pilotage.testing.stores import create
 from tests.reading import BROKERED, world_of

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from pilotage.flow.calls import report, steering, task_wait
-from pilotage.flow.calls.changes import Wanted, set_fields
-from pilotage.flow.calls.retry import retry
-from pilotage.flow.calls.task_wait import TaskWait
+from pilotage.flow.calls.pilots import report
+from pilotage.flow.calls.work import steering, task_wait
+from pilotage.flow.calls.work.changes import Wanted, set_fields
+from pilotage.flow.calls.work.retry import retry
+from pilotage.flow.calls.work.task_wait import TaskWait
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import GlobalShare

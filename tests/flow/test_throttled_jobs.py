@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.retry import retry
+from pilotage.flow.calls.work.retry import retry
 from pilotage.flow.errors import NotNow
 from pilotage.flow.step import read_world
 from pilotage.flow.steps import step
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.states import COUNTED_JOBS, JobState, TaskState
 from pilotage.model.values.identity import Identity
-from pilotage.tasks.splitting import split
+from pilotage.policies.tasks.splitting import split
 from pilotage.testing.stores import bring, move, moved, states
 
 from .house import ALICE, House, attempts, meanwhile

@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from pilotage import brokerage, request_budget
-from pilotage.api.explanations import explained_task
-from pilotage.brokerage.production import Production
-from pilotage.flow.calls import preview
+from pilotage import request_budget
+from pilotage.flow.calls.work import preview
 from pilotage.flow.loops import time_limit
 from pilotage.flow.loops.set_aside import FIRST_COSTLY_PAUSE, MOST_SLOW, SetAside
 from pilotage.flow.loops.time_limit import OutOfTime, TimeLimit
@@ -24,6 +22,9 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.identity import Identity
+from pilotage.policies import brokerage
+from pilotage.policies.brokerage.production import Production
+from pilotage.server.api.work.explanations import explained_task
 
 from .house import House
 

@@ -10,9 +10,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from pilotage.api.explanations import explained_transfer, troubles
-from pilotage.brokerage import Brokerage, UnknownPluginError
-from pilotage.brokerage.plugin import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.brokerages import LOOKED_FOR_AGAIN
 from pilotage.flow.outside import elements
 from pilotage.flow.outside.workers import Inline, Workers
@@ -23,11 +21,13 @@ from pilotage.model.records.constants import StagingConstants
 from pilotage.model.records.federation import ComputingElement, TransferService
 from pilotage.model.records.states import JobState, PilotState, TransferState
 from pilotage.model.records.work import File, InputFile, Replica
-from pilotage.movers.loader import InstalledMovers
+from pilotage.policies.brokerage import Brokerage, UnknownPluginError
+from pilotage.policies.brokerage.plugin import load
+from pilotage.policies.staging import preparing
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.ports.moving import Mover
-from pilotage.staging import preparing
+from pilotage.server.api.work.explanations import explained_transfer, troubles
 from pilotage.store.worlds.copies import copies
 from pilotage.testing.stores import create
 from tests.reading import BROKERED, world_of
@@ -317,7 +317,7 @@ class Missing:
 @pytest.fixture
 def lacks(monkeypatch: pytest.MonkeyPatch) -> Missing:
     missing = Missing("matchmaking")
-    monkeypatch.setattr("pilotage.brokerage.load", missing)
+    monkeypatch.setattr("pilotage.policies.brokerage.load", missing)
     return missing
 
 

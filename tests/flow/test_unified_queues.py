@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import circuit_breakers, conditions, federation_changes, restrictions
-from pilotage.flow.calls.match import match
+from pilotage.flow.calls.administration import federation_changes
+from pilotage.flow.calls.pilots.match import match
+from pilotage.flow.calls.places import circuit_breakers, conditions, restrictions
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.restrictions import Restriction, RestrictionMode
 from pilotage.model.records.states import JobState, PilotState

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from pilotage.computing.loader import load
-from pilotage.flow.calls.submit import submit
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.flow.calls.work.submit import submit
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
 from pilotage.flow.loops.wakeups import Wakeups
 from pilotage.flow.runtime import Runtime
@@ -22,7 +23,6 @@ from pilotage.flow.steps import STEPS
 from pilotage.model.records.federation import ComputingElement, LoopConstants
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import TaskSpec
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from tests.waiting import PATIENCE, wait_for
 

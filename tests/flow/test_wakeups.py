@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from pilotage.computing.loader import load
+from pilotage.adapters.computing.loader import load
+from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.wakeups import arrivals
 from pilotage.flow.runtime import Runtime
@@ -12,7 +13,6 @@ from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Committed, Create, Decision, Move
 from pilotage.model.records.states import FIRST, JobState
 from pilotage.model.records.work import NewTask, TaskSpec
-from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing import NOW
 from tests.waiting import wait_for

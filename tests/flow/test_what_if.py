@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation.faults import BadDocument, field_name
-from pilotage.flow.calls import what_if
-from pilotage.flow.calls.task_fields import changes_of_jobs
-from pilotage.flow.calls.what_if import Changes
+from pilotage.flow.calls.work import what_if
+from pilotage.flow.calls.work.task_fields import changes_of_jobs
+from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.documents.serialization import from_json, to_document, to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, GlobalShare
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Measured, MergeSpec, TaskSpec
+from pilotage.policies.tasks import changing
 from pilotage.store import JobView
-from pilotage.tasks import changing
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 from tests.properties import examples
 

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.explanations import explained_task
-from pilotage.brokerage.matchmaking.cycle import Matchmaking
-from pilotage.brokerage.production import Production
 from pilotage.explain.plans import of_decision
 from pilotage.federation.faults import BadDocument
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.calls import preview, what_if
+from pilotage.flow.calls.work import preview, what_if
 from pilotage.flow.loops.isolation import MOST_OVER_BUDGET, within_budgets
 from pilotage.flow.loops.set_aside import FIRST_COSTLY_PAUSE
 from pilotage.flow.planning import plan, set_aside
@@ -27,9 +24,12 @@ from pilotage.model.records.work import InputFile, TaskSpec
 from pilotage.model.rules import work_budget
 from pilotage.model.rules.work_budget import PAIRS, CountedWork, OverBudget, WorkBudget
 from pilotage.model.values.identity import Identity
-from pilotage.tasks.completion import complete
-from pilotage.tasks.scouting import conclude
-from pilotage.tasks.splitting import split
+from pilotage.policies.brokerage.matchmaking.cycle import Matchmaking
+from pilotage.policies.brokerage.production import Production
+from pilotage.policies.tasks.completion import complete
+from pilotage.policies.tasks.scouting import conclude
+from pilotage.policies.tasks.splitting import split
+from pilotage.server.api.work.explanations import explained_task
 from pilotage.testing import NOW, federation, job, jobs, queue, queue_report, task, world
 from pilotage.testing.records import file, replica
 from pilotage.testing.worlds import jobs_of

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pilotage.movers import http_backend, xrootd_backend
-from pilotage.movers.backend import Backend
+from pilotage.adapters.movers.http import http_backend
+from pilotage.adapters.movers.storages import xrootd_backend
+from pilotage.adapters.movers.storages.backend import Backend
 from tests.waiting import wait_for
 
 ACTIVE = ("SUBMITTED", "READY", "ACTIVE", "STAGING", "TOKEN_PREP")

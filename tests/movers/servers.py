@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.adapters.movers.contract import Rig
 from pilotage.model.records.federation import Storage
-from pilotage.movers.contract import Rig
 from tests.conftest import locked_port
 from tests.waiting import wait_for
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.adapters.movers.processes.processes import WorkerProcesses
+from pilotage.adapters.movers.processes.small_file_threads import SmallFileThreads
+from pilotage.adapters.movers.storages.local import LocalBackend
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.values.slot_parts import BUNDLE
-from pilotage.movers.local import LocalBackend
-from pilotage.movers.processes import WorkerProcesses
-from pilotage.movers.small_file_threads import SmallFileThreads
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
 from tests.waiting import PATIENCE, wait_for
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pilotage.adapters.movers.processes import call_processes, processes
+from pilotage.adapters.movers.processes.call_records import CallOrder
+from pilotage.adapters.movers.processes.processes import WorkerProcesses
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
-from pilotage.movers import call_processes, processes
-from pilotage.movers.call_records import CallOrder
-from pilotage.movers.processes import WorkerProcesses
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Readable, ScanLimits, StorageError, WrongPatternError
 from tests.waiting import has_ended, wait_for
 

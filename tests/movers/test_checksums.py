@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.cli.manifests import entries
+from pilotage.adapters.movers.copies import checksums
+from pilotage.adapters.movers.copies.checksums import CHUNK, SMALLEST_CHUNK, checksum_of, in_time
+from pilotage.adapters.movers.http.digests import DIGESTS, digest
+from pilotage.cli.data.manifests import entries
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.inputs import InputFile
-from pilotage.movers import checksums
-from pilotage.movers.checksums import CHUNK, SMALLEST_CHUNK, checksum_of, in_time
-from pilotage.movers.digests import DIGESTS, digest
 
 
 class Stream(BytesIO):
@@ -93,7 +93,9 @@ def test_zeros_that_people_copied_from_a_catalogue_are_no_checksum(given: str) -
     ],
 )
 def test_zeros_of_a_catalogue_are_no_checksum(replica: dict[str, str | None], checksum: str) -> None:
-    rucio = pytest.importorskip("pilotage.catalogues.rucio", reason="the client of Rucio is not installed")
+    rucio = pytest.importorskip(
+        "pilotage.adapters.catalogues.rucio", reason="the client of Rucio is not installed"
+    )
     assert rucio._checksum(replica) == checksum
 
 

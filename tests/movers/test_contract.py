@@ -8,10 +8,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from pilotage.adapters.movers.contract import Rig, violations
+from pilotage.adapters.movers.processes.threads import RunningCopy
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
-from pilotage.movers.contract import Rig, violations
-from pilotage.movers.streaming import Streaming
-from pilotage.movers.threads import RunningCopy
 from pilotage.ports.moving import (
     SCAN_LIMITS,
     Delivered,

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.adapters.movers.storages.backend import StorageOptionError
+from pilotage.adapters.movers.streaming import Streaming, check
 from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import is_of_vo, personal_scope, scopes_of
-from pilotage.movers.backend import StorageOptionError
-from pilotage.movers.streaming import Streaming, check
 from pilotage.ports.moving import DeliveryFailed, options_for, order
 from pilotage.testing import transfer
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.acceptance import faults
+from pilotage.adapters.movers.contract import Rig, violations
+from pilotage.adapters.movers.fts import fts_jobs
+from pilotage.adapters.movers.fts.fault_attribution import fault_of
+from pilotage.adapters.movers.processes.processes import WorkerProcesses
+from pilotage.adapters.movers.processes.threads import Cancelled, RunningCopy
+from pilotage.adapters.movers.streaming import Streaming
+from pilotage.flow.calls.administration.acceptance import faults
 from pilotage.model.records.federation import Storage, TransferService
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File, Transfer
-from pilotage.movers.contract import Rig, violations
-from pilotage.movers.fts import fts_jobs
-from pilotage.movers.fts.fault_attribution import fault_of
-from pilotage.movers.processes import WorkerProcesses
-from pilotage.movers.streaming import Streaming
-from pilotage.movers.threads import Cancelled, RunningCopy
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, DeliveryStatus, Place, order
 from pilotage.testing.worlds import federation
 from tests.movers.fts_server import FtsServer, fts_server, settle

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from urllib3.exceptions import HTTPError
 
-from pilotage.agent.web_addresses import canonical
-from pilotage.movers import downloads, http_bodies
-from pilotage.movers.backend import PathEntry, StorageOptionError
-from pilotage.movers.http_backend import HttpBackend
-from pilotage.movers.listings import from_index, from_multistatus
+from pilotage.adapters.movers.http import downloads, http_bodies
+from pilotage.adapters.movers.http.http_backend import HttpBackend
+from pilotage.adapters.movers.http.listings import from_index, from_multistatus
+from pilotage.adapters.movers.storages.backend import PathEntry, StorageOptionError
+from pilotage.agent.files.web_addresses import canonical
 from pilotage.ports.moving import StorageError, WrongFileError
 
 CONTENT = bytes(range(256)) * 1000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.movers.streaming import Streaming
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place
 from tests.movers.servers import nginx
 from tests.movers.sftp import sftp

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.movers.storages.fsspec_backend import FsspecBackend
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
-from pilotage.movers.fsspec_backend import FsspecBackend
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place, StorageError
 
 SECRET = b"not yours"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.movers import loader
+from pilotage.adapters.movers.processes import worker
+from pilotage.adapters.movers.processes.processes import WorkerProcesses
 from pilotage.model.records.federation import Storage
-from pilotage.movers import loader, worker
-from pilotage.movers.processes import WorkerProcesses
 from pilotage.ports import adapters
 from pilotage.ports.moving import Abilities
 

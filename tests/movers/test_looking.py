@@ -2,7 +2,7 @@
 
 The doctor writes a small file of its own below ``.scratch``, and removes it; where writing is forbidden it
 writes nothing. A plan lists. Each kind is asked on a real server, which keeps what was there before.
-A new kind fails here until its server is among :data:`SERVERS`.
+A new kind fails here until its server is among ``SERVERS``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import pytest
 
-from pilotage.doctor.installation import Installation
-from pilotage.doctor.places import storage_space, storage_works
+from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.adapters.movers.streaming import GROUP
 from pilotage.model.records.federation import Storage, TransferService
 from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
-from pilotage.movers.loader import InstalledMovers
-from pilotage.movers.streaming import GROUP
 from pilotage.ports import adapters
+from pilotage.server.doctor.installation import Installation
+from pilotage.server.doctor.places import storage_space, storage_works
 
 from .fts_server import fts_server
 from .servers import nginx, rclone
@@ -61,11 +61,11 @@ def xroot(root: Path, place: Path) -> Iterator[Access]:
 
 
 SERVERS: Mapping[str, Callable[[Path, Path], AbstractContextManager[Access]]] = {
-    "pilotage.movers.local:LocalBackend": folder,
-    "pilotage.movers.http_backend:HttpBackend": web,
-    "pilotage.movers.s3_backend:S3Backend": bucket,
-    "pilotage.movers.sftp_backend:SftpBackend": login,
-    "pilotage.movers.xrootd_backend:XRootDBackend": xroot,
+    "pilotage.adapters.movers.storages.local:LocalBackend": folder,
+    "pilotage.adapters.movers.http.http_backend:HttpBackend": web,
+    "pilotage.adapters.movers.storages.s3_backend:S3Backend": bucket,
+    "pilotage.adapters.movers.sftp.sftp_backend:SftpBackend": login,
+    "pilotage.adapters.movers.storages.xrootd_backend:XRootDBackend": xroot,
 }
 CHANGES = ("store", "rename", "delete", "delete_folder", "grant", "upload_door")
 

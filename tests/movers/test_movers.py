@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pilotage.adapters.movers.copies.copying import THIRD_PARTY
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import File
-from pilotage.movers.copying import THIRD_PARTY
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import (
     Delivered,
     Delivery,

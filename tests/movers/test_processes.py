@@ -13,11 +13,11 @@ from typing import cast
 import psutil
 import pytest
 
-from pilotage.movers import processes, worker_process
-from pilotage.movers.contract import violations
-from pilotage.movers.processes import WorkerProcesses
-from pilotage.movers.streaming import Streaming
-from pilotage.movers.worker import Orders, Statuses, Worker
+from pilotage.adapters.movers.contract import violations
+from pilotage.adapters.movers.processes import processes, worker_process
+from pilotage.adapters.movers.processes.processes import WorkerProcesses
+from pilotage.adapters.movers.processes.worker import Orders, Statuses, Worker
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryStatus, Place
 from tests.movers.test_contract import local_rig
 from tests.waiting import has_ended, wait_for

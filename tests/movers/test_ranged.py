@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.movers import downloads, ranged
-from pilotage.movers.http_backend import HttpBackend
-from pilotage.movers.ranged import RangedStream
+from pilotage.adapters.movers.copies import ranged
+from pilotage.adapters.movers.copies.ranged import RangedStream
+from pilotage.adapters.movers.http import downloads
+from pilotage.adapters.movers.http.http_backend import HttpBackend
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
 from tests.movers.servers import nginx
 from tests.movers.test_http import answer, server

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent import redirections
-from pilotage.agent.web import Web
-from pilotage.movers.backend import StorageOptionError
-from pilotage.movers.http_backend import HttpBackend
-from pilotage.movers.redirects import Redirects
+from pilotage.adapters.movers.http.http_backend import HttpBackend
+from pilotage.adapters.movers.http.redirects import Redirects
+from pilotage.adapters.movers.storages.backend import StorageOptionError
+from pilotage.agent.files import redirections
+from pilotage.agent.files.web import Web
 from pilotage.ports.moving import StorageError
 from tests.movers.hostile_xrootd import sending_on
 from tests.movers.test_http import CONTENT, answer, read, server
@@ -195,7 +195,7 @@ def test_a_pilot_follows_to_no_host_inside() -> None:
 
 @pytest.mark.slow
 def test_a_bucket_sends_nobody_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
+    s3 = pytest.importorskip("pilotage.adapters.movers.storages.s3_backend", exc_type=ImportError)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-a-test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-a-test")
     for status in (301, 307):
@@ -208,7 +208,7 @@ def test_a_bucket_sends_nobody_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("to", ["file://localhost{place}", "http://127.0.0.1/{place}"])
 def test_an_xrootd_server_leads_to_no_file_of_this_machine(tmp_path: Path, to: str) -> None:
-    backends = pytest.importorskip("pilotage.movers.xrootd_backend", exc_type=ImportError)
+    backends = pytest.importorskip("pilotage.adapters.movers.storages.xrootd_backend", exc_type=ImportError)
     secret = tmp_path / "secret"
     secret.write_text("what this machine has")
     with sending_on(to.format(place=secret)) as url:
@@ -222,7 +222,7 @@ def test_an_xrootd_server_leads_to_no_file_of_this_machine(tmp_path: Path, to: s
 
 @pytest.mark.parametrize("to", ["root://169.254.169.254:80//x", "root://elsewhere.example//x"])
 def test_an_xrootd_server_leads_to_no_other_host(to: str) -> None:
-    backends = pytest.importorskip("pilotage.movers.xrootd_backend", exc_type=ImportError)
+    backends = pytest.importorskip("pilotage.adapters.movers.storages.xrootd_backend", exc_type=ImportError)
     with sending_on(to) as url:
         backend = backends.XRootDBackend(url, {})
         with (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.movers import local, s3_backend
-from pilotage.movers.streaming import Streaming
+from pilotage.adapters.movers.storages import local, s3_backend
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place
 from tests.movers.servers import nginx, rclone
 from tests.movers.test_contract import S3_ENVIRONMENT

@@ -9,14 +9,14 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.movers import ranged
-from pilotage.movers.backend import PathEntry, StorageOptionError
+from pilotage.adapters.movers.copies import ranged
+from pilotage.adapters.movers.storages.backend import PathEntry, StorageOptionError
 from pilotage.ports.moving import WrongFileError
 from tests.movers.servers import program, rclone, running
 from tests.movers.test_http import answer, server
 from tests.waiting import PATIENCE
 
-s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
+s3 = pytest.importorskip("pilotage.adapters.movers.storages.s3_backend", exc_type=ImportError)
 LARGE = bytes(range(256)) * 80_000
 """20 MB: three parts of a multipart upload."""
 

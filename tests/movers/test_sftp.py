@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.movers.contract import violations
+from pilotage.adapters.movers.copies.ranged import SPARE, spare
+from pilotage.adapters.movers.sftp import ssh_reader
+from pilotage.adapters.movers.sftp.sftp_streams import SftpStream
+from pilotage.adapters.movers.storages.backend import LinkError, PathEntry, StorageOptionError
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
-from pilotage.movers import ssh_reader
-from pilotage.movers.backend import LinkError, PathEntry, StorageOptionError
-from pilotage.movers.contract import violations
-from pilotage.movers.ranged import SPARE, spare
-from pilotage.movers.sftp_streams import SftpStream
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Readable, ScanLimits, StorageError, WrongPatternError
 from tests.movers.servers import directory_rig, program
 from tests.movers.sftp import Sftp, sftp
 
-backends = pytest.importorskip("pilotage.movers.sftp_backend", exc_type=ImportError)
+backends = pytest.importorskip("pilotage.adapters.movers.sftp.sftp_backend", exc_type=ImportError)
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.movers.local import LocalBackend
+from pilotage.adapters.movers.storages.local import LocalBackend
 from pilotage.ports.moving import DeliveryFailed
 from tests.movers.test_movers import CONTENT, deliver, delivery, files_below
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from pilotage.adapters.movers.processes import processes
+from pilotage.adapters.movers.processes.processes import WorkerProcesses
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.federation import Storage
-from pilotage.movers import processes
-from pilotage.movers.processes import WorkerProcesses
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Space, StorageError
 
 from .servers import nginx, rclone

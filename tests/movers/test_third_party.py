@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.movers.contract import violations
-from pilotage.movers.copying import THIRD_PARTY
-from pilotage.movers.digests import digest
-from pilotage.movers.fault_attribution import blamed
-from pilotage.movers.http_backend import HttpBackend
-from pilotage.movers.local import LocalBackend
-from pilotage.movers.storage_failures import reason
-from pilotage.movers.streaming import Streaming
-from pilotage.movers.third_party import fetched
+from pilotage.adapters.movers.contract import violations
+from pilotage.adapters.movers.copies.copying import THIRD_PARTY
+from pilotage.adapters.movers.copies.fault_attribution import blamed
+from pilotage.adapters.movers.copies.third_party import fetched
+from pilotage.adapters.movers.http.digests import digest
+from pilotage.adapters.movers.http.http_backend import HttpBackend
+from pilotage.adapters.movers.storages.local import LocalBackend
+from pilotage.adapters.movers.storages.storage_failures import reason
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, StorageError
 from tests.movers.servers import directory_rig, nginx, rclone
 from tests.movers.xrootd import xrootd

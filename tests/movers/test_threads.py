@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pilotage.movers.threads import CopyThreads
+from pilotage.adapters.movers.processes.threads import CopyThreads
 from pilotage.ports.moving import (
     Delivered,
     Delivery,
@@ -101,7 +101,7 @@ def test_one_that_is_cancelled_gives_up_at_its_next_bytes(copying: Copying) -> N
 def test_one_that_hangs_delays_no_other_and_is_left_behind(
     copying: Copying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.movers.threads.GRACE", 0.05)
+    monkeypatch.setattr("pilotage.adapters.movers.processes.threads.GRACE", 0.05)
     stuck = copying.threads()
     hanging = started(stuck)
     others = Copying()
@@ -129,7 +129,7 @@ def test_no_more_threads_than_allowed_hang(copying: Copying) -> None:
 
 
 def test_ended_deliveries_are_forgotten_in_the_end(copying: Copying, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilotage.movers.threads.MOST_ENDED", 2)
+    monkeypatch.setattr("pilotage.adapters.movers.processes.threads.MOST_ENDED", 2)
     threads = copying.threads()
     copying.go.set()
     references = []

@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.movers.http import downloads
+from pilotage.adapters.movers.sftp import sftp_streams
+from pilotage.adapters.movers.storages import xrootd_backend
+from pilotage.adapters.movers.streaming import Streaming
 from pilotage.model.records.observations import Fault
-from pilotage.movers import downloads, sftp_streams, xrootd_backend
-from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place
 from tests.movers.servers import nginx, rclone
 from tests.movers.sftp import sftp

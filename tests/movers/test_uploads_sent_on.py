@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pilotage.agent.web import Web
-from pilotage.movers.http_backend import HttpBackend
+from pilotage.adapters.movers.http.http_backend import HttpBackend
+from pilotage.agent.files.web import Web
 from pilotage.ports.moving import StorageError
 
 from .test_http import answer, server

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.xrootd import access_methods
-from pilotage.movers.backend import StorageOptionError
-from pilotage.movers.contract import ODD_NAMES, violations
-from pilotage.movers.streaming import Streaming
-from pilotage.movers.third_party import CannotFetch
+from pilotage.adapters.movers.contract import ODD_NAMES, violations
+from pilotage.adapters.movers.copies.third_party import CannotFetch
+from pilotage.adapters.movers.storages.backend import StorageOptionError
+from pilotage.adapters.movers.streaming import Streaming
+from pilotage.agent.files.xrootd import access_methods
 from pilotage.ports.moving import Delivery, Place, StorageError
 from tests.movers.servers import directory_rig
 from tests.movers.xrootd import XRootD, xrootd
 
-backends = pytest.importorskip("pilotage.movers.xrootd_backend", exc_type=ImportError)
+backends = pytest.importorskip("pilotage.adapters.movers.storages.xrootd_backend", exc_type=ImportError)
 
 pytestmark = pytest.mark.slow
 LARGE = bytes(range(256)) * 80_000

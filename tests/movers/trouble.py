@@ -16,7 +16,7 @@ class Proxy:
     """Forwards connections to a port of this machine, and counts what it gives back and takes.
 
     After ``most_down`` bytes from the server, or ``most_up`` to it, connections are cut and none is made any
-    more, until :meth:`mend`. With ``reset`` they are cut by a reset, otherwise as if all had been said.
+    more, until ``mend``. With ``reset`` they are cut by a reset, otherwise as if all had been said.
     """
 
     def __init__(self, port: int) -> None:

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pilotage.notifiers import addresses, mail, webhook
-from pilotage.notifiers.sender import Sender
+from pilotage.adapters.notifiers import addresses, mail, webhook
+from pilotage.adapters.notifiers.sender import Sender
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
 
 NOW = 1_800_000_000.0

@@ -9,14 +9,14 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
-from pilotage.api import create_app
-from pilotage.api.event_hub import EventHub
 from pilotage.flow.outside.kept_worlds import KeptWorlds
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.values.identity import Credential, Identity, Role
-from pilotage.server import listen
-from pilotage.web import make_pages
+from pilotage.server.api import create_app
+from pilotage.server.api.work.event_hub import EventHub
+from pilotage.server.process import listen
+from pilotage.server.web import make_pages
 from tests.api.conftest import ALICE, BOB, House, _watched_steps, copied, loop, template
 from tests.conftest import locked_port
 from tests.waiting import wait_for

@@ -5,7 +5,7 @@ import pytest
 from pilotage.model.documents.decision import Create
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
 from pilotage.model.records.observations import ServerReport
-from pilotage.pilots.advertising import advertise
+from pilotage.policies.pilots.advertising import advertise
 from pilotage.testing import NOW, federation, queue, world
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.pilots.apportionment import apportion
+from pilotage.policies.pilots.apportionment import apportion
 
 WEIGHTS = st.floats(1e-9, 1e12)
 

@@ -14,8 +14,8 @@ from pilotage.model.records.federation import DirectorConstants, Federation
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import balanced, circuit_breakers, director
-from pilotage.pilots.lacking import note
+from pilotage.policies.pilots import balanced, circuit_breakers, director
+from pilotage.policies.pilots.lacking import note
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
 

@@ -7,8 +7,8 @@ import pytest
 from pilotage.model.records.constants import LoopConstants
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
-from pilotage.pilots import matcher
-from pilotage.pilots.batch_waits import (
+from pilotage.policies.pilots import matcher
+from pilotage.policies.pilots.batch_waits import (
     CALLS_A_SECOND,
     expected_wait,
     expected_waits,

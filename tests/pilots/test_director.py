@@ -15,7 +15,7 @@ from pilotage.model.records.federation import ComputingElement, DirectorConstant
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import director
+from pilotage.policies.pilots import director
 from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world
 
 

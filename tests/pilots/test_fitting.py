@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.model.records.work import Requirements
-from pilotage.pilots.fitting import NeedsTable, fits, needs, offered, promised
+from pilotage.policies.pilots.fitting import NeedsTable, fits, needs, offered, promised
 from pilotage.testing import ALICE, BOB, pilot, queue, request, requirements
 
 wanted = st.builds(

@@ -24,7 +24,7 @@ from pilotage.model.records.observations import ListMatch, PoolReport, ServerRep
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import director, list_match, withdrawal
+from pilotage.policies.pilots import director, list_match, withdrawal
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
 LONG = 10_800_000

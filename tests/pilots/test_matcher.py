@@ -18,9 +18,9 @@ from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules.job_order import levels_of
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import matcher
-from pilotage.pilots.share_turns import ShareTurns
-from pilotage.pilots.task_queue_columns import Level, columns, draw
+from pilotage.policies.pilots import matcher
+from pilotage.policies.pilots.share_turns import ShareTurns
+from pilotage.policies.pilots.task_queue_columns import Level, columns, draw
 from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
 from pilotage.testing.moves import given_to
 

@@ -12,8 +12,8 @@ from pilotage.model.records.constants import BindingConstants
 from pilotage.model.records.federation import DirectorConstants, Federation
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import NewPilot, Pilot
-from pilotage.pilots import director
-from pilotage.pilots.pilots_for_borrowable import pilots_for_borrowable
+from pilotage.policies.pilots import director
+from pilotage.policies.pilots.pilots_for_borrowable import pilots_for_borrowable
 from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world
 
 WANTED = requirements(ALICE, cpu_time=3600)

@@ -15,7 +15,7 @@ from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.records.work import File, Job, MergeSpec, Replica, Task
 from pilotage.model.values.scopes import personal_scope
-from pilotage.pilots import reports
+from pilotage.policies.pilots import reports
 from pilotage.testing import NOW, job, pilot, task, world
 from pilotage.testing.moves import follow
 

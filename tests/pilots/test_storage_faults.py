@@ -9,7 +9,7 @@ from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import Decision, Forget
 from pilotage.model.documents.world import Heartbeat, Output, Report, StorageFault, World
 from pilotage.model.records.states import JobState
-from pilotage.pilots import reports
+from pilotage.policies.pilots import reports
 from pilotage.testing import NOW, federation, job, pilot, queue, task, world
 
 FEDERATION = federation([queue("Q"), queue("FAR", site="AWAY")])

@@ -8,7 +8,7 @@ from pilotage.model.documents.decision import Move, Touch
 from pilotage.model.records.observations import PilotSighting, PilotSubmission
 from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import PilotState as P
-from pilotage.pilots.submissions import observed
+from pilotage.policies.pilots.submissions import observed
 from pilotage.testing import NOW, pilot, world
 
 

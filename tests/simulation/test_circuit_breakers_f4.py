@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pilotage.flow.calls import circuit_breakers
+from pilotage.flow.calls.places import circuit_breakers
 from pilotage.model.records.data import File, NewTransfer
 from pilotage.model.records.federation import Federation, Queue, Site, StagingConstants, Storage
 from pilotage.model.records.states import TransferState

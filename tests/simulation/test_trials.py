@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
-from pilotage.cli.simulating import _cell
+from pilotage.cli.planning.simulating import _cell
 from pilotage.model.records.constants import BindingConstants
 from pilotage.simulation import baselines
 from pilotage.simulation.metrics import Metrics

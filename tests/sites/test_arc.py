@@ -8,10 +8,10 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotage.computing.arc import Arc
-from pilotage.computing.arc.rest_calls import ArcJob, ArcJobs
-from pilotage.computing.contract import violations
-from pilotage.computing.web_service import AnswerLost
+from pilotage.adapters.computing.arc import Arc
+from pilotage.adapters.computing.arc.rest_calls import ArcJob, ArcJobs
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.web_service import AnswerLost
 from pilotage.ports.computing import PilotOrder, PilotSize
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import wait_for

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pilotage.computing.contract import violations
-from pilotage.computing.gridengine import GridEngine as GridEngineElement
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.gridengine import GridEngine as GridEngineElement
 from tests.agent.fake_pilot_server import FakeServer
 from tests.waiting import wait_for
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.contract import violations
-from pilotage.computing.kubernetes import Kubernetes
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.kubernetes import Kubernetes
 from pilotage.ports.computing import PilotOrder
 from tests.waiting import wait_for
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pilotage.computing.contract import violations
-from pilotage.computing.ssh import Ssh
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.ssh import Ssh
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import has_ended, wait_for
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.batch.commands import Command, LocalRunner, Outcome
-from pilotage.computing.batch.hosts import Host, Hosts
-from pilotage.computing.contract import violations
-from pilotage.computing.slurm import Slurm as SlurmElement
+from pilotage.adapters.computing.batch.commands import Command, LocalRunner, Outcome
+from pilotage.adapters.computing.batch.hosts import Host, Hosts
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.slurm import Slurm as SlurmElement
 from pilotage.ports.computing import PilotOrder, PilotSize, PilotStatus
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import PATIENCE, wait_for
@@ -224,8 +224,8 @@ class Mute(LocalRunner):
 def test_a_lost_answer_submits_no_pilot_twice(
     make: Make, server: FakeServer, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, done: bool, count: int
 ) -> None:
-    monkeypatch.setattr("pilotage.computing.batch.system.SUBMIT_LIMIT", 1)
-    monkeypatch.setattr("pilotage.computing.batch.system.LOOK_AGAIN", 0.2)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.system.SUBMIT_LIMIT", 1)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.system.LOOK_AGAIN", 0.2)
     runner, element = Mute(done), make()
     hosts = Hosts()
     monkeypatch.setattr(hosts, "host", lambda _: Host(runner))
@@ -256,8 +256,8 @@ def test_many_queues_are_seen_by_one_listing(
             commands.append(command.argv[0])
             return super().run(command)
 
-    monkeypatch.setattr("pilotage.computing.batch.hosts.LocalRunner", Counting)
-    monkeypatch.setattr("pilotage.computing.batch.hosts.FRESH", 60)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.hosts.LocalRunner", Counting)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.hosts.FRESH", 60)
     hosts, elements = Hosts(), [make(partition="main"), make(partition="urgent")]
     references = []
     for element in elements:
@@ -339,7 +339,7 @@ def test_what_a_slow_slurm_did_not_take_in_time_is_submitted_later_and_nothing_t
 ) -> None:
     element, asked = make(array=1), orders(server, 8)
     with monkeypatch.context() as patch:
-        patch.setattr("pilotage.computing.batch.element.LONGEST_SUBMISSION", 0.02)
+        patch.setattr("pilotage.adapters.computing.batch.element.LONGEST_SUBMISSION", 0.02)
         answers = element.submit(asked)
     refused = [answer.error for answer in answers if answer.error]
     assert refused
@@ -356,8 +356,8 @@ def test_a_pilot_that_slurm_forgot_is_unknown(make: Make, slurm: Slurm) -> None:
 
 
 def test_the_script_is_sound(make: Make, server: FakeServer, tmp_path: Path) -> None:
-    from pilotage.computing.batch.script import pilot_script
-    from pilotage.computing.batch.spool_paths import SpoolPaths
+    from pilotage.adapters.computing.batch.script import pilot_script
+    from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
 
     element = make(environment={"A": "'; touch x; '"}, directory="$HOME/it's")
     text = pilot_script(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.contract import violations
-from pilotage.computing.slurmrest import SlurmRest
-from pilotage.computing.web_service import AnswerLost, WebAnswer, WebService
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.slurmrest import SlurmRest
+from pilotage.adapters.computing.web_service import AnswerLost, WebAnswer, WebService
 from pilotage.ports.computing import PilotSize
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import wait_for

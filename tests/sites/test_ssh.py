@@ -13,15 +13,15 @@ from typing import Any
 import psutil
 import pytest
 
+from pilotage.adapters.computing.batch.hosts import Hosts
+from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.loader import SharedLoader
+from pilotage.adapters.computing.slurm import Slurm as SlurmElement
 from pilotage.agent import relay
-from pilotage.computing.batch.hosts import Hosts
-from pilotage.computing.contract import violations
-from pilotage.computing.loader import SharedLoader
-from pilotage.computing.slurm import Slurm as SlurmElement
-from pilotage.doctor.installation import Installation
-from pilotage.doctor.places import BatchEntrance, batch_system
 from pilotage.model.records.federation import ComputingElement, Queue
 from pilotage.ports.computing import ListMatching, PilotSize
+from pilotage.server.doctor.installation import Installation
+from pilotage.server.doctor.places import BatchEntrance, batch_system
 from pilotage.settings import Settings
 from tests.agent.fake_pilot_server import FakeServer
 from tests.waiting import wait_for
@@ -113,7 +113,7 @@ def test_a_connection_cut_in_mid_submission_submits_no_pilot_twice(
     done: bool,
 ) -> None:
     """The command goes on over there, or was not reached."""
-    monkeypatch.setattr("pilotage.computing.batch.system.SUBMIT_LIMIT", 60 if done else 10)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.system.SUBMIT_LIMIT", 60 if done else 10)
     commands = tmp_path / "commands"
     commands.mkdir()
     for name in ("sbatch", "squeue"):
@@ -168,7 +168,7 @@ def test_pilots_find_the_relay_of_their_server_whatever_happens_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another wrote over its address and ended, the file vanished, or the relay itself was killed."""
-    monkeypatch.setattr("pilotage.computing.batch.tunnel.LOOK", 0.3)
+    monkeypatch.setattr("pilotage.adapters.computing.batch.tunnel.LOOK", 0.3)
     tunnel = {**options, "tunnel": True, "relay_host": "127.0.0.1"}
     element = SlurmElement(tunnel)
     element.share(Hosts(server.url))
@@ -219,7 +219,7 @@ def test_a_server_of_another_home_finds_the_pilots_of_a_silent_one_by_name(
     """Its answer never came to the store, so the other submits the same orders."""
     todo = orders(server, 3)
     first = submitted(SlurmElement(options), todo)
-    monkeypatch.setattr("pilotage.computing.batch.spool.name_of", lambda _: "another")
+    monkeypatch.setattr("pilotage.adapters.computing.batch.spool.name_of", lambda _: "another")
     assert submitted(SlurmElement(options), todo[1:]) == first[1:]
     assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == 3
 

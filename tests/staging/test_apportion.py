@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.staging.shares import apportion
+from pilotage.policies.staging.shares import apportion
 
 SHARES = st.dictionaries(
     st.sampled_from([f"s{number}" for number in range(12)]),

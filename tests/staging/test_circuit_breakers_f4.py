@@ -11,8 +11,8 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.observations import DeliverySighting, Fault
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import Transfer
-from pilotage.staging import deliveries, preparing, retries, slots
-from pilotage.staging.sources_now import SourcesNow
+from pilotage.policies.staging import deliveries, preparing, retries, slots
+from pilotage.policies.staging.sources_now import SourcesNow
 from pilotage.testing import NOW, file, replica, three_sites, transfer, world
 
 OPEN, HALF_OPEN = NOW - 30.0, NOW - 61.0

@@ -6,7 +6,7 @@ from typing import Literal
 from pilotage.model.documents.decision import Decision, Forget, Move, Touch
 from pilotage.model.records.observations import DeliverySighting
 from pilotage.model.records.states import TransferState as X
-from pilotage.staging.deliveries import observed
+from pilotage.policies.staging.deliveries import observed
 from pilotage.testing import NOW, replica, three_sites, transfer, world
 
 

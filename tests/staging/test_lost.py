@@ -4,7 +4,7 @@ import pytest
 
 from pilotage.model.records.states import JobState, is_allowed
 from pilotage.model.records.work import Job
-from pilotage.staging import lost
+from pilotage.policies.staging import lost
 from pilotage.testing import job, replica, world
 
 J = JobState

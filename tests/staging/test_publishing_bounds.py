@@ -9,7 +9,7 @@ from pilotage.model.records.observations import PublicationSighting
 from pilotage.model.records.publications import Publication, published_name
 from pilotage.model.records.states import PublicationState
 from pilotage.model.records.work import File, Replica
-from pilotage.staging.publishing import AT_ONCE, LONGEST_DELAY, MOST_FILES, begin, observed
+from pilotage.policies.staging.publishing import AT_ONCE, LONGEST_DELAY, MOST_FILES, begin, observed
 from pilotage.testing import NOW
 from pilotage.testing.worlds import federation
 

@@ -13,7 +13,7 @@ from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
 from pilotage.model.records.work import Replica, Transfer
 from pilotage.model.rules.sources import Sources
-from pilotage.staging import preparing, settle, slots
+from pilotage.policies.staging import preparing, settle, slots
 from pilotage.testing import NOW, three_sites, transfer, world
 
 POLICIES: dict[TransferQueue, Callable[[World], Decision]] = {

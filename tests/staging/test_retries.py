@@ -8,7 +8,7 @@ from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.observations import DeliverySighting
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import Transfer
-from pilotage.staging.retries import LONGEST_WAY, abandoned, after_deliveries, after_failure
+from pilotage.policies.staging.retries import LONGEST_WAY, abandoned, after_deliveries, after_failure
 from pilotage.testing import NOW, replica, three_sites, transfer, world
 
 CONSTANTS = StagingConstants(max_attempts=5, retry_delay=10)

@@ -15,7 +15,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.states import is_allowed
 from pilotage.model.records.work import MergeSpec, NewTransfer, Replica
-from pilotage.staging.settle import destination_of, settle
+from pilotage.policies.staging.settle import destination_of, settle
 from pilotage.testing import HOUR, NOW, file, job, replica, task, three_sites, transfer, world
 
 MERGE = MergeSpec(command=("merge",), outputs=("all",))

@@ -23,9 +23,9 @@ from pilotage.model.rules.transfer_shares import (
 )
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.slot_parts import BUNDLE
-from pilotage.staging import unawaited
-from pilotage.staging.order import in_order
-from pilotage.staging.slots import start
+from pilotage.policies.staging import unawaited
+from pilotage.policies.staging.order import in_order
+from pilotage.policies.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world
 from tests.properties import examples
 

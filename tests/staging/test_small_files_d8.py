@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import File, NewTransfer, Transfer
 from pilotage.model.values.slot_parts import BUNDLE, SMALL, SMALL_FILE, parts_of
-from pilotage.staging.slots import start
+from pilotage.policies.staging.slots import start
 from pilotage.store import Store
 from pilotage.testing import NOW, three_sites, transfer, world
 from pilotage.testing.stores import create, moved, passage

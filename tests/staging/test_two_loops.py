@@ -14,7 +14,7 @@ from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
 from pilotage.model.records.work import File, NewTransfer, Replica
 from pilotage.model.values.slot_parts import SMALL_FILE
-from pilotage.staging import preparing, settle, slots
+from pilotage.policies.staging import preparing, settle, slots
 from pilotage.store import Store
 from pilotage.testing import NOW, three_sites
 from pilotage.testing.stores import create, moved, passage

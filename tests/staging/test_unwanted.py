@@ -10,7 +10,7 @@ from pilotage.model.documents.decision import Begin, Forget
 from pilotage.model.documents.world import World
 from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.model.records.unable_ways import UnableWay
-from pilotage.staging.unwanted import remove
+from pilotage.policies.staging.unwanted import remove
 from pilotage.testing import NOW, three_sites, world
 
 DAY = 86400.0

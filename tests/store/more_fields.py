@@ -26,10 +26,10 @@ def widen(name: str, *lines: str) -> None:
 
 def run(url: str) -> None:
     """Set the field of a record of each kind, and check who sees it."""
-    from pilotage.api.answers import answer
     from pilotage.model.documents.decision import Touch
     from pilotage.model.records.matching import ClaimRequest, Head
     from pilotage.model.records.states import JobState, PilotState
+    from pilotage.server.api.edge.answers import answer
     from pilotage.store import Store
     from pilotage.testing.records import NOW
     from pilotage.testing.stores import (

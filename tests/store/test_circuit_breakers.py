@@ -9,7 +9,7 @@ from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import File, Replica
-from pilotage.staging import preparing
+from pilotage.policies.staging import preparing
 from pilotage.store import Store
 from pilotage.store.tables.circuit_breakers import KEPT, MOST_OF_A_STORAGE
 from pilotage.testing import NOW

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from pilotage.model.rules.timeouts import LEASED
 from pilotage.model.values.step_names import PROVISION
-from pilotage.server import runtime_of
+from pilotage.server.process import runtime_of
 from pilotage.store import Store
 from pilotage.store.clock import FASTER, LONGEST_GAP, DatabaseClock, MonotoneClock
 from pilotage.store.tables import iterations

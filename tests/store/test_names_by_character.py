@@ -6,9 +6,9 @@ from string import ascii_letters
 import pytest
 from sqlalchemy import select, text
 
+from pilotage.adapters.movers.contract import ODD_NAMES
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.paths import is_file_name
-from pilotage.movers.contract import ODD_NAMES
 from pilotage.store import Store
 from pilotage.store.database.columns import begins, by_character
 from pilotage.store.tables.files import files

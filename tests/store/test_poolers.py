@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from pilotage.doctor.checks import all_checks
-from pilotage.doctor.examination import examined
-from pilotage.doctor.installation import Installation
+from pilotage.server.doctor.checks import all_checks
+from pilotage.server.doctor.examination import examined
+from pilotage.server.doctor.installation import Installation
 from pilotage.settings import Settings
 from pilotage.store import Store
 from pilotage.store.database.errors import SessionsShared

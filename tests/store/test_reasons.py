@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from sqlalchemy import text
 
-from pilotage.brokerage.production import Production, Ranking, order
 from pilotage.model.documents.decision import Asked, Candidates, Choice, Decision, Ordering, Refusal
 from pilotage.model.documents.reasons import packed, unpacked
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState as J
+from pilotage.policies.brokerage.production import Production, Ranking, order
 from pilotage.store import Store
 from pilotage.store.tables.reasons import choice_of, documents_of, facts_of
 from pilotage.testing import NOW, federation, queue, task, world

@@ -23,6 +23,7 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
+from pilotage.policies.watchdog.timeouts import watch
 from pilotage.store import NoFederation, Store
 from pilotage.store.tables.waiting_results import SpooledResults
 from pilotage.store.worlds.reports import told_by_pilots
@@ -43,7 +44,6 @@ from pilotage.testing.stores import (
     new_transfer,
     passage,
 )
-from pilotage.watchdog.timeouts import watch
 from tests.reading import BROKERED, world_of
 
 X, P, T = TransferState, PilotState, TaskState

@@ -10,7 +10,7 @@ from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File
-from pilotage.staging import preparing, settle
+from pilotage.policies.staging import preparing, settle
 from pilotage.store import Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, move, moved, new_jobs, new_task, new_transfer, passage

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, TransferState, is_allowed
 from pilotage.model.records.work import Transfer
-from pilotage.tasks import cancellation
+from pilotage.policies.tasks import cancellation
 from pilotage.testing import NOW, job, task, world
 
 S, T, X = JobState, TaskState, TransferState

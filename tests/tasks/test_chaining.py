@@ -17,7 +17,7 @@ from pilotage.model.records.inputs import InputFile, TaskOutputs
 from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import LiveWork, TaskSpec
 from pilotage.model.records.states import ENDED, TaskState, is_allowed
-from pilotage.tasks.chaining import follow
+from pilotage.policies.tasks.chaining import follow
 from pilotage.testing import task as task_of
 from pilotage.testing import world
 

@@ -10,7 +10,7 @@ from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, is_allowed
 from pilotage.model.records.work import File, Measured, MergeSpec, NewJob, Requirements, Task
-from pilotage.tasks import completion
+from pilotage.policies.tasks import completion
 from pilotage.testing import ALICE, job, jobs_of, output_file, task, world
 
 S, T = JobState, TaskState

@@ -4,7 +4,7 @@ from pilotage.model.records.inputs import InputFile
 from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import LiveWork, TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.tasks.quotas import Quota
+from pilotage.policies.tasks.quotas import Quota
 
 ALICE = Identity(name="alice", vo="ligo")
 FILES = tuple(InputFile(name=f"f{number}", size=1) for number in range(7))

@@ -8,7 +8,7 @@ from pilotage.model.documents.decision import Move
 from pilotage.model.documents.world import TaskCount
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Measured
-from pilotage.tasks.retrying import retry
+from pilotage.policies.tasks.retrying import retry
 from pilotage.testing import jobs, task, world
 
 

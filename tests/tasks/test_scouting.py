@@ -14,7 +14,7 @@ from pilotage.model.documents.world import JobUsage, TaskCount, World
 from pilotage.model.records.federation import Queue, ScoutConstants
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, is_allowed
 from pilotage.model.records.work import File, InputFile, Job, Measured, MergeSpec, NewJob, Requirements, Task
-from pilotage.tasks import completion, scouting, splitting
+from pilotage.policies.tasks import completion, scouting, splitting
 from pilotage.testing import ALICE, job, jobs_of, task, world
 
 S, T = JobState, TaskState

@@ -12,8 +12,8 @@ from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import TaskCount
 from pilotage.model.records.states import JobState, TaskState, is_allowed
 from pilotage.model.records.work import InputFile, InputPattern, NewJob, Requirements, Task
+from pilotage.policies.tasks import splitting
 from pilotage.store import Store, TaskPage
-from pilotage.tasks import splitting
 from pilotage.testing import ALICE, task, world
 from pilotage.testing.stores import new_task
 from tests.reading import world_of

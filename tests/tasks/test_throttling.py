@@ -10,7 +10,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, NewJob
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
-from pilotage.tasks.throttling import admitted, released
+from pilotage.policies.tasks.throttling import admitted, released
 from pilotage.testing import NOW, job, task, world
 
 BOB = Identity(name="bob", vo="ligo")

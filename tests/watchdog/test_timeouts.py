@@ -25,8 +25,8 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, JobState, Pilot
 from pilotage.model.records.work import Job, Pilot, Task, TaskSpec
 from pilotage.model.rules.timeouts import CALL_TIMEOUT, OUTCOMES, RULES, absent
 from pilotage.model.values.identity import Identity
+from pilotage.policies.watchdog import timeouts
 from pilotage.testing import requirements
-from pilotage.watchdog import timeouts
 
 S, P = JobState, PilotState
 NOW, HOUR, DAY = 10_000_000.0, 3600.0, 86400.0

@@ -10,9 +10,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-from pilotage.api import create_app
 from pilotage.model.values.identity import Credential, Identity, Role
-from pilotage.web import OneTimeCode, make_pages
+from pilotage.server.api import create_app
+from pilotage.server.web import OneTimeCode, make_pages
 from tests.api.conftest import _LOOPS, ALICE, House, _watched_steps, copied, loop, template
 
 __all__ = ["TestClient", "_watched_steps", "loop", "template"]

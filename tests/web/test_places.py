@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.model.records.federation import Link, Site
 from pilotage.model.records.global_share import GlobalShare
-from pilotage.web.views import places
+from pilotage.server.web.views import places
 from tests.api.conftest import House, federation
 
 from .conftest import OLGA, PageHouse, Submit, TestClient

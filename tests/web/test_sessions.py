@@ -10,8 +10,8 @@ import uvicorn
 from fastapi.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from pilotage.server import of_proxies
-from pilotage.web.sessions import CODE_LIFE, MOST_WRONG, SESSION_LIFE
+from pilotage.server.process import of_proxies
+from pilotage.server.web.sessions import CODE_LIFE, MOST_WRONG, SESSION_LIFE
 from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import OLGA, PageHouse, TestClient
@@ -137,7 +137,7 @@ def test_a_form_is_read_beside_the_event_loop(
             asyncio.get_running_loop()
         return parse_qsl(*given, **more)
 
-    monkeypatch.setattr("pilotage.web.pages.parse_qsl", read)
+    monkeypatch.setattr("pilotage.server.web.pages.parse_qsl", read)
     assert alice.post("/admin/federation/load", data={"text": "a"}).status_code == 403
     assert pages.browser().post("/sign-in", data={"token": "wrong"}).status_code == 403
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.calls.simulations import LONGEST
+from pilotage.flow.calls.administration.simulations import LONGEST
 from pilotage.flow.outside.kept_worlds import KeptWorlds
+from pilotage.server.web import simulation_worker
+from pilotage.server.web.simulation_runs import SimulationRuns
+from pilotage.server.web.views.simulate import POLICIES
 from pilotage.simulation.policies import KNOWN
 from pilotage.store import SimulationResult
 from pilotage.store.tables.simulations import KEPT_FOR
-from pilotage.web import simulation_worker
-from pilotage.web.simulation_runs import SimulationRuns
-from pilotage.web.views.simulate import POLICIES
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import OLGA, PageHouse, TestClient

@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import PageHouse
 
-STATIC = files("pilotage.web") / "static"
+STATIC = files("pilotage.server.web") / "static"
 
 
 def test_vendored_files_have_their_hash_version_and_licence() -> None:

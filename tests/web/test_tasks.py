@@ -6,8 +6,8 @@ from typing import get_args
 import pytest
 
 from pilotage.model.values.identity import Identity
+from pilotage.server.web.views import tasks as view
 from pilotage.store import TaskSort
-from pilotage.web.views import tasks as view
 from tests.api.conftest import ALICE, BOB, OTHER_ALICE, House
 
 from .conftest import Submit, TestClient

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
+from pilotage.adapters.notifiers.sender import Sender
 from pilotage.flow.loops.archiving import archive_alone
 from pilotage.flow.outside.kept_worlds import FOLDER, KeptWorlds
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.notifiers.sender import Sender
-from pilotage.web import actions, federation_actions, live, place_actions
-from pilotage.web.views import ROUTES
+from pilotage.server.web import actions, federation_actions, live, place_actions
+from pilotage.server.web.views import ROUTES
 from tests.api.conftest import ALICE, BOB, OTHER_ALICE, House
 from tests.api.test_access import CLOSED
 from tests.api.test_strangers import IN_PATHS, PLACES

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pilotage.web.chain_graph import GraphNode, graph
+from pilotage.server.web.chain_graph import GraphNode, graph
 from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import PageHouse, Submit, TestClient

@@ -18,10 +18,10 @@ from socket import gaierror
 from typing import IO, Any, TypeVar
 
 from . import VERSION, relay, wire
+from .files.spool_wire import CourierOrder, SealedManifest
+from .files.web import Web, opener, said
 from .machine import now
 from .parsing import WireError, parse, serialise
-from .spool_wire import CourierOrder, SealedManifest
-from .web import Web, opener, said
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -235,7 +235,7 @@ class PilotClient:
 def answered(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
     """Return a server's answer to a request for a file that it hands on.
 
-    Raises as :meth:`PilotClient.content`.
+    Raises as ``PilotClient.content``.
     """
     try:
         return ask()

@@ -12,19 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import disk_rate, leaving, outputs, payload_secrets, transfer, workdir
-from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .client import PilotClient, UnreachableError
-from .containers import choose, write_variables
 from .failure_kind import with_kind
-from .file_access import Ways
-from .held import Held, lease_of
+from .files import leaving, outputs, transfer
+from .files.file_access import Ways
+from .files.held import Held, lease_of
 from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
 from .patient_calls import PatientCalls
-from .payload import OVERDUE, Ended, Order, Payload, sweep
+from .payload import disk_rate, payload_secrets, workdir
+from .payload.attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
+from .payload.containers import choose, write_variables
+from .payload.payload import OVERDUE, Ended, Order, Payload, sweep
+from .payload.view import UNCONTAINED, SitePaths, View, view
 from .pilot_host import PilotHost
 from .resources import Resources
-from .view import UNCONTAINED, SitePaths, View, view
 from .wire import AttemptLogs, Log, MatchAnswer, Output, Pair, Report
 
 log = logging.getLogger(__name__)

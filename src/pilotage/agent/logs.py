@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from .payload_secrets import masked
+from .payload.payload_secrets import masked
 from .wire import LOG_HEAD, LONGEST_LOG, Log
 
 STREAMS = ("stdout", "stderr")

@@ -77,7 +77,7 @@ class Deadline:
         self._moment = 0.0
 
     def set(self, moment: float) -> None:
-        """Let the kernel kill this process at that time of the clock :func:`now`."""
+        """Let the kernel kill this process at that time of the clock ``now``."""
         if moment != self._moment:
             # Setting 0 would clear the timer.
             self._arm(max(moment, 1.0))

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from .delegated_groups import hierarchies
 from .machine import MEGABYTE
-from .node_disk import free_disk
+from .payload.delegated_groups import hierarchies
+from .payload.node_disk import free_disk
 from .wire import Node
 
 CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "NCPUS", "LSB_DJOB_NUMPROC", "PBS_NUM_PPN")

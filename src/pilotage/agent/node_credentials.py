@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from .web import Web
+from .files.web import Web
 
 AUTHORITIES = "/etc/grid-security/certificates"
 """The folder of the authorities that grid sites trust; X509_CERT_DIR names another."""

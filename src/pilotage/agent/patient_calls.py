@@ -7,10 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from .attempt import AttemptFailedError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
-from .held import Held
+from .files.held import Held
 from .machine import now
+from .payload.attempt import AttemptFailedError
 from .pilot_host import PilotHost
 
 log = logging.getLogger(__name__)

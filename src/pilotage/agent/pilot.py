@@ -13,15 +13,15 @@ from dataclasses import replace
 from math import inf
 from time import time
 
-from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
-from .containers import ContainerRuntime, find_runtimes
-from .courier import Courier
 from .failure_kind import OUT_OF_TIME
+from .files.courier import Courier
 from .jobs import JobRunner
 from .logs import OwnLog, weight
 from .machine import now
-from .node_disk import free_disk
+from .payload.attempt import Attempt
+from .payload.containers import ContainerRuntime, find_runtimes
+from .payload.node_disk import free_disk
 from .pilot_host import PilotHost
 from .proof import Containment, prove
 from .resources import Resources
@@ -57,7 +57,7 @@ READ_EVERY = 3.0
 
 
 class PilotAgent:
-    """One pilot. :meth:`run` is its whole life.
+    """One pilot. ``run`` is its whole life.
 
     It makes one call to the server at a time, so the attempts listed in a report are never older than the
     last match. Leases belong to jobs. The supervisors enforce them; here they are only renewed.
@@ -261,7 +261,7 @@ class PilotAgent:
                 Reports(tuple(self._jobs.held), tuple(reports), tuple(logs), own)
             )
         except UnreachableError as error:
-            # The next report is due at once; :attr:`_talk` spaces the calls.
+            # The next report is due at once; ``_talk`` spaces the calls.
             self._report_at = begun
             for pair in ends:
                 self._jobs.held[pair].end_heard |= error.heard

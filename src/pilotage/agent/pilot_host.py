@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .containers import ContainerRuntime
+from .payload.containers import ContainerRuntime
 from .proof import Containment
 from .wire import AttemptLogs, Report
 

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import workdir
 from .logs import stderr_tail
 from .machine import now
-from .payload import Order, Payload
-from .view import SitePaths, view
+from .payload import workdir
+from .payload.payload import Order, Payload
+from .payload.view import SitePaths, view
 
 log = logging.getLogger(__name__)
 WAYS = ("bubblewrap", "namespaces", "landlock")

@@ -18,7 +18,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from . import web
+from .files import web
 
 MOST_CONNECTIONS = 2000
 SILENCE = 600.0

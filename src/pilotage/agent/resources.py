@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .delegated_groups import DelegatedGroups
+from .payload.delegated_groups import DelegatedGroups
 from .wire import Node
 
 

@@ -1,6 +1,6 @@
 """The wire format between pilots and their server: every document that goes over HTTP, as a record.
 
-Pilots check messages with :func:`~pilotage.agent.parsing.parse`. The server checks them with stricter types
+Pilots check messages with ``parse``. The server checks them with stricter types
 of its own; tests compare these with the records here.
 """
 
@@ -149,7 +149,7 @@ class Work:
     ``memory_limit`` and ``workdir`` (data added to its directory) in MB, ``walltime`` in s. A ``contained``
     payload sees its directory, the system, and the paths in ``readable`` and ``writable``. If there are
     ``images``, it runs in a container of the first that is available. It sees ``gpus`` GPUs. ``sources``
-    names remote storages of some inputs. ``asks`` applies to the queue's own storage, as in :class:`Source`.
+    names remote storages of some inputs. ``asks`` applies to the queue's own storage, as in ``Source``.
     ``outputs`` are names, patterns, and folders that end in ``/``. The payload may leave out those in
     ``optional_outputs``. With ``strict_processes`` it fails if it leaves processes behind. ``stdin`` is the
     text on its standard input, unless its order names a file. A payload must
@@ -259,7 +259,7 @@ class Log:
     """The kept part of a stream: ``stdout`` or ``stderr`` of an attempt, or ``agent`` for the pilot's own
     log.
 
-    ``size`` is the size of the whole stream in bytes. Of a stream longer than :data:`LONGEST_LOG`, its first
+    ``size`` is the size of the whole stream in bytes. Of a stream longer than ``LONGEST_LOG``, its first
     ``head`` bytes and its end are kept. ``data`` is the kept part, compressed with zlib and encoded in
     base64.
     """

@@ -37,6 +37,6 @@ def main() -> None:
     """The ``pilotage`` command."""
     # A short command makes little garbage, but its modules make many objects to look through.
     gc.set_threshold(50_000)
-    from .app import app
+    from pilotage.cli.app import app
 
     app()

@@ -1,5 +1,5 @@
 """``python -m pilotage.cli`` is the ``pilotage`` command."""
 
-from . import main
+from pilotage.cli import main
 
 main()

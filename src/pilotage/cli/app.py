@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotage.cli.commands import LazyGroup
+from pilotage.cli.errors import CommandFailure, tell
+from pilotage.cli.terminal.output import echo
 from pilotage.client.errors import ClientError
 from pilotage.federation.faults import BadFile
 from pilotage.model.values.phrases import not_installed
-
-from .commands import LazyGroup
-from .errors import CommandFailure, tell
-from .output import echo
 
 EPILOG = (
     "Exit codes: 0 done; 1 what was asked for is not there or failed; 2 bad input or usage; "

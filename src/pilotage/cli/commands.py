@@ -32,150 +32,163 @@ class CommandEntry(NamedTuple):
 SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Begin": {
         "init": CommandEntry(
-            "initializing", "Describe this machine as a federation, and write an example task."
+            "administration.initializing", "Describe this machine as a federation, and write an example task."
         ),
-        "up": CommandEntry("server", "Start the server: the API and the loops, until it is interrupted."),
+        "up": CommandEntry(
+            "administration.server", "Start the server: the API and the loops, until it is interrupted."
+        ),
         "demo": CommandEntry(
-            "server",
+            "administration.server",
             "Run one real task all the way on this machine: five sites, their pilots and their transfers.",
         ),
     },
     "Submit work": {
-        "submit": CommandEntry("submitting", "Submit tasks and print their ids."),
-        "secrets": CommandEntry("secrets", "Keep secrets that your payloads get."),
+        "submit": CommandEntry("work.submitting", "Submit tasks and print their ids."),
+        "secrets": CommandEntry("work.secrets", "Keep secrets that your payloads get."),
         "run": CommandEntry(
-            "running", "Run a command as a task of its own, follow it, and print what it wrote."
+            "work.running", "Run a command as a task of its own, follow it, and print what it wrote."
         ),
     },
     "Look at work": {
         "status": CommandEntry(
-            "tasks",
+            "work.tasks",
             "Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line.",
         ),
-        "workflows": CommandEntry("workflows", "List workflows, newest first, with their tasks by state."),
+        "workflows": CommandEntry(
+            "work.workflows", "List workflows, newest first, with their tasks by state."
+        ),
         "explain": CommandEntry(
-            "explaining",
+            "work.explaining",
             "Say why jobs wait or where they went, newest decision first; or where they would go.",
         ),
         "jobs": CommandEntry(
-            "jobs", "List a task's jobs: where they are, how long they wait and run, and how they failed."
+            "work.jobs",
+            "List a task's jobs: where they are, how long they wait and run, and how they failed.",
         ),
         "failures": CommandEntry(
-            "failures", "List failed attempts of your jobs by day, error and queue; an operator sees all."
+            "work.failures",
+            "List failed attempts of your jobs by day, error and queue; an operator sees all.",
         ),
         "logs": CommandEntry(
-            "logs",
+            "work.logs",
             "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
         ),
         "notify": CommandEntry(
-            "notifications", "Show what people are told of their tasks, and whom it is sent to."
+            "work.notifications", "Show what people are told of their tasks, and whom it is sent to."
         ),
         "wait": CommandEntry(
-            "waiting", "Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled."
+            "work.waiting",
+            "Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled.",
         ),
         "watch": CommandEntry(
-            "waiting",
+            "work.waiting",
             "Show how tasks go on until they have ended: a bar for each on a terminal, else a line a change.",
         ),
     },
     "Change work": {
         "retry": CommandEntry(
-            "steering", "Run jobs again that failed, were cancelled or closed. What is finished stays."
+            "work.steering", "Run jobs again that failed, were cancelled or closed. What is finished stays."
         ),
         "set": CommandEntry(
-            "steering", "Change fields of jobs that have not started, and of those not made yet."
+            "work.steering", "Change fields of jobs that have not started, and of those not made yet."
         ),
         "hold": CommandEntry(
-            "steering", "Start no more jobs of tasks until they are released. Jobs that run go on."
+            "work.steering", "Start no more jobs of tasks until they are released. Jobs that run go on."
         ),
-        "release": CommandEntry("steering", "Let jobs of held tasks start again."),
+        "release": CommandEntry("work.steering", "Let jobs of held tasks start again."),
         "finish": CommandEntry(
-            "steering", "End tasks with what they have: a merge takes the outputs so far; other jobs close."
+            "work.steering",
+            "End tasks with what they have: a merge takes the outputs so far; other jobs close.",
         ),
         "cancel": CommandEntry(
-            "steering",
+            "work.steering",
             "Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay.",
         ),
     },
     "Results and files": {
         "fetch": CommandEntry(
-            "fetching",
+            "data.fetching",
             "Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.",
         ),
-        "outputs": CommandEntry("tasks", "List the files that a task's jobs made, and their storages."),
+        "outputs": CommandEntry("work.tasks", "List the files that a task's jobs made, and their storages."),
         "publish": CommandEntry(
-            "tasks",
+            "work.tasks",
             "Register outputs that could not enter the task's dataset, after you removed the obstacle.",
         ),
         "files": CommandEntry(
-            "files", "Files of the catalogue: names in scopes, sizes, checksums, and where they lie."
+            "data.files", "Files of the catalogue: names in scopes, sizes, checksums, and where they lie."
         ),
     },
     "The federation": {
         "federation": CommandEntry(
-            "federations",
+            "places.federations",
             "Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
         ),
         "sites": CommandEntry(
-            "sites", "Show sites, their advertisements, and what matches them; drain, close or open one."
+            "places.sites",
+            "Show sites, their advertisements, and what matches them; drain, close or open one.",
         ),
-        "queues": CommandEntry("queues", "Show queues; test, drain, close or open one."),
-        "pilots": CommandEntry("pilots", "Show pilots, newest first."),
+        "queues": CommandEntry("places.queues", "Show queues; test, drain, close or open one."),
+        "pilots": CommandEntry("places.pilots", "Show pilots, newest first."),
         "storages": CommandEntry(
-            "storages",
+            "data.storages",
             "Show storages, their space and circuit breakers; drain, close, open or move one.",
         ),
         "transfers": CommandEntry(
-            "transfers", "Show transfers, newest first, or change the priority of some."
+            "data.transfers", "Show transfers, newest first, or change the priority of some."
         ),
         "shares": CommandEntry(
-            "queues",
+            "places.queues",
             "Show global shares with their jobs and transfers, or their use over days.",
             "shares_app",
         ),
-        "breakers": CommandEntry("breakers", "Show circuit breakers that have tripped, and lift them."),
+        "breakers": CommandEntry(
+            "places.breakers", "Show circuit breakers that have tripped, and lift them."
+        ),
     },
     "The server": {
         "doctor": CommandEntry(
-            "doctor", "Examine the installation: what is wrong, why it matters, and what mends it."
+            "administration.doctor",
+            "Examine the installation: what is wrong, why it matters, and what mends it.",
         ),
         "stuck": CommandEntry(
-            "stuck",
+            "work.stuck",
             "List what made no progress for longer than usual, why, and what to do. For operators.",
         ),
         "servers": CommandEntry(
-            "servers", "Show the server processes that share the store, and what each leaves to others."
+            "administration.servers",
+            "Show the server processes that share the store, and what each leaves to others.",
         ),
-        "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
-        "people": CommandEntry("people", "Close a person: tokens, tasks and pilots at once."),
-        "store": CommandEntry("store", "Back up the store, bring it back, and upgrade it."),
-        "history": CommandEntry("history", "Archive what ended long ago."),
+        "token": CommandEntry("administration.tokens", "Make, list and revoke people's tokens."),
+        "people": CommandEntry("administration.people", "Close a person: tokens, tasks and pilots at once."),
+        "store": CommandEntry("administration.store", "Back up the store, bring it back, and upgrade it."),
+        "history": CommandEntry("administration.history", "Archive what ended long ago."),
     },
     "Decide and simulate": {
         "plan": CommandEntry(
-            "deciding",
+            "planning.deciding",
             "Decide without changing anything, from a saved world, or for tasks that are not submitted yet.",
         ),
         "replay": CommandEntry(
-            "replaying",
+            "planning.replaying",
             "List the worlds that the server kept, or decide from one again, without changing anything.",
         ),
-        "world": CommandEntry("worlds", "Save the world: everything that decisions read, as YAML."),
+        "world": CommandEntry("planning.worlds", "Save the world: everything that decisions read, as YAML."),
         "schema": CommandEntry(
-            "worlds", "Print the JSON Schema of a document, which editors can use to check files."
+            "planning.worlds", "Print the JSON Schema of a document, which editors can use to check files."
         ),
         "record": CommandEntry(
-            "recording",
+            "planning.recording",
             "Write the tasks of the last hours as a scenario: when they came, and how much work their jobs "
             "did.",
         ),
         "draw-scenario": CommandEntry(
-            "drawing",
+            "planning.drawing",
             "Draw a scenario from a federation: some of its queues, with random conditions that nobody "
             "tuned.",
         ),
         "simulate": CommandEntry(
-            "simulating",
+            "planning.simulating",
             "Simulate work on a federation: the real steps in virtual time, without touching anything "
             "outside.",
         ),
@@ -188,7 +201,7 @@ ENTRIES: Mapping[str, CommandEntry] = {
 
 
 class Commands(Mapping[str, "Command"]):
-    """The commands of :data:`ENTRIES`. Each is loaded on demand."""
+    """The commands of ``ENTRIES``. Each is loaded on demand."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Command] = {}

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.store_address import is_there, shown_address
-
-from .errors import BadInput, CommandFailure
 
 if TYPE_CHECKING:
     from pilotage.client import Client
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def settings() -> "Settings":
-    """Return the settings of the environment. Raises :class:`BadInput` that names the wrong variable."""
+    """Return the settings of the environment. Raises ``BadInput`` that names the wrong variable."""
     from pilotage.settings import Settings, WrongSettings
 
     try:
@@ -28,7 +27,7 @@ def settings() -> "Settings":
 
 
 def connect(known: "Settings | None" = None) -> "Client":
-    """Return a client of the server. Raises :class:`BadInput` that names the wrong variable."""
+    """Return a client of the server. Raises ``BadInput`` that names the wrong variable."""
     from pilotage.client import Client
 
     return Client(settings=known or settings())
@@ -45,7 +44,7 @@ def _place(name: str) -> str:
 
 
 def store_name(url: str) -> str:
-    """Return the address of a store without its password. Raises :class:`BadInput` if it is no address."""
+    """Return the address of a store without its password. Raises ``BadInput`` if it is no address."""
     try:
         return shown_address(url)
     except ValueError as error:
@@ -53,14 +52,14 @@ def store_name(url: str) -> str:
 
 
 def has_store(url: str) -> bool:
-    """Return whether a store is available. Raises :class:`BadInput` if it is no address."""
+    """Return whether a store is available. Raises ``BadInput`` if it is no address."""
     store_name(url)
     return is_there(url)
 
 
 @contextmanager
 def using_store(url: str) -> Iterator[None]:
-    """Turn errors of the store or its database into a :class:`CommandFailure` that names the store."""
+    """Turn errors of the store or its database into a ``CommandFailure`` that names the store."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from pilotage.store import StoreError, StoreHeld

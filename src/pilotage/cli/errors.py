@@ -3,9 +3,8 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pilotage.cli.terminal.output import echo
 from pilotage.federation.faults import BadFile
-
-from .output import echo
 
 if TYPE_CHECKING:
     from pilotage.client import ClientError
@@ -72,9 +71,8 @@ def exit_code(error: "ClientError") -> int:
 
 def with_versions(error: "ClientError") -> "ClientError":
     """Return an error with the versions of server and client if an answer lacks something."""
+    from pilotage.cli.configuration import connect
     from pilotage.client import BadAnswer, ClientError
-
-    from .configuration import connect
 
     if isinstance(error, BadAnswer) and not error.names_versions:
         with suppress(CommandFailure, ClientError), connect() as client:

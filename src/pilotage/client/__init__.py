@@ -1,4 +1,4 @@
-"""The Python client: :class:`Client`, and :class:`AsyncClient` with the same names.
+"""The Python client: ``Client``, and ``AsyncClient`` with the same names.
 
     from pilotage.client import Client
 

@@ -36,7 +36,7 @@ _WORDS = {
 
 
 class AnswerObject(dict[str, Any]):
-    """An object of an answer. To read a field that it lacks raises :class:`MissingField`."""
+    """An object of an answer. To read a field that it lacks raises ``MissingField``."""
 
     def __missing__(self, field: str) -> Any:
         raise MissingField(f"the server's answer lacks {field}")
@@ -69,7 +69,7 @@ def read_answer(content: bytes | str) -> Any:
 
 
 def check_answer(method: str, template: str, answer: Any) -> None:
-    """Raise :class:`BadAnswer` if a value in the answer to a request is of another kind than it should."""
+    """Raise ``BadAnswer`` if a value in the answer to a request is of another kind than it should."""
     operations, models = forms()
     form = operations.get(f"{method} {template}")
     if form is not None and (misfit := _misfit(form, answer, models)):

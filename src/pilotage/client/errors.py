@@ -180,7 +180,7 @@ def broken(status: int, reason: str) -> str:
 
 
 def refusal(answer: Any) -> Refused:
-    """Return the error for tasks that were all refused. Raises :class:`BadAnswer`."""
+    """Return the error for tasks that were all refused. Raises ``BadAnswer``."""
     try:
         faults = tuple(
             Fault(str(fault["field"]), str(fault["message"]), task["index"])

@@ -38,7 +38,7 @@ class Calls:
     def add(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
         """Add a call. Return whether it still fits; one that does not is left out.
 
-        Raises :class:`Refused` for a call that does not fit into a task of its own.
+        Raises ``Refused`` for a call that does not fit into a task of its own.
         """
         code, arguments = _packed(function), _packed((tuple(args), dict(keywords)))
         is_new = code not in self.functions

@@ -141,7 +141,7 @@ def _column(parameter: str) -> str:
 
 
 def page_of(answer: Any, after: int) -> list[dict[str, Any]]:
-    """Return a page of jobs. Raises :class:`BadAnswer`: pages of a stranger may never end."""
+    """Return a page of jobs. Raises ``BadAnswer``: pages of a stranger may never end."""
     page: list[dict[str, Any]] = required(answer, ["jobs"])["jobs"]
     if any(job["id"] <= after for job in page):
         raise BadAnswer("no manifest is written: the server's answer repeats a page of jobs")

@@ -18,7 +18,7 @@ LONGEST_CELL = 200
 
 
 def required(answer: Any, fields: Iterable[str]) -> Any:
-    """Return an answer that has these fields. Raises :class:`BadAnswer`."""
+    """Return an answer that has these fields. Raises ``BadAnswer``."""
     document = _document(answer)
     if missing := [field for field in fields if field not in document]:
         raise MissingField(f"the server's answer lacks {', '.join(missing)}")
@@ -32,14 +32,14 @@ def _document(answer: Any) -> dict[str, Any]:
 
 
 def record_or_none(answer: Any) -> "Record | None":
-    """Return an answer that may have no content. Raises :class:`BadAnswer`."""
+    """Return an answer that may have no content. Raises ``BadAnswer``."""
     return None if answer is None else Record(answer)
 
 
 def submission(answer: Any, sent: int) -> "Record":
     """Return the answer to a submission of so many tasks.
 
-    Raises :class:`Refused` if no task was accepted, and :class:`BadAnswer`.
+    Raises ``Refused`` if no task was accepted, and ``BadAnswer``.
     """
     found = outcome(answer, sent)
     for task in found["tasks"]:
@@ -52,7 +52,7 @@ def submission(answer: Any, sent: int) -> "Record":
 def outcome(answer: Any, sent: int) -> "Record":
     """Return the answer with the outcome of each of so many tasks.
 
-    Raises :class:`Refused` if the whole request has faults, and :class:`BadAnswer`.
+    Raises ``Refused`` if the whole request has faults, and ``BadAnswer``.
     """
     if isinstance(answer, dict) and "tasks" not in answer and (error := error_of(422, "", answer)):
         raise error
@@ -62,7 +62,7 @@ def outcome(answer: Any, sent: int) -> "Record":
 
 
 def check_places(places: Iterable[int], sent: int) -> None:
-    """Raise :class:`BadAnswer` if an answer is about something that is not among so many that were sent."""
+    """Raise ``BadAnswer`` if an answer is about something that is not among so many that were sent."""
     if not all(0 <= place < sent for place in places):
         raise BadAnswer("the server's answer refuses something that it was not sent")
 
@@ -71,7 +71,7 @@ class Record(Mapping[str, Any]):
     """One document of the server: its fields are keys, and attributes too."""
 
     def __init__(self, document: Any) -> None:
-        """Take a document. Raises :class:`BadAnswer` if it is none."""
+        """Take a document. Raises ``BadAnswer`` if it is none."""
         self._document = _document(document)
 
     def __getitem__(self, field: str) -> Any:
@@ -150,7 +150,7 @@ class Table(Sequence[Row], Generic[Row]):
 
     @classmethod
     def of(cls, answer: Any, name: str, make: Callable[[Any], Row]) -> Self:
-        """Return the rows under a name of an answer. Raises :class:`BadAnswer` if there are none."""
+        """Return the rows under a name of an answer. Raises ``BadAnswer`` if there are none."""
         rows = answer.get(name) if isinstance(answer, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise BadAnswer(f"the server's answer is no list of {name}")

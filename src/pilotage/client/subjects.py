@@ -30,7 +30,7 @@ class RequestSubject:
         return {self.kind: self.id}
 
     def of_kinds(self, *kinds: str) -> "RequestSubject":
-        """Return the same. Raises :class:`Refused` if it is of no such kind."""
+        """Return the same. Raises ``Refused`` if it is of no such kind."""
         if self.kind not in kinds:
             raise Refused(f"{self} is no {' and no '.join(kinds)}")
         return self
@@ -42,7 +42,7 @@ def number_of(word: str) -> int | None:
 
 
 def parsed(word: "int | str | RequestSubject") -> "RequestSubject | str":
-    """Return what a word means, or the plain name of a task. Raises :class:`Refused` for anything else."""
+    """Return what a word means, or the plain name of a task. Raises ``Refused`` for anything else."""
     if isinstance(word, RequestSubject):
         return word
     if isinstance(word, int):

@@ -100,7 +100,7 @@ class Fetched:
     no_manifest: str
 
     def check(self) -> None:
-        """Raise :class:`FetchFailed` that names the files that failed, if any did."""
+        """Raise ``FetchFailed`` that names the files that failed, if any did."""
         if self.failed:
             more = len(self.failed) - MOST_TOLD
             others = [f"and {more} more files"] if more > 0 else []
@@ -124,7 +124,7 @@ def is_right(wanted: WantedFile, folder: OpenFolder) -> bool:
 def arrived(task: int, outputs: Sequence[Any], merged: bool, match: str) -> tuple[list[Any], list[str]]:
     """Return the wanted outputs that lie somewhere, and the names of outputs that never arrived.
 
-    Raises :class:`NotFound` if there is none.
+    Raises ``NotFound`` if there is none.
     """
     kinds = [file for file in outputs if not merged or file.get("kind") == "merge"]
     found = [file for file in kinds if match == _path(file) or fnmatchcase(_path(file), match)]
@@ -140,7 +140,7 @@ def arrived(task: int, outputs: Sequence[Any], merged: bool, match: str) -> tupl
 
 
 def placed(found: Sequence[Any], to: Path) -> list[tuple[WantedFile, Any]]:
-    """Return outputs with their places here. Raises :class:`FetchFailed` where two have the same."""
+    """Return outputs with their places here. Raises ``FetchFailed`` where two have the same."""
     places: dict[str, Any] = {}
     for file in found:
         first = places.setdefault(_place(file), file)

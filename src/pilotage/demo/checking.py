@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 
-from .payload.module_statistics import COLUMNS, statistics_of
+from pilotage.demo.payload.module_statistics import COLUMNS, statistics_of
 
 Row = list[str]
 

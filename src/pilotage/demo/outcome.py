@@ -7,12 +7,11 @@ from typing import Any
 
 from rich.console import Console
 
+from pilotage.demo.summary import QueueSummary, table
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Choice, Refusal, Value
 from pilotage.model.documents.serialization import from_document
-
-from .summary import QueueSummary, table
 
 HERE = Path(__file__).parent
 

@@ -16,16 +16,15 @@ from typing import Any
 
 from rich.console import Console
 
+from pilotage.demo import checking, service, standard_library, summary
+from pilotage.demo.outcome import DemoOutcome, choice_of, document, show
+from pilotage.demo.progress import Moment, display
+from pilotage.demo.service import DemoServer, ServerError
 from pilotage.federation.documents import read, read_tasks
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import LIVE_TASKS, TaskState
 from pilotage.model.values.phrases import not_installed
-
-from . import checking, service, standard_library, summary
-from .outcome import DemoOutcome, choice_of, document, show
-from .progress import Moment, display
-from .service import DemoServer, ServerError
 
 HERE = Path(__file__).parent
 HOLDERS = ("borealis", "cirrus")
@@ -147,7 +146,7 @@ def moment(server: DemoServer, task: dict[str, Any]) -> Moment:
 def fetch(files: Sequence[dict[str, Any]], directory: Path) -> list[Path]:
     """Copy the merge job's outputs from the nucleus, the table first.
 
-    Raises :class:`DemonstrationError` where the table, or a copy of a file, is missing.
+    Raises ``DemonstrationError`` where the table, or a copy of a file, is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     merged = {file["name"].rpartition("/")[2]: file for file in files if file["kind"] == "merge"}

@@ -44,7 +44,7 @@ class DemoServer:
         self._client = httpx.Client(base_url=f"{url}/api/v1", timeout=30, trust_env=False)
 
     def get(self, path: str, **parameters: str | int) -> Any:
-        """Call the API. Raises :class:`ServerError` for anything but success."""
+        """Call the API. Raises ``ServerError`` for anything but success."""
         return self._send(self._client.build_request("GET", path, params=parameters))
 
     def post(self, path: str, document: object) -> Any:
@@ -72,7 +72,7 @@ class DemoServer:
         return self._token.read_text().strip()
 
     def answers(self) -> bool:
-        """Return whether the server answers yet. Raises :class:`ServerError` if it never will."""
+        """Return whether the server answers yet. Raises ``ServerError`` if it never will."""
         self.check()
         if not self._token.exists():
             return False
@@ -88,7 +88,7 @@ class DemoServer:
         self._client.close()
 
     def check(self) -> None:
-        """Raises :class:`ServerError` if the process has ended."""
+        """Raises ``ServerError`` if the process has ended."""
         if self._process.poll() is not None:
             raise ServerError(f"the server ended with {self._process.returncode}:\n{self.last_words()}")
 
@@ -134,7 +134,7 @@ def running(
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface where nobody listens now. Raises :class:`ServerError`."""
+    """Return a port of the loopback interface where nobody listens now. Raises ``ServerError``."""
     # Do not use the kernel's choice: before the server takes it, an outgoing connection might get it.
     for port in random.sample(PORTS, len(PORTS)):
         with contextlib.suppress(OSError), socket.socket() as probe:
@@ -144,7 +144,7 @@ def free_port() -> int:
 
 
 def stop(process: subprocess.Popen[bytes], started: Callable[[], set[psutil.Process]]) -> None:
-    """End a server and everything it ``started``: politely, and after :data:`GRACE` by force.
+    """End a server and everything it ``started``: politely, and after ``GRACE`` by force.
 
     Its pilots go first, while the server can still hear them; then the server; then late processes.
     """

@@ -6,10 +6,9 @@ from itertools import repeat
 from math import inf, isfinite
 from typing import cast
 
+from pilotage.explain.advice import advised, asked_at, need_at
+from pilotage.explain.words import number
 from pilotage.model.documents.decision import Choice, DatedChoice, Mend, Refusal, Value
-
-from .advice import advised, asked_at, need_at
-from .words import number
 
 FULL = "full after earlier jobs of this pass"
 """Why a candidate without room got nothing. Queues that were full before are no candidates."""

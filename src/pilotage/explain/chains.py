@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from pilotage.explain.layout import INDENT, Column, table
 from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
 from pilotage.model.values.phrases import plural
-
-from .layout import INDENT, Column, table
 
 MOST_ERROR = 300
 """Most characters of an error."""

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from pilotage.explain.words import few
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.values.phrases import moment
-
-from .words import few
 
 
 def line(breaker: CircuitBreaker, time: float) -> str:

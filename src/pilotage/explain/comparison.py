@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.explain.analysis import explain
+from pilotage.explain.layout import Column, table
+from pilotage.explain.rendering import lines
+from pilotage.explain.words import few
 from pilotage.model.documents.decision import Choice
 from pilotage.model.values.phrases import moment, plural, without_rules
-
-from .analysis import explain
-from .layout import Column, table
-from .rendering import lines
-from .words import few
 
 MOST_NAMED = 5
 """Most queues, and obstacles, that are named."""

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from pilotage.explain.words import few, shortened
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import JobState
 from pilotage.model.values.phrases import plural
-
-from .words import few, shortened
 
 MOST_CAUSES = 5
 """Most causes shown, starting with those of most jobs."""

@@ -3,13 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from pilotage.explain.history import Event
 from pilotage.model.records.states import WAITING_PILOTS, PilotState, State
 from pilotage.model.records.unified_queues import PilotLimit
 from pilotage.model.records.work import Pilot, Requirements
 from pilotage.model.rules.site_limits import UNANSWERED, Bounds
 from pilotage.model.values.phrases import moment, plural
-
-from .history import Event
 
 SHOWN = 10
 """Most jobs, and waiting pilots, listed individually."""

@@ -5,6 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.explain.analysis import Explanation, explain
+from pilotage.explain.layout import Column, folded, table
+from pilotage.explain.pilots import stays
+from pilotage.explain.rendering import lines, of_planned
+from pilotage.explain.words import few, shortened
 from pilotage.model.documents.decision import Choice, Create, Decision, Forget, Move, Touch
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import CAUSE, CAUSES
@@ -13,12 +18,6 @@ from pilotage.model.records.transfer_queues import TRANSFER_QUEUES, TransferQueu
 from pilotage.model.records.work import NewPilot, Requirements
 from pilotage.model.rules.job_order import Heads
 from pilotage.model.values.phrases import plural
-
-from .analysis import Explanation, explain
-from .layout import Column, folded, table
-from .pilots import stays
-from .rendering import lines, of_planned
-from .words import few, shortened
 
 CHANGES = (
     Column("records", number=True),

@@ -4,18 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pilotage.explain.advice import need_at
+from pilotage.explain.analysis import explain, obstacles
+from pilotage.explain.circuit_breakers import line
+from pilotage.explain.rendering import measure, weight_of
+from pilotage.explain.words import few, number
 from pilotage.model.documents.decision import Choice, Refusal
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, JobState, PilotState
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.phrases import duration, moment, plural
-
-from .advice import need_at
-from .analysis import explain, obstacles
-from .circuit_breakers import line
-from .rendering import measure, weight_of
-from .words import few, number
 
 MOST_OF_A_REASON = 160
 """Most characters of an error inside a sentence. Its whole text stands with its queue."""

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pilotage.explain.analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
+from pilotage.explain.words import amount, few, number, shortened
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.values.phrases import moment, plural
-
-from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
-from .words import amount, few, number, shortened
 
 _CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
 FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network", "M4": "Rank"}

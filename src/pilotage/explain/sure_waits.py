@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from pilotage.explain.analysis import Obstacle, obstacles
+from pilotage.explain.words import amount, number
 from pilotage.model.documents.decision import Choice, Refusal
 from pilotage.model.values.phrases import plural
-
-from .analysis import Obstacle, obstacles
-from .words import amount, number
 
 SHOWN = 2
 """Obstacles that are named, those that stand alone in the way at most queues first."""

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from pilotage.explain.analysis import first_obstacle
+from pilotage.explain.sure_waits import told
+from pilotage.explain.words import few
 from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
 from pilotage.model.rules.likely_ends import LikelyEnd
 from pilotage.model.values.phrases import duration, jobs_wait, plural
-
-from .analysis import first_obstacle
-from .sure_waits import told
-from .words import few
 
 
 def why(

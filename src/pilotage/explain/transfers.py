@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.explain.circuit_breakers import line
+from pilotage.explain.history import Event
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import TransferState
@@ -13,9 +15,6 @@ from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, TRANSF
 from pilotage.model.records.work import Transfer
 from pilotage.model.rules.transfer_shares import base_priority
 from pilotage.model.values.phrases import duration, moment, plural
-
-from .circuit_breakers import line
-from .history import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from .faults import BadDocument, Fault
-from .text import parse, render
+from pilotage.federation.faults import BadDocument, Fault
+from pilotage.federation.text import parse, render
 
 
 def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

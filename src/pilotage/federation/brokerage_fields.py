@@ -5,13 +5,12 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
+from pilotage.federation.faults import Fault
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.rules.plugins import fields_set, plugin_of
 from pilotage.model.values.entry_point_groups import BROKERAGES
 from pilotage.model.values.identity import Identity
-
-from .faults import Fault
 
 
 @cache

@@ -6,6 +6,12 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pilotage import request_budget
+from pilotage.federation import classads
+from pilotage.federation.brokerage_fields import brokerages, unread_fields
+from pilotage.federation.faults import Fault, Path, explained, repeated
+from pilotage.federation.output_datasets import output_dataset_faults
+from pilotage.federation.suggestions import nearest
+from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import ComputingElement, Federation, GlobalShare, Queue
 from pilotage.model.records.work import InputFile, TaskSpec
@@ -17,13 +23,6 @@ from pilotage.model.values.entry_point_groups import BROKERAGES
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.paths import is_output
 from pilotage.model.values.ranking import RankError, rank
-
-from . import classads
-from .brokerage_fields import brokerages, unread_fields
-from .faults import Fault, Path, explained, repeated
-from .output_datasets import output_dataset_faults
-from .suggestions import nearest
-from .task_checks import task_faults
 
 
 def check_task(

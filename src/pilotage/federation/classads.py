@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
+from pilotage.federation.faults import Fault, Path
 from pilotage.model.records import advertisements
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values import classad
-
-from .faults import Fault, Path
 
 _REMEDY = "see the how-to of matchmaking"
 

@@ -10,15 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import ValidationError
 
 from pilotage import request_budget
-from pilotage.model.documents.serialization import from_json, to_document
-from pilotage.model.records.federation import Federation
-from pilotage.model.records.work import TaskSpec
-from pilotage.model.values.types import Name
-
-from . import messages, text
-from .faults import BadDocument, Fault, Path, explained, show
-from .remainder import Remainder, remainder
-from .source_files import (
+from pilotage.federation import messages, text
+from pilotage.federation.faults import BadDocument, Fault, Path, explained, show
+from pilotage.federation.remainder import Remainder, remainder
+from pilotage.federation.source_files import (
     WORKFLOW,
     SourceFile,
     located,
@@ -28,7 +23,11 @@ from .source_files import (
     with_parameters,
     with_payload,
 )
-from .task_checks import task_faults
+from pilotage.federation.task_checks import task_faults
+from pilotage.model.documents.serialization import from_json, to_document
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.types import Name
 
 if TYPE_CHECKING:
     from pilotage.model.documents.world import World
@@ -53,7 +52,7 @@ MOST_COUNTED = 50_000
 def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()) -> T:
     """Return the record that a document of plain values describes. Types are strict.
 
-    Raises :class:`BadDocument` with every fault in plain words, as far as the request's
+    Raises ``BadDocument`` with every fault in plain words, as far as the request's
     budget explains them. One round also checks
     references within a federation or a world, and everything that ``also`` finds.
     """
@@ -99,7 +98,7 @@ class _FaultyPart(Exception):
 
 
 def _read_in_parts(kind: type[T], document: object) -> T:
-    """Return the record of a document. Raises :class:`_FaultyPart` at the first part that has faults.
+    """Return the record of a document. Raises ``_FaultyPart`` at the first part that has faults.
 
     A long list of bad inputs has a dozen faults for each.
     """
@@ -132,12 +131,12 @@ def _parts(kind: type[Any], document: Any) -> Iterator[tuple[int, Any]]:
 def _contradictions(value: object) -> list[Fault]:
     """Return faults of references and limits, which no single field shows."""
     if isinstance(value, Federation):
-        from .checks import federation_faults
+        from pilotage.federation.checks import federation_faults
 
         return federation_faults(value)
     if not _is_world(type(value)):
         return []
-    from .worlds import check_world
+    from pilotage.federation.worlds import check_world
 
     return check_world(cast("World", value))
 
@@ -155,7 +154,7 @@ def read(
 ) -> T:
     """Return the federation or world in a file of YAML or JSON, checked, and passed by ``also``.
 
-    Raises :class:`BadFile` with every fault, up to :data:`~pilotage.request_budget.MOST_FAULTS`.
+    Raises ``BadFile`` with every fault, up to ``MOST_FAULTS``.
     """
     source = SourceFile.of(path)
     try:
@@ -177,7 +176,7 @@ def read_tasks(
     """Return the tasks in a file: one or a list, bare or under ``task:`` or ``tasks:``.
 
     A payload file is given as a path relative to the file, or as its text if that has a line break. Raises
-    :class:`BadFile` with every fault of every task. If there are faults, ``references`` checks the tasks
+    ``BadFile`` with every fault of every task. If there are faults, ``references`` checks the tasks
     without the faulty fields, so that users see all faults at once.
     """
     source = SourceFile.of(path)
@@ -213,7 +212,7 @@ def read_tasks(
 def read_workflow_name(path: str | FilePath | SourceFile) -> str:
     """Return the name that a file gives to its tasks as a workflow; empty if it gives none.
 
-    Raises :class:`BadFile` for what is no name.
+    Raises ``BadFile`` for what is no name.
     """
     source = SourceFile.of(path)
     try:
@@ -241,5 +240,5 @@ def _further(
 
 
 def write(value: object) -> str:
-    """Return a record as YAML text, which :func:`read` turns back into an equal one."""
+    """Return a record as YAML text, which ``read`` turns back into an equal one."""
     return text.render(to_document(value))

@@ -80,7 +80,7 @@ class BadFile(Exception):
 def explained(found: Iterable[Fault]) -> list[Fault]:
     """Return the faults of one document that the request's budget explains, and at least the first.
 
-    Raises :class:`~pilotage.request_budget.ClientGone` or ``RequestTooLong``.
+    Raises ``ClientGone`` or ``RequestTooLong``.
     """
     faults: list[Fault] = []
     request_budget.check()

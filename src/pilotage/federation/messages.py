@@ -9,13 +9,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pilotage.federation.faults import Fault, Path, show
+from pilotage.federation.suggestions import nearest
 from pilotage.model.documents.serialization import json_schema
 from pilotage.model.records.inputs import InputDataset, InputFile, InputPattern, TaskOutputs
 from pilotage.model.values.file_names import FILE_NAME, PLAIN_NAME
 from pilotage.model.values.types import OUTPUT_DATASET
-
-from .faults import Fault, Path, show
-from .suggestions import nearest
 
 _UNITS = {
     "MB, 0 for no limit": "min_memory max_memory max_workdir",

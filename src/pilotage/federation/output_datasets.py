@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pilotage.federation.faults import Fault, Path
 from pilotage.model.records.catalogues import ExternalCatalogue, OutputTerms
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.publications import split_dataset
@@ -10,8 +11,6 @@ from pilotage.model.rules.sources import output_storages
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import personal_scope
 from pilotage.model.values.types import LONGEST_DATASET_NAME
-
-from .faults import Fault, Path
 
 _PATH: Path = ("output_dataset",)
 

@@ -4,15 +4,14 @@ import csv
 import io
 from pathlib import Path as FilePath
 
+from pilotage.federation.faults import BadFile, FileFault
 from pilotage.model.values.parameter_bounds import MOST_BYTES, MOST_ROWS
-
-from .faults import BadFile, FileFault
 
 
 def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
     """Return the rows of a CSV file, or of one with tabs if its name ends in ``.tsv``.
 
-    Raises :class:`BadFile` with the line of the first fault, and stops at the first row too many.
+    Raises ``BadFile`` with the line of the first fault, and stops at the first row too many.
     """
 
     def bad(line: int, message: str, remedy: str) -> BadFile:

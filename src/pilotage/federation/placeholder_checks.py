@@ -7,6 +7,9 @@ from itertools import count
 
 from pydantic import TypeAdapter, ValidationError
 
+from pilotage.federation.faults import Fault, Path
+from pilotage.federation.shell_checks import shell_faults
+from pilotage.federation.suggestions import nearest
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
@@ -15,10 +18,6 @@ from pilotage.model.values.patterns import WILDCARDS
 from pilotage.model.values.placeholders import OWN, VARIABLE, filled, names, parts, stray
 from pilotage.model.values.types import OutputPattern
 from pilotage.request_budget import asking
-
-from .faults import Fault, Path
-from .shell_checks import shell_faults
-from .suggestions import nearest
 
 MOST_TEXT = 100_000
 """Most bytes of one word of a command, or of all variables, once the values are in."""

@@ -7,9 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from pilotage.federation.faults import Fault, Path
 from pilotage.model.documents.serialization import from_json
-
-from .faults import Fault, Path
 
 T = TypeVar("T")
 

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from pilotage.federation.faults import Fault
 from pilotage.model.records.work import TaskSpec
-
-from .faults import Fault
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN = "PILOTAGE_"

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from pilotage.federation.faults import Fault, Path
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.placeholders import OWN, VARIABLE, names
-
-from .faults import Fault, Path
 
 SHELLS = frozenset(
     "sh bash rbash dash ash ksh rksh lksh mksh yash posh zsh csh tcsh fish pwsh nu".split()  # noqa: SIM905
@@ -20,7 +19,7 @@ _WITH_WORD = re.compile(r"[-+][A-Za-z]*[oO][A-Za-z]*|--(rcfile|init-file)")
 def shell_faults(spec: TaskSpec) -> Iterator[Fault]:
     """Yield a fault for each text that names a parameter and that a shell would read as code.
 
-    These are options of a shell, its text behind ``-c``, its standard input, and :data:`CODE_VARIABLES`. The
+    These are options of a shell, its text behind ``-c``, its standard input, and ``CODE_VARIABLES``. The
     name of a script may hold a parameter, but not begin with one, which could become an option.
     """
     command, at = spec.command, 0

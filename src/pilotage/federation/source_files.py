@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, BinaryIO
 
+from pilotage.federation import text
+from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path, field_name, show
+from pilotage.federation.parameter_files import MOST_FILE, rows_of
 from pilotage.model.values.parameter_bounds import MOST_ROWS
-
-from . import text
-from .faults import BadDocument, BadFile, Fault, FileFault, Path, field_name, show
-from .parameter_files import MOST_FILE, rows_of
 
 MAX_PAYLOAD = 1 << 20
 """Most bytes of a task's payload files together, or of a command's words."""
@@ -33,12 +32,12 @@ class SourceFile:
 
     @classmethod
     def of(cls, path: "str | FilePath | SourceFile") -> "SourceFile":
-        """Read the file at a path. Raises :class:`BadFile` if there is none."""
+        """Read the file at a path. Raises ``BadFile`` if there is none."""
         return path if isinstance(path, SourceFile) else cls(path, read_text(path))
 
     @classmethod
     def of_stream(cls, name: str, stream: BinaryIO) -> "SourceFile":
-        """Read a stream to its end. Raises :class:`BadFile` if it is no text, or too large."""
+        """Read a stream to its end. Raises ``BadFile`` if it is no text, or too large."""
         return cls(name, _decoded(name, _bounded(name, stream, MAX_BYTES)))
 
     def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
@@ -63,7 +62,7 @@ def tasks_in(document: Any) -> Iterator[tuple[Path, Any]]:
         if isinstance(document, dict) and key in document:
             if others := [name for name in document if name not in (key, WORKFLOW)]:
                 # Suggestions need what the base installation lacks.
-                from .messages import unknown_field
+                from pilotage.federation.messages import unknown_field
 
                 raise BadDocument([unknown_field((name,), [key, WORKFLOW]) for name in others])
             place, document = (key,), document[key]
@@ -121,7 +120,7 @@ def _read_plain(path: FilePath, most: int = MAX_PAYLOAD) -> str:
 
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
-    """Return the text of a file with at most ``most`` bytes. Raises :class:`BadFile` if there is none."""
+    """Return the text of a file with at most ``most`` bytes. Raises ``BadFile`` if there is none."""
     return _decoded(path, read_bytes(path, most))
 
 
@@ -137,7 +136,7 @@ def _decoded(path: str | FilePath, data: bytes) -> str:
 
 
 def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a file, at most ``most`` of them. Raises :class:`BadFile` if there is none."""
+    """Return the bytes of a file, at most ``most`` of them. Raises ``BadFile`` if there is none."""
 
     try:
         with FilePath(path).open("rb") as file:
@@ -192,7 +191,7 @@ def _line(lines: dict[Path, int], path: Path) -> int:
 def read_unchecked(source: SourceFile) -> tuple[list[Any], Any]:
     """Return the documents of the tasks in a file, and the name of their workflow, for a server to check.
 
-    Raises :class:`BadFile` for what cannot be read.
+    Raises ``BadFile`` for what cannot be read.
     """
     faults: list[Fault] = []
     found = []

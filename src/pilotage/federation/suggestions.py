@@ -16,7 +16,7 @@ def nearest(word: str, known: Collection[str], most: int = 1, cutoff: float = 0.
     """Return the known words that resemble a word, the nearest first; none once the request's budget of
     suggestions is spent.
 
-    Raises :class:`~pilotage.request_budget.ClientGone` or ``RequestTooLong``.
+    Raises ``ClientGone`` or ``RequestTooLong``.
     """
     if not 0 < len(known) <= MOST_WORDS or not request_budget.takes_suggestion():
         return []

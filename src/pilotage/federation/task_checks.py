@@ -5,18 +5,17 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from pilotage import request_budget
+from pilotage.federation import classads
+from pilotage.federation.faults import Fault, Path, repeated
+from pilotage.federation.placeholder_checks import placeholder_faults
+from pilotage.federation.secret_checks import secret_faults
+from pilotage.federation.source_files import MAX_PAYLOAD
+from pilotage.federation.stdin_checks import stdin_faults
 from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 from pilotage.model.values.urls import url_fault
-
-from . import classads
-from .faults import Fault, Path, repeated
-from .placeholder_checks import placeholder_faults
-from .secret_checks import secret_faults
-from .source_files import MAX_PAYLOAD
-from .stdin_checks import stdin_faults
 
 MAX_WORD = 100_000
 """Most bytes of one word of a command, or of all variables. No operating system passes more to a process."""

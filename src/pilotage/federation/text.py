@@ -14,9 +14,8 @@ from typing import Any
 
 import yaml
 
+from pilotage.federation.faults import BadDocument, Fault, Path
 from pilotage.model.values.strict_json import read_json
-
-from .faults import BadDocument, Fault, Path
 
 MAX_DEPTH = 50
 
@@ -48,7 +47,7 @@ class TooLarge(BadDocument):
 
 
 def parse(text: str) -> Any:
-    """Return the value of a document. Raises :class:`BadDocument` with the line of the first fault."""
+    """Return the value of a document. Raises ``BadDocument`` with the line of the first fault."""
     fault: Exception | None = None
     if text.lstrip()[:1] in ("{", "["):
         try:
@@ -66,9 +65,9 @@ def parse(text: str) -> Any:
 
 
 def lines(text: str) -> dict[Path, int]:
-    """Return the line, from 1, of every value in a document that :func:`parse` accepts as YAML.
+    """Return the line, from 1, of every value in a document that ``parse`` accepts as YAML.
 
-    Raises :class:`TooLarge` for JSON of more values than YAML may have.
+    Raises ``TooLarge`` for JSON of more values than YAML may have.
     """
     builder = _DocumentBuilder()
     builder.value(text)
@@ -76,7 +75,7 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def render(document: object) -> str:
-    """Return YAML text that :func:`parse` turns back into the same document."""
+    """Return YAML text that ``parse`` turns back into the same document."""
     return yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
     )

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pilotage.federation.faults import Fault, Path
 from pilotage.model.records.federation import Federation
 from pilotage.model.values.urls import url_fault
-
-from .faults import Fault, Path
 
 _NAMES = ("url", "endpoint", "server", "host", "proxy")
 """Endings of option names that hold servers' addresses."""

@@ -6,10 +6,9 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from pilotage.federation.faults import Fault, Path
 from pilotage.model.documents.world import World
 from pilotage.model.values.types import SMALLEST
-
-from .faults import Fault, Path
 
 LARGEST = 10**15
 """The largest number of a world."""

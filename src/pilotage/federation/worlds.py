@@ -7,15 +7,14 @@ from itertools import chain, islice
 from pydantic import ValidationError
 
 from pilotage import request_budget
+from pilotage.federation import world_numbers
+from pilotage.federation.brokerage_fields import brokerages
+from pilotage.federation.checks import federation_faults
+from pilotage.federation.faults import Fault
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.work import Requirements
 from pilotage.model.values.software import ArchitectureError, parse_architecture
-
-from . import world_numbers
-from .brokerage_fields import brokerages
-from .checks import federation_faults
-from .faults import Fault
 
 _KEYS = {"tasks": "id", "jobs": "id", "transfers": "id", "pilots": "id", "files": "name"}
 _NUMBERS = {

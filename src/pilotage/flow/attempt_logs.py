@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from pilotage.agent.timeline import MOST_POINTS
+from pilotage.agent.payload.timeline import MOST_POINTS
 from pilotage.agent.wire import LONGEST_LOG
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.values.types import FINITE, StoredInteger, Whole

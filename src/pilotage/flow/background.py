@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 class BackgroundService:
     """A service with ``threads``: functions by name, which end soon after ``_stopping`` is set.
 
-    :meth:`stop` waits for each of them for ``patience`` s; None: until it ends.
+    ``stop`` waits for each of them for ``patience`` s; None: until it ends.
     """
 
     def __init__(self, threads: Mapping[str, Callable[[], None]], patience: float | None = None) -> None:

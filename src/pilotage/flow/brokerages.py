@@ -5,10 +5,9 @@ from collections.abc import Mapping, Set
 from threading import Lock
 from typing import Any
 
-from pilotage import brokerage
+from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.model.records.federation import Federation
-
-from .loops.time_limit import TimeLimit
+from pilotage.policies import brokerage
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class Brokerages:
     def lacks(self, federation: Federation, name: str, time: float, limit: TimeLimit | None = None) -> str:
         """Return why this process lacks a plugin that others may have; empty if it does not lack it.
 
-        The log says it once. It is looked for again after :data:`LOOKED_FOR_AGAIN`. So is one that could not
+        The log says it once. It is looked for again after ``LOOKED_FOR_AGAIN``. So is one that could not
         be made, or not within the time ``limit``: that is its own fault, and no other server does better.
         """
         why, until = self._lacking.get(name, ("", 0.0))

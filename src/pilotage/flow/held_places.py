@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pilotage.flow.reads import ProcessFields
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import HeldPlaces
 from pilotage.model.rules.plugins import plugin_of
 
-from .reads import ProcessFields
-
 if TYPE_CHECKING:
-    from .runtime import Runtime
+    from pilotage.flow.runtime import Runtime
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.rules.plugins import plugin_of
 
 if TYPE_CHECKING:
-    from .runtime import Runtime
+    from pilotage.flow.runtime import Runtime
 
 
 def without_left(runtime: "Runtime", step: str, world: World) -> World:

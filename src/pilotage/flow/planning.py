@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.loops.isolation import Failing, faults_of, within_budgets
+from pilotage.flow.loops.time_limit import CALL_TIMEOUT, OutOfTime, TimeLimit
+from pilotage.flow.step import Phase
+from pilotage.flow.steps import step
+from pilotage.flow.steps.broker import restricted
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.merged_decisions import joined
 from pilotage.model.documents.projected_world import projected
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
-
-from .brokerages import Brokerages
-from .loops.isolation import Failing, faults_of, within_budgets
-from .loops.time_limit import CALL_TIMEOUT, OutOfTime, TimeLimit
-from .step import Phase
-from .steps import step
-from .steps.broker import restricted
 
 SET_ASIDE = "set_aside"
 """The note that says why a policy cannot decide about each task, if there are any."""

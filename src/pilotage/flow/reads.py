@@ -15,7 +15,7 @@ from pilotage.store.worlds.fields import FIELDS
 from pilotage.store.worlds.parts import ALWAYS, WorldPart
 
 if TYPE_CHECKING:
-    from .runtime import Runtime
+    from pilotage.flow.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class RecentAnswers:
         self._known: OrderedDict[Hashable, tuple[float, Sequence[str]]] = OrderedDict()
 
     def get(self, key: Hashable, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """Return the cached answer of the last :data:`KNOWN_FOR` s about a record, else a new one."""
+        """Return the cached answer of the last ``KNOWN_FOR`` s about a record, else a new one."""
         with self._lock:
             since, lines = self._known.get(key, (None, ()))
         if since is not None and 0 <= time - since < KNOWN_FOR:

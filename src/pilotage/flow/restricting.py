@@ -13,7 +13,7 @@ Change = Callable[[tuple[Restriction, ...]], tuple[Restriction, ...]]
 
 
 def put_in_force(runtime: Runtime, change: Change, actor: str, note: str) -> None:
-    """Save changed restrictions as a new version of the federation. Raises :class:`NoFederation`."""
+    """Save changed restrictions as a new version of the federation. Raises ``NoFederation``."""
     runtime.store.federations.restrict(change, actor, runtime.clock(), note)
     log.warning("%s, by %s", note, actor)
     runtime.wakeups.wake_all()

@@ -8,6 +8,31 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.loops.broker_read_plan import BrokerReadPlan
+from pilotage.flow.loops.set_aside import SetAside
+from pilotage.flow.loops.time_limit import TimeLimit
+from pilotage.flow.loops.wakeups import Wakeable, Wakeups
+from pilotage.flow.matching.idle_timeouts import IdleTimeouts
+from pilotage.flow.matching.site_variables import SiteVariables
+from pilotage.flow.matching.unreadable_secrets import UnreadableSecrets
+from pilotage.flow.outside.catalogues import Catalogues
+from pilotage.flow.outside.catalogues import Load as LoadCatalogue
+from pilotage.flow.outside.deliveries import Deliveries
+from pilotage.flow.outside.elements import Elements, Load
+from pilotage.flow.outside.fence import FencedWorkers
+from pilotage.flow.outside.file_readers import MOST_OF_PILOTS, FileReaders
+from pilotage.flow.outside.kept_worlds import KeptWorlds
+from pilotage.flow.outside.left_manifests import keep
+from pilotage.flow.outside.log_readers import LogReaders
+from pilotage.flow.outside.look_ups import LookUps
+from pilotage.flow.outside.notifying import Notifying
+from pilotage.flow.outside.own_catalogue import OwnCatalogue
+from pilotage.flow.outside.publishing import Publishing
+from pilotage.flow.outside.secret_keys import SecretKeys
+from pilotage.flow.outside.spaces import Spaces
+from pilotage.flow.outside.workers import Workers, WorkersPort
+from pilotage.flow.recent_answers import RecentAnswers
 from pilotage.model.documents.world import World
 from pilotage.model.records.catalogues import ExternalCatalogue
 from pilotage.model.records.federation import Federation
@@ -21,34 +46,8 @@ from pilotage.ports.presence import Presence, Unnamed
 from pilotage.store import Pass, Store
 from pilotage.store.worlds.parts import WorldPart
 
-from .brokerages import Brokerages
-from .loops.broker_read_plan import BrokerReadPlan
-from .loops.set_aside import SetAside
-from .loops.time_limit import TimeLimit
-from .loops.wakeups import Wakeable, Wakeups
-from .matching.idle_timeouts import IdleTimeouts
-from .matching.site_variables import SiteVariables
-from .matching.unreadable_secrets import UnreadableSecrets
-from .outside.catalogues import Catalogues
-from .outside.catalogues import Load as LoadCatalogue
-from .outside.deliveries import Deliveries
-from .outside.elements import Elements, Load
-from .outside.fence import FencedWorkers
-from .outside.file_readers import MOST_OF_PILOTS, FileReaders
-from .outside.kept_worlds import KeptWorlds
-from .outside.left_manifests import keep
-from .outside.log_readers import LogReaders
-from .outside.look_ups import LookUps
-from .outside.notifying import Notifying
-from .outside.own_catalogue import OwnCatalogue
-from .outside.publishing import Publishing
-from .outside.secret_keys import SecretKeys
-from .outside.spaces import Spaces
-from .outside.workers import Workers, WorkersPort
-from .recent_answers import RecentAnswers
-
 if TYPE_CHECKING:
-    from .matching.matching import Matching
+    from pilotage.flow.matching.matching import Matching
 
 
 OF_ELEMENTS = ("submissions", "sightings", "server_reports", "list_matches")
@@ -136,7 +135,7 @@ class Runtime:
     @cached_property
     def matching(self) -> "Matching":
         """The cache of matches, made for the first match because it imports numpy."""
-        from .matching.matching import Matching
+        from pilotage.flow.matching.matching import Matching
 
         return Matching(self.store, unreadable=self.unreadable_secrets.owners)
 

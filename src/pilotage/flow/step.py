@@ -6,6 +6,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.lacking_plugins import without_left
+from pilotage.flow.loops.isolation import TimedPolicy, Trials
+from pilotage.flow.loops.time_limit import TimeLimit
+from pilotage.flow.reads import ReadPlan, Reads
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.decision_parts import parts
 from pilotage.model.documents.merged_decisions import joined, parted
@@ -15,14 +20,8 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import Kind, State
 from pilotage.store import Pass, concerns_records
 
-from .brokerages import Brokerages
-from .lacking_plugins import without_left
-from .loops.isolation import TimedPolicy, Trials
-from .loops.time_limit import TimeLimit
-from .reads import ReadPlan, Reads
-
 if TYPE_CHECKING:
-    from .runtime import Runtime
+    from pilotage.flow.runtime import Runtime
 
 log = logging.getLogger(__name__)
 

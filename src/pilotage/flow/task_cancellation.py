@@ -9,9 +9,9 @@ from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.work import Job
-from pilotage.pilots import withdrawal
+from pilotage.policies.pilots import withdrawal
+from pilotage.policies.tasks import cancellation
 from pilotage.store.worlds.withdrawals import work_to_come
-from pilotage.tasks import cancellation
 
 
 def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None = None) -> int:
@@ -21,7 +21,7 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
 
     Downloads that wait for a slot go with it, unless jobs of other tasks wait for them as well (D2). Pilots
     that run its jobs are told so at their next report; those that wait for it alone are ended in the batch
-    system. Raises :class:`NoSuchTask`.
+    system. Raises ``NoSuchTask``.
     """
     decide = partial(cancellation.cancel, task_id=task, reason=reason, only=job)
     done = change_task(runtime, task, actor, decide)

@@ -36,7 +36,7 @@ def change_task(
     """Change a task by a policy, which sees its live work unless it ``reads`` something else.
 
     Records that changed since the world was read are handed back, and decided about again in their new state.
-    ``check`` sees the first world, and raises where the change is not to be. Raises :class:`NoSuchTask`.
+    ``check`` sees the first world, and raises where the change is not to be. Raises ``NoSuchTask``.
     """
     done = TaskChange()
     is_first = True

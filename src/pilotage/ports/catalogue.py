@@ -50,7 +50,7 @@ class CataloguePort(Protocol):
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
         """Return the files of a scope that match a pattern, by name, without copies that Pilotage made.
 
-        Raises LookupError for more than :data:`MOST_FOUND`, and CatalogueError.
+        Raises LookupError for more than ``MOST_FOUND``, and CatalogueError.
         """
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:

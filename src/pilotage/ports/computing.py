@@ -126,7 +126,7 @@ class ComputingElementPort(Protocol):
 
     Every call may block, and calls may come from several threads. Each raises OSError if the batch system
     cannot be reached and nothing was done. Each raises TimeoutError if nobody knows: then the same orders
-    come again. ``computing/contract.py`` tests these promises.
+    come again. ``adapters/computing/contract.py`` tests these promises.
     """
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:

@@ -144,7 +144,7 @@ class Abilities:
     It delivers from any scheme in ``reads`` to any in ``writes``. With ``scan`` it lists storages that it
     reads; with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass directly
     between the storages, which is preferred. With ``open`` it reads and writes single files at these storages
-    (:class:`Reader`).
+    (``Reader``).
     """
 
     name: str
@@ -203,8 +203,8 @@ class ScannedFiles(list[InputFile]):
 class Mover(Protocol):
     """Moves bytes. An adapter is made with a function to call when a delivery has ended.
 
-    Every method may be called from several threads, and again after a crash. ``movers/contract.py`` tests
-    these promises.
+    Every method may be called from several threads, and again after a crash. ``adapters/movers/contract.py``
+    tests these promises.
     """
 
     @property
@@ -227,7 +227,7 @@ class Mover(Protocol):
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """List all plain files below the storage that match, by name, with sizes and checksums.
 
-        What else matches may be told, as :class:`ScannedFiles`.
+        What else matches may be told, as ``ScannedFiles``.
 
         Blocks, no longer than its limits say and a call to the storage takes. Raises StorageError; where the
         pattern is to blame, WrongPatternError.

@@ -39,7 +39,7 @@ class NotificationSender(Protocol):
         """Return why this server never sends to a receiver; empty if it does. Asks nobody outside."""
 
     def send(self, message: NotificationMessage) -> None:
-        """Send a message. May block for :data:`LONGEST` s. Raises :class:`NotificationError`."""
+        """Send a message. May block for ``LONGEST`` s. Raises ``NotificationError``."""
 
 
 LONGEST = 30.0

@@ -11,7 +11,7 @@ class Inbox(Protocol):
         """Its name for people."""
 
     def read(self) -> str | None:
-        """Return the text that was left, the same until it is :meth:`done`; None if there is none.
+        """Return the text that was left, the same until it is ``done``; None if there is none.
 
         Raises OSError if it cannot be read, ValueError if it is no text or too large.
         """

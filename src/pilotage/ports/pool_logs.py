@@ -15,7 +15,7 @@ def pool_log(pool: str) -> logging.Logger:
 
 @contextmanager
 def submitting(pool: str) -> Iterator[None]:
-    """Let :func:`submission_log` return a pool's log, in this thread, until the end of the block."""
+    """Let ``submission_log`` return a pool's log, in this thread, until the end of the block."""
     token = _submitting.set(pool)
     try:
         yield

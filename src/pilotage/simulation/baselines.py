@@ -6,10 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from pilotage.brokerage.engine.decision_draft import Downloads
-from pilotage.brokerage.engine.job_groups import Group, groups_of
-from pilotage.brokerage.engine.queue_columns import DeclaredColumns
-from pilotage.brokerage.production.cycle import Production
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.matching.borrowing import BorrowableJobs
 from pilotage.flow.matching.matching import Matching
@@ -19,10 +15,13 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState
-from pilotage.pilots.borrowing import BorrowableJob
+from pilotage.policies.brokerage.engine.decision_draft import Downloads
+from pilotage.policies.brokerage.engine.job_groups import Group, groups_of
+from pilotage.policies.brokerage.engine.queue_columns import DeclaredColumns
+from pilotage.policies.brokerage.production.cycle import Production
+from pilotage.policies.pilots.borrowing import BorrowableJob
+from pilotage.simulation.policies import Policy
 from pilotage.store import Store
-
-from .policies import Policy
 
 RACING = 3
 """Queues that race for a job under the policy ``race``."""

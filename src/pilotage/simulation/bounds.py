@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation, GlobalShare
-
-from .scenario import Scenario
+from pilotage.simulation.scenario import Scenario
 
 Arrived = tuple[float, str, float]
 """The arrival of work in s, its share, and the work in HS23 s."""

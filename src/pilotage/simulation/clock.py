@@ -7,7 +7,7 @@ from math import inf
 
 
 class VirtualClock:
-    """A clock that only :meth:`advance` moves, in s since 1970 (UTC)."""
+    """A clock that only ``advance`` moves, in s since 1970 (UTC)."""
 
     def __init__(self, now: float) -> None:
         self._now = now

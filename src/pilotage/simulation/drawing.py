@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
-from pilotage.flow.calls.preview import preview
+from pilotage.flow.calls.work.preview import preview
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import (
@@ -21,10 +21,9 @@ from pilotage.model.records.federation import (
 )
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskSpec
-
-from .drawn_jobs import SHORT, expected
-from .recording import given
-from .scenario import GeneratedWork, Scenario, SiteBehaviour, Spell, User
+from pilotage.simulation.drawn_jobs import SHORT, expected
+from pilotage.simulation.recording import given
+from pilotage.simulation.scenario import GeneratedWork, Scenario, SiteBehaviour, Spell, User
 
 MOST_SLOTS = 64
 """Most slots of one pilot, however many cores its queue has."""
@@ -56,7 +55,7 @@ class TooFewQueues(ValueError):
 def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
     """Draw that many queues of a federation, the facts that its files lack, and work for these queues.
 
-    The same federation, number and seed give the same scenario. Raises :class:`TooFewQueues`.
+    The same federation, number and seed give the same scenario. Raises ``TooFewQueues``.
     """
     dice = random.Random(f"{queues} of {declared.name} by {seed}")
     declared = _apart(declared)

@@ -4,8 +4,7 @@ from math import exp, log
 from statistics import NormalDist
 
 from pilotage.model.records.spec import MOST_JOBS
-
-from .scenario import GeneratedWork
+from pilotage.simulation.scenario import GeneratedWork
 
 SHORT = 0.1
 """Jobs of a short task, and their work, relative to other tasks."""

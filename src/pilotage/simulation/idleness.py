@@ -10,11 +10,10 @@ from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import JobState
 from pilotage.model.records.unified_queues import PilotLimit, pilot_limits
+from pilotage.simulation.replay import WAITING
+from pilotage.simulation.sites import SiteSlots, VirtualSite
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.counters import counts
-
-from .replay import WAITING
-from .sites import SiteSlots, VirtualSite
 
 SAMPLED_AFTER = 300.0
 """Seconds between two counts of empty slots. A count holds until the next."""
@@ -55,7 +54,7 @@ def empty(jobs: Mapping[JobState, int], sites: Iterable[SiteSlots]) -> Empty:
 
 @dataclass(slots=True)
 class Idleness:
-    """Slot seconds that were empty while jobs waited, by reason (the names of :class:`Empty`)."""
+    """Slot seconds that were empty while jobs waited, by reason (the names of ``Empty``)."""
 
     seconds: Counter[str] = field(default_factory=Counter)
     _last: Empty = Empty()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from .clock import VirtualClock
+from pilotage.simulation.clock import VirtualClock
 
 Ends = tuple[str, str]
 """The two sites of a link, from and to."""
@@ -46,7 +46,7 @@ class FairLinks:
         self._under_way: dict[int, _Link] = {}
 
     def begin(self, ends: Ends, megabytes: float, arrive: Callable[[], None]) -> int:
-        """Start a flow over a link, and call ``arrive`` at its end. Return a number for :meth:`cancel`."""
+        """Start a flow over a link, and call ``arrive`` at its end. Return a number for ``cancel``."""
         if ends not in self._links:
             self._links[ends] = _Link(self._throughput(ends), at=self._clock())
         link = self._links[ends]

@@ -7,13 +7,12 @@ from statistics import fmean
 
 from pilotage.model.values.quantiles import quantile
 from pilotage.model.values.types import DESCRIBED
-
-from .bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
-from .idleness import Empty
-from .outcomes import Outcomes, outcomes
-from .scenario import Scenario
-from .simulation import BEGIN, Simulation
-from .usable_queues import usable
+from pilotage.simulation.bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
+from pilotage.simulation.idleness import Empty
+from pilotage.simulation.outcomes import Outcomes, outcomes
+from pilotage.simulation.scenario import Scenario
+from pilotage.simulation.simulation import BEGIN, Simulation
+from pilotage.simulation.usable_queues import usable
 
 SHORT = 900.0
 """Longest short job, in s on a core of 10 HS23."""

@@ -19,11 +19,10 @@ from pilotage.ports.moving import (
     ScanLimits,
     Started,
 )
-
-from .clock import VirtualClock
-from .journal import Journal
-from .links import Ends, FairLinks
-from .scenario import LinkBehaviour, Scenario
+from pilotage.simulation.clock import VirtualClock
+from pilotage.simulation.journal import Journal
+from pilotage.simulation.links import Ends, FairLinks
+from pilotage.simulation.scenario import LinkBehaviour, Scenario
 
 LOCAL = 1000.0
 """MB/s between storages of one site."""

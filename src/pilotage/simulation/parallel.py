@@ -10,8 +10,8 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from .reading import Case
-from .trials import Trial, TrialFailed, trial
+from pilotage.simulation.reading import Case
+from pilotage.simulation.trials import Trial, TrialFailed, trial
 
 Run = tuple[str, int]
 
@@ -22,7 +22,7 @@ def trials(
     """Run each policy with each seed in ``workers`` processes, or in this one if there is one worker.
 
     They stand seed by seed, in the order of the policies; ``ended`` is called after each. Raises
-    :class:`~.trials.TrialFailed` for the first that fails: the others are ended then.
+    ``TrialFailed`` for the first that fails: the others are ended then.
     """
     runs = [(name, seed) for seed in seeds for name in policies]
     if min(workers, len(runs)) > 1:
@@ -68,7 +68,7 @@ def _over_processes(
 
 @contextmanager
 def _told(run: Run | None) -> Iterator[None]:
-    """Raise :class:`TrialFailed`, which names the run, if its process is gone."""
+    """Raise ``TrialFailed``, which names the run, if its process is gone."""
     try:
         yield
     except (EOFError, OSError) as error:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import log
 from xml.sax.saxutils import escape
 
-from .metrics import label, number
-from .trials import Estimate, Trial
+from pilotage.simulation.metrics import label, number
+from pilotage.simulation.trials import Estimate, Trial
 
 SHOWN = ("work", "done_99", "wait", "short_wait", "task_time", "task_time_95", "share_error", "moved")
 """Metrics with their own panel and row of ratios."""

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from pilotage.flow.calls.pilot_end import end_all
-from pilotage.flow.calls.report import report_all
+from pilotage.flow.calls.pilots.pilot_end import end_all
+from pilotage.flow.calls.pilots.report import report_all
 from pilotage.flow.matching.matched import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.world import Heartbeat
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Pilot
-from pilotage.pilots.reports import Attempt
+from pilotage.policies.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
 
 

@@ -6,7 +6,7 @@ from functools import cache, partial
 from random import Random
 from typing import Protocol
 
-from pilotage.flow.calls.input_sources import Readings
+from pilotage.flow.calls.pilots.input_sources import Readings
 from pilotage.flow.matching.matched import Matched
 from pilotage.model.documents.world import Heartbeat, Output, Report
 from pilotage.model.records.federation import Storage
@@ -17,11 +17,10 @@ from pilotage.model.rules.timeouts import lease_of
 from pilotage.model.values.outputs import example
 from pilotage.model.values.scopes import name_of
 from pilotage.model.values.step_names import REBIND
-from pilotage.pilots.reports import Attempt
+from pilotage.policies.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
-
-from .scenario import SiteBehaviour
-from .scene import Scene
+from pilotage.simulation.scenario import SiteBehaviour
+from pilotage.simulation.scene import Scene
 
 BLACK_HOLE = 10.0
 """Seconds after which a payload fails on a black hole."""

@@ -124,7 +124,7 @@ class UnknownPolicy(ValueError):
 def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
     """Return the policy with this name: a known one, one of ``own``, or that of the reference run.
 
-    Raises :class:`UnknownPolicy`.
+    Raises ``UnknownPolicy``.
     """
     known = {**KNOWN, **own, REFERENCE_RUN: REFERENCE}
     for fault in KnownNames("policy", known, told=len(known)).lacks((), name):
@@ -135,7 +135,7 @@ def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
 def changed(federation: Federation, policy: Policy) -> Federation:
     """Return the federation under a policy.
 
-    Raises :class:`~pilotage.federation.faults.BadDocument` with each place in the policy that contradicts the
+    Raises ``BadDocument`` with each place in the policy that contradicts the
     federation.
     """
     if unknown := set(policy.without) - LEAVABLE:

@@ -12,12 +12,11 @@ from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskOutputs
-
-from .drawn_jobs import MOST_DRAWN, expected
-from .policies import KNOWN, REFERENCE_RUN, Policy, changed
-from .scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
-from .swf import BadLog, LoggedJob, arrivals, jobs, taken, text_of
-from .usable_queues import open_queues
+from pilotage.simulation.drawn_jobs import MOST_DRAWN, expected
+from pilotage.simulation.policies import KNOWN, REFERENCE_RUN, Policy, changed
+from pilotage.simulation.scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
+from pilotage.simulation.swf import BadLog, LoggedJob, arrivals, jobs, taken, text_of
+from pilotage.simulation.usable_queues import open_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Case:
 def read(path: FilePath) -> Case:
     """Read the scenario of a file with its federation and log.
 
-    Raises :class:`~pilotage.federation.faults.BadFile` with every fault.
+    Raises ``BadFile`` with every fault.
     """
     found: list[Federation] = []
     log: list[LoggedJob] = []

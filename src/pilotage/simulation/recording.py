@@ -12,9 +12,8 @@ from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation
 from pilotage.model.records.work import InputFile, TaskOutputs, TaskSpec
 from pilotage.model.values.types import DESCRIBED
-
-from .recorded_chains import RecordedChains
-from .scenario import SHORTEST_INTERVAL, TICK, Arrival, Scenario, SiteBehaviour
+from pilotage.simulation.recorded_chains import RecordedChains
+from pilotage.simulation.scenario import SHORTEST_INTERVAL, TICK, Arrival, Scenario, SiteBehaviour
 
 SHORTEST, WIDEST = 1.0, 5.0
 """The least work in HS23 s, and the widest spread, of a scenario."""

@@ -10,8 +10,7 @@ from pilotage.model.records.states import UNSTARTED_JOBS, JobState
 from pilotage.model.records.work import Job
 from pilotage.model.values.step_names import BROKER
 from pilotage.model.values.types import DESCRIBED
-
-from .policies import Policy, changed
+from pilotage.simulation.policies import Policy, changed
 
 WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 

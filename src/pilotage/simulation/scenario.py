@@ -21,8 +21,7 @@ from pilotage.model.values.types import (
     Slots,
     Whole,
 )
-
-from .policies import Policy
+from pilotage.simulation.policies import Policy
 
 Spread = Annotated[float, Field(ge=0, le=5), FINITE]
 """Standard deviation of the logarithm. 0 means none; 1 makes one in six 2.7 times as long as the median."""

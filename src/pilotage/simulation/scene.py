@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from pilotage.flow.calls.circuit_breakers import of_storages
+from pilotage.flow.calls.places.circuit_breakers import of_storages
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.sources import Sources
-
-from .clock import VirtualClock
-from .journal import Journal
-from .links import FairLinks
-from .payloads import Payloads
-from .pilot_calls import PilotCalls
+from pilotage.simulation.clock import VirtualClock
+from pilotage.simulation.journal import Journal
+from pilotage.simulation.links import FairLinks
+from pilotage.simulation.payloads import Payloads
+from pilotage.simulation.pilot_calls import PilotCalls
 
 
 @dataclass(slots=True)

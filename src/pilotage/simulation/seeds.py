@@ -2,7 +2,7 @@
 
 from hashlib import blake2b
 
-from .clock import VirtualClock
+from pilotage.simulation.clock import VirtualClock
 
 
 class Seeds:

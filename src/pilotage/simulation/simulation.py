@@ -7,7 +7,7 @@ from math import floor, inf
 
 from sqlalchemy import func, select
 
-from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.calls.work.submit import SubmissionOutcome, submit
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
@@ -17,24 +17,23 @@ from pilotage.model.records.states import TaskState
 from pilotage.model.rules.sources import Sources
 from pilotage.model.values.step_names import BROKER, SPLIT, STAGE
 from pilotage.ports.computing import ComputingElementPort
+from pilotage.simulation.baselines import adopt
+from pilotage.simulation.clock import VirtualClock
+from pilotage.simulation.idleness import Idleness, empty, slots, waiting
+from pilotage.simulation.journal import Journal
+from pilotage.simulation.links import FairLinks
+from pilotage.simulation.movers import VirtualMovers, links_of
+from pilotage.simulation.payloads import Payloads, SimulatedTask
+from pilotage.simulation.pilot_calls import PilotCalls
+from pilotage.simulation.policies import KNOWN, Policy, steps_of
+from pilotage.simulation.scenario import Scenario
+from pilotage.simulation.scene import Scene
+from pilotage.simulation.seeds import Seeds
+from pilotage.simulation.sites import VirtualElement, VirtualSite
 from pilotage.store import Store
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.tasks import tasks as task_table
-
-from .baselines import adopt
-from .clock import VirtualClock
-from .idleness import Idleness, empty, slots, waiting
-from .journal import Journal
-from .links import FairLinks
-from .movers import VirtualMovers, links_of
-from .payloads import Payloads, SimulatedTask
-from .pilot_calls import PilotCalls
-from .policies import KNOWN, Policy, steps_of
-from .scenario import Scenario
-from .scene import Scene
-from .seeds import Seeds
-from .sites import VirtualElement, VirtualSite
 
 _ENDED = (
     select(func.count())
@@ -50,7 +49,7 @@ AT_ONCE = {STAGE: 4}
 within a second. With one pass per tick, files would take minutes for nothing."""
 
 IN_PARTS = (SPLIT, BROKER)
-"""Steps that process waiting records in parts. A tick has one pass of them per :data:`PART_AFTER` s of its
+"""Steps that process waiting records in parts. A tick has one pass of them per ``PART_AFTER`` s of its
 length. A server processes part after part. With one part in a tick of many minutes, slots would stay empty
 for lack of jobs."""
 
@@ -66,7 +65,7 @@ class Simulation:
     Only parts of the policy that no federation has count here: steps left out, and the placement.
 
     Computing elements are virtual, whatever their kind. ``options: {queue: NAME}`` names the queue of each
-    (see :func:`.reading.virtual`). Without a ``store``, one in memory keeps no reasons and no events.
+    (see ``.reading.virtual``). Without a ``store``, one in memory keeps no reasons and no events.
     """
 
     def __init__(

@@ -8,12 +8,11 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import MOST_JOBS
 from pilotage.model.records.work import InputFile, TaskSpec
 from pilotage.model.values.identity import Identity
-
-from .drawn_jobs import SHORT
-from .payloads import SimulatedTask
-from .reading import Case
-from .scenario import Arrival, GeneratedWork, SwfWork
-from .swf import LoggedJob, arrivals, taken
+from pilotage.simulation.drawn_jobs import SHORT
+from pilotage.simulation.payloads import SimulatedTask
+from pilotage.simulation.reading import Case
+from pilotage.simulation.scenario import Arrival, GeneratedWork, SwfWork
+from pilotage.simulation.swf import LoggedJob, arrivals, taken
 
 
 def submissions(case: Case, seed: int) -> list[SimulatedTask]:

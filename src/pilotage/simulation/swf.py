@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pilotage.federation.faults import show
-
-from .scenario import SwfWork
+from pilotage.simulation.scenario import SwfWork
 
 FIELDS = 18
 
@@ -40,7 +39,7 @@ class BadLog(ValueError):
 
 
 def jobs(text: str) -> list[LoggedJob]:
-    """Return the jobs of a log that ran, in order. Raises :class:`BadLog` for the first bad line."""
+    """Return the jobs of a log that ran, in order. Raises ``BadLog`` for the first bad line."""
     found = []
     # Only these end a line. Comments may contain other characters that Python takes for a line end.
     lines = text.split("\n" if "\n" in text else "\r")

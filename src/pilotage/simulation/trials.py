@@ -8,15 +8,14 @@ from math import exp, log, sqrt
 from statistics import fmean, stdev
 
 from pilotage.model.values.phrases import plural
-
-from .metrics import Metrics, metrics
-from .outcomes import Unended, unended
-from .payloads import SimulatedTask
-from .policies import REFERENCE_RUN, changed, policy_of
-from .reading import Case
-from .scenario import LinkBehaviour, Scenario, SiteBehaviour
-from .simulation import Simulation
-from .submissions import submissions
+from pilotage.simulation.metrics import Metrics, metrics
+from pilotage.simulation.outcomes import Unended, unended
+from pilotage.simulation.payloads import SimulatedTask
+from pilotage.simulation.policies import REFERENCE_RUN, changed, policy_of
+from pilotage.simulation.reading import Case
+from pilotage.simulation.scenario import LinkBehaviour, Scenario, SiteBehaviour
+from pilotage.simulation.simulation import Simulation
+from pilotage.simulation.submissions import submissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class TrialFailed(Exception):
 
 
 def trial(case: Case, name: str, seed: int) -> Trial:
-    """Run a policy with a seed. Raises :class:`TrialFailed` for any error."""
+    """Run a policy with a seed. Raises ``TrialFailed`` for any error."""
     try:
         return run(case, name, seed, submissions(case, seed))
     except Exception as error:

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.spec import TaskSpec
-
-from .payloads import SimulatedTask
+from pilotage.simulation.payloads import SimulatedTask
 
 
 def usable(federation: Federation, tasks: Collection[SimulatedTask]) -> Federation:

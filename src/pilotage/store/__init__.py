@@ -1,8 +1,8 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
-from .commit.archive import ARCHIVE, Slice
-from .database.driver_errors import HINDRANCES, OUTAGE, concerns_records, outage
-from .database.errors import (
+from pilotage.store.commit.archive import ARCHIVE, Slice
+from pilotage.store.database.driver_errors import HINDRANCES, OUTAGE, concerns_records, outage
+from pilotage.store.database.errors import (
     ArchivedElsewhere,
     BadCursor,
     DatasetTaken,
@@ -22,38 +22,38 @@ from .database.errors import (
     UnreadableTask,
     UnreleasedStore,
 )
-from .database.measurements import MeasuredKey
-from .database.reach import SERVES_A_CALLER
-from .past import step_of
-from .store import Store
-from .tables.daily_failures import DailyFailures, FailureHistory
-from .tables.events import EventKind
-from .tables.federations import FederationFile, FederationVersion
-from .tables.files import OutputView, ReplicaView
-from .tables.history import EventView
-from .tables.jobs import JobDetails, JobView
-from .tables.logs import StoredLog
-from .tables.notification_settings import PersonNotify
-from .tables.servers import ServerBeat
-from .tables.set_aside import SetAsideRecord
-from .tables.share_hours import ShareSample, ShareSpan
-from .tables.simulations import SimulationResult, StoredSimulation
-from .tables.tasks import TaskDetails, TaskView
-from .tables.tokens import PersonToken
-from .views.ended_pilots import EndedPilot
-from .views.event_log import Ends, LoggedEvent
-from .views.job_failures import FailedGroup
-from .views.job_lists import JobPage, ListedJob, UseAtQueue
-from .views.job_orders import JobSort
-from .views.keyset import ListPage, by_time, cut, named_page, numbered
-from .views.metrics import StoreCounts
-from .views.notifications import NotificationView
-from .views.outputs import OutputPage
-from .views.queues import QueueView, ShareUse, ShareView, share_uses
-from .views.task_filters import TaskFilter
-from .views.task_lists import TaskPage, TaskSort
-from .worlds.parts import Pass
-from .worlds.waiting import Waiting
+from pilotage.store.database.measurements import MeasuredKey
+from pilotage.store.database.reach import SERVES_A_CALLER
+from pilotage.store.past import step_of
+from pilotage.store.store import Store
+from pilotage.store.tables.daily_failures import DailyFailures, FailureHistory
+from pilotage.store.tables.events import EventKind
+from pilotage.store.tables.federations import FederationFile, FederationVersion
+from pilotage.store.tables.files import OutputView, ReplicaView
+from pilotage.store.tables.history import EventView
+from pilotage.store.tables.jobs import JobDetails, JobView
+from pilotage.store.tables.logs import StoredLog
+from pilotage.store.tables.notification_settings import PersonNotify
+from pilotage.store.tables.servers import ServerBeat
+from pilotage.store.tables.set_aside import SetAsideRecord
+from pilotage.store.tables.share_hours import ShareSample, ShareSpan
+from pilotage.store.tables.simulations import SimulationResult, StoredSimulation
+from pilotage.store.tables.tasks import TaskDetails, TaskView
+from pilotage.store.tables.tokens import PersonToken
+from pilotage.store.views.ended_pilots import EndedPilot
+from pilotage.store.views.event_log import Ends, LoggedEvent
+from pilotage.store.views.job_failures import FailedGroup
+from pilotage.store.views.job_lists import JobPage, ListedJob, UseAtQueue
+from pilotage.store.views.job_orders import JobSort
+from pilotage.store.views.keyset import ListPage, by_time, cut, named_page, numbered
+from pilotage.store.views.metrics import StoreCounts
+from pilotage.store.views.notifications import NotificationView
+from pilotage.store.views.outputs import OutputPage
+from pilotage.store.views.queues import QueueView, ShareUse, ShareView, share_uses
+from pilotage.store.views.task_filters import TaskFilter
+from pilotage.store.views.task_lists import TaskPage, TaskSort
+from pilotage.store.worlds.parts import Pass
+from pilotage.store.worlds.waiting import Waiting
 
 __all__ = [
     "ARCHIVE",

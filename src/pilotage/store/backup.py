@@ -31,7 +31,7 @@ class BackupError(Exception):
 def backup(url: str, file: Path) -> int:
     """Write a backup of the store to a new file. Return its size in bytes. Servers may go on meanwhile.
 
-    Raises :class:`BackupError`, and OSError.
+    Raises ``BackupError``, and OSError.
     """
     if file.exists():
         raise BackupError(f"{file} exists already: name a new file")
@@ -45,7 +45,7 @@ def backup(url: str, file: Path) -> int:
 
 
 def refuse_while_used(url: str) -> None:
-    """Raise :class:`BackupError` if a process has the store open. An absent one is not open."""
+    """Raise ``BackupError`` if a process has the store open. An absent one is not open."""
     address = make_url(url)
     if address.get_backend_name() == "sqlite":
         refuse_used_file(Path(str(address.database)))
@@ -61,7 +61,7 @@ def refuse_while_used(url: str) -> None:
 
 
 def refuse_used_file(path: Path) -> None:
-    """Raise :class:`BackupError` if a process has SQLite's file open. An absent one is not open."""
+    """Raise ``BackupError`` if a process has SQLite's file open. An absent one is not open."""
     if not path.is_file():
         return
     with closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as connection:
@@ -128,7 +128,7 @@ def _dump_postgresql(address: URL, draft: Path) -> None:
 
 
 def _run(program: str, address: URL, *arguments: str) -> None:
-    """Run one of PostgreSQL's programs. Raises :class:`BackupError`."""
+    """Run one of PostgreSQL's programs. Raises ``BackupError``."""
     refuse_without(program)
     environment = dict(os.environ)
     # Not as an argument, which every process of the machine may read.
@@ -144,7 +144,7 @@ def _run(program: str, address: URL, *arguments: str) -> None:
 
 
 def refuse_without(program: str) -> None:
-    """Raise :class:`BackupError` if one of PostgreSQL's programs is not there."""
+    """Raise ``BackupError`` if one of PostgreSQL's programs is not there."""
     if shutil.which(program) is None:
         raise BackupError(f"{program} is not installed: install PostgreSQL's client programs")
 

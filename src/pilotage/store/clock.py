@@ -9,12 +9,12 @@ from operator import itemgetter
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from .database.driver_errors import outage
-from .database.engine import Database
-from .tables.federations import federations
-from .tables.iterations import MATCHES_BEGIN, iterations
-from .tables.pilots import pilots
-from .tables.tasks import tasks
+from pilotage.store.database.driver_errors import outage
+from pilotage.store.database.engine import Database
+from pilotage.store.tables.federations import federations
+from pilotage.store.tables.iterations import MATCHES_BEGIN, iterations
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.tasks import tasks
 
 log = logging.getLogger(__name__)
 

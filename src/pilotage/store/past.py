@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
-
-from .database.engine import Database
-from .tables import daily_failures, share_hours
-from .tables.daily_failures import FailureHistory
-from .tables.share_hours import ShareSample, ShareSpan
+from pilotage.store.database.engine import Database
+from pilotage.store.tables import daily_failures, share_hours
+from pilotage.store.tables.daily_failures import FailureHistory
+from pilotage.store.tables.share_hours import ShareSample, ShareSpan
 
 KEPT = 30 * DAY
 """Seconds for which both are kept."""
@@ -33,7 +32,7 @@ class Past:
         self._database.write(lambda connection: share_hours.add(connection, found, time))
 
     def forget(self, now: float) -> None:
-        """Delete everything older than :data:`KEPT`."""
+        """Delete everything older than ``KEPT``."""
         before = now - KEPT
         self._database.write(lambda connection: share_hours.forget(connection, before))
         self._database.write(lambda connection: daily_failures.forget(connection, before))

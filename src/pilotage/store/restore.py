@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, create_engine, inspect, make_url, text
 
-from . import schema
-from .backup import (
+from pilotage.store import schema
+from pilotage.store.backup import (
     LEFT_OUT,
     BackupError,
     opened,
@@ -27,8 +27,8 @@ from .backup import (
     refuse_without,
     sync,
 )
-from .database.errors import NewerStore
-from .tables.records import with_all_indexes
+from pilotage.store.database.errors import NewerStore
+from pilotage.store.tables.records import with_all_indexes
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,8 +59,8 @@ _SEQUENCES = text(
 def restore(url: str, file: Path, replace: bool = False) -> None:
     """Put a backup in the place of an empty store, or of another one with ``replace``.
 
-    No server may use the store. Afterwards the store needs :func:`pilotage.store.restored.restored`. Raises
-    :class:`BackupError`, :class:`NewerStore`, :class:`UnreleasedStore` and OSError, with nothing changed.
+    No server may use the store. Afterwards the store needs ``restored``. Raises
+    ``BackupError``, ``NewerStore``, ``UnreleasedStore`` and OSError, with nothing changed.
     """
     address, kind = make_url(url), _kind(file)
     own = address.get_backend_name()
@@ -265,7 +265,7 @@ def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, wanted: Mapping[str,
 
 @contextmanager
 def _rows(file: Path, *options: str) -> Iterator[IO[bytes]]:
-    """Give what pg_restore writes of a backup's rows. Raises :class:`BackupError` if it fails."""
+    """Give what pg_restore writes of a backup's rows. Raises ``BackupError`` if it fails."""
     refuse_without("pg_restore")
     command = ["pg_restore", "--data-only", "--file=-", *options, str(file.absolute())]
     with (

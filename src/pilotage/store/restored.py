@@ -16,6 +16,7 @@ from pilotage.model.values.paths import scratch_path
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
+from pilotage.store.store import Store
 from pilotage.store.tables import iterations
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.leases import leases
@@ -25,8 +26,6 @@ from pilotage.store.tables.removals import Removal
 from pilotage.store.tables.servers import servers
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.tokens import tokens
-
-from .store import Store
 
 LEAST_SKIPPED = 1_000_000
 """Numbers skipped at least; as many as were given before, if these are more."""

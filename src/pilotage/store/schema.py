@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from .database.errors import NewerStore, UnreleasedStore
-from .migrations import functions
-from .tables.records import with_all_indexes
+from pilotage.store.database.errors import NewerStore, UnreleasedStore
+from pilotage.store.migrations import functions
+from pilotage.store.tables.records import with_all_indexes
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 """The folder of the migrations: a file for each version."""
@@ -29,9 +29,9 @@ CREATE TABLE alembic_version (
 def upgrade(connection: Connection) -> None:
     """Migrate the tables to the newest version, inside the connection's transaction.
 
-    Servers of the former version go on beside: migrations only add, and :func:`finish` takes away.
+    Servers of the former version go on beside: migrations only add, and ``finish`` takes away.
 
-    Raises :class:`NewerStore` and :class:`UnreleasedStore`. Only the one writer calls it, so two processes
+    Raises ``NewerStore`` and ``UnreleasedStore``. Only the one writer calls it, so two processes
     that open a store at once do not migrate twice.
     """
     current = version_of(connection)

@@ -12,60 +12,66 @@ from pilotage.model.records.measurements import COMMITS, MEASURES
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
 from pilotage.model.values.identity import Identity
-
-from . import schema
-from .clock import Clock, clock_of
-from .commit.archive import Archive
-from .commit.checks import check
-from .commit.commit import Commit, is_light
-from .commit.event_retention import EventRetention
-from .commit.heartbeats import Heartbeats
-from .commit.meanings import meanings
-from .commit.measuring import CommitMeasurements
-from .database.driver_errors import OUTAGE
-from .database.engine import Database
-from .database.errors import NoFederation, SessionsShared
-from .database.inspection import share_a_session
-from .database.notices import Notices
-from .matching.matches import Matches, committed
-from .past import Past
-from .tables import daily_failures, iterations, log_volumes, measurements, noted_breakers, task_volumes
-from .tables.absences import Absences
-from .tables.batch_waits import PilotWaits
-from .tables.counters import fold
-from .tables.datasets import Datasets
-from .tables.decisions import candidates_alone, documents
-from .tables.events import NewEvents
-from .tables.federations import FederationFile, Federations
-from .tables.history import Entries, TransitionKinds
-from .tables.leases import Leases
-from .tables.logs import Logs
-from .tables.notification_settings import NotificationSettings
-from .tables.registrations import registered_by
-from .tables.removals import Removals
-from .tables.secrets import Secrets
-from .tables.servers import Servers
-from .tables.set_aside import SetAsideRecords
-from .tables.simulations import Simulations
-from .tables.tasks import SpecCache
-from .tables.tokens import Tokens
-from .tables.waiting_results import ResultsInSpools
-from .transition_log import log_transitions
-from .views.catalogue import Catalogue
-from .views.event_log import EventLog
-from .views.job_lists import JobLists
-from .views.metrics import MetricsQueries
-from .views.notifications import NotificationQueries
-from .views.publications import PublicationQueries
-from .views.queries import Queries
-from .views.storage_moves import StorageMoves
-from .views.stuck import StuckQueries
-from .views.task_lists import TaskLists
-from .views.transfers import TransferQueries
-from .views.workflows import WorkflowQueries
-from .worlds import work_there
-from .worlds.live_pilots import LivePilots
-from .worlds.snapshots import Snapshots
+from pilotage.store import schema
+from pilotage.store.clock import Clock, clock_of
+from pilotage.store.commit.archive import Archive
+from pilotage.store.commit.checks import check
+from pilotage.store.commit.commit import Commit, is_light
+from pilotage.store.commit.event_retention import EventRetention
+from pilotage.store.commit.heartbeats import Heartbeats
+from pilotage.store.commit.meanings import meanings
+from pilotage.store.commit.measuring import CommitMeasurements
+from pilotage.store.database.driver_errors import OUTAGE
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import NoFederation, SessionsShared
+from pilotage.store.database.inspection import share_a_session
+from pilotage.store.database.notices import Notices
+from pilotage.store.matching.matches import Matches, committed
+from pilotage.store.past import Past
+from pilotage.store.tables import (
+    daily_failures,
+    iterations,
+    log_volumes,
+    measurements,
+    noted_breakers,
+    task_volumes,
+)
+from pilotage.store.tables.absences import Absences
+from pilotage.store.tables.batch_waits import PilotWaits
+from pilotage.store.tables.counters import fold
+from pilotage.store.tables.datasets import Datasets
+from pilotage.store.tables.decisions import candidates_alone, documents
+from pilotage.store.tables.events import NewEvents
+from pilotage.store.tables.federations import FederationFile, Federations
+from pilotage.store.tables.history import Entries, TransitionKinds
+from pilotage.store.tables.leases import Leases
+from pilotage.store.tables.logs import Logs
+from pilotage.store.tables.notification_settings import NotificationSettings
+from pilotage.store.tables.registrations import registered_by
+from pilotage.store.tables.removals import Removals
+from pilotage.store.tables.secrets import Secrets
+from pilotage.store.tables.servers import Servers
+from pilotage.store.tables.set_aside import SetAsideRecords
+from pilotage.store.tables.simulations import Simulations
+from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.tables.tokens import Tokens
+from pilotage.store.tables.waiting_results import ResultsInSpools
+from pilotage.store.transition_log import log_transitions
+from pilotage.store.views.catalogue import Catalogue
+from pilotage.store.views.event_log import EventLog
+from pilotage.store.views.job_lists import JobLists
+from pilotage.store.views.metrics import MetricsQueries
+from pilotage.store.views.notifications import NotificationQueries
+from pilotage.store.views.publications import PublicationQueries
+from pilotage.store.views.queries import Queries
+from pilotage.store.views.storage_moves import StorageMoves
+from pilotage.store.views.stuck import StuckQueries
+from pilotage.store.views.task_lists import TaskLists
+from pilotage.store.views.transfers import TransferQueries
+from pilotage.store.views.workflows import WorkflowQueries
+from pilotage.store.worlds import work_there
+from pilotage.store.worlds.live_pilots import LivePilots
+from pilotage.store.worlds.snapshots import Snapshots
 
 Listener = Callable[[Decision, Committed], None]
 
@@ -140,8 +146,8 @@ class Store:
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
         ends with this object. The clock is the database's by default. Reasons and events are kept by default.
-        Raises ValueError for another kind of address, :class:`NewerStore`, and for a server
-        :class:`SessionsShared`.
+        Raises ValueError for another kind of address, ``NewerStore``, and for a server
+        ``SessionsShared``.
         """
         database = Database(url, server)
         try:
@@ -157,7 +163,7 @@ class Store:
 
     @staticmethod
     def is_current(url: str) -> bool:
-        """Return whether :meth:`open` would find current tables. Raises ValueError like it."""
+        """Return whether ``open`` would find current tables. Raises ValueError like it."""
         database = Database(url)
         try:
             return database.write(schema.is_current)
@@ -275,8 +281,8 @@ class Store:
     ) -> int:
         """Put this federation in force. Return its version. Loops see it at their next pass.
 
-        The store remembers the ``file`` that it was loaded from. Raises :class:`FederationRenamed`, and
-        :class:`FederationChanged` if another version than the ``expected`` one is in force.
+        The store remembers the ``file`` that it was loaded from. Raises ``FederationRenamed``, and
+        ``FederationChanged`` if another version than the ``expected`` one is in force.
         """
         return self.federations.save(federation, actor, self.clock(), file, expected=expected, note=note)
 
@@ -309,15 +315,15 @@ class Store:
         return task_volumes.stored_by(self.database, owner)
 
     def federation(self) -> Federation:
-        """Return the current federation. Raises :class:`NoFederation`."""
+        """Return the current federation. Raises ``NoFederation``."""
         return self.federations.read()
 
     def declared_federation(self) -> Federation:
-        """Return the current federation without restrictions. Raises :class:`NoFederation`."""
+        """Return the current federation without restrictions. Raises ``NoFederation``."""
         return self.database.read(self.federations.in_force).declared
 
     def restrictions(self) -> tuple[Restriction, ...]:
-        """Return what operators drain or have closed. Raises :class:`NoFederation`."""
+        """Return what operators drain or have closed. Raises ``NoFederation``."""
         return self.database.read(self.federations.in_force).restrictions
 
     @property
@@ -326,5 +332,5 @@ class Store:
         return self.federations.version
 
     def last_federation(self) -> Federation:
-        """Return the federation that this process read last. Raises :class:`NoFederation`."""
+        """Return the federation that this process read last. Raises ``NoFederation``."""
         return self.federations.last()

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import text
 
 from pilotage.release import full_version
-
-from . import schema
-from .database.engine import Database
-from .database.errors import StoreError
-from .tables.servers import Servers
+from pilotage.store import schema
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import StoreError
+from pilotage.store.tables.servers import Servers
 
 UPGRADER = "upgrade"
 """How sessions of an upgrade are named, beside those of servers."""
@@ -43,7 +42,7 @@ def upgrade(url: str) -> StoreUpgrade:
 
 
 def finish(url: str) -> None:
-    """Drop what only servers of the former version need. Raises :class:`OlderServersRun`."""
+    """Drop what only servers of the former version need. Raises ``OlderServersRun``."""
     database = Database(url, UPGRADER)
     try:
         if not database.write(schema.is_current):

@@ -1,6 +1,6 @@
 """Build small worlds and stores for tests: of this project, and of plugins and adapters that others write."""
 
-from .records import (
+from pilotage.testing.records import (
     ALICE,
     BOB,
     HOUR,
@@ -16,7 +16,7 @@ from .records import (
     task,
     transfer,
 )
-from .worlds import (
+from pilotage.testing.worlds import (
     federation,
     federation_linked_by,
     jobs_at,

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from pilotage.brokerage.production import Production
 from pilotage.model.documents.decision import Choice, Decision, Refusal
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import JobKind
-
-from .records import jobs, task
-from .worlds import world
+from pilotage.policies.brokerage.production import Production
+from pilotage.testing.records import jobs, task
+from pilotage.testing.worlds import world
 
 
 def decide(of: World) -> Decision:

@@ -31,7 +31,7 @@ BOB = Identity(name="bob", vo="cms")
 def task(
     number: int = 1, state: TaskState = TaskState.RUNNING, *, owner: Identity = ALICE, **spec: Any
 ) -> Task:
-    """Return a task that requests only the given fields of its :class:`TaskSpec`."""
+    """Return a task that requests only the given fields of its ``TaskSpec``."""
     return Task(
         id=number,
         spec=TaskSpec(**{"name": f"task-{number}", **spec}),
@@ -124,7 +124,7 @@ def request(pilot: int = 1, **changes: Any) -> MatchRequest:
 
 
 def transfer(number: int, state: TransferState, **changes: Any) -> Transfer:
-    """Return a download from storage ``north-a`` to ``east`` (see :func:`~pilotage.testing.three_sites`)."""
+    """Return a download from storage ``north-a`` to ``east`` (see ``three_sites``)."""
     usual: dict[str, Any] = {
         "id": number,
         "file": f"file{number}",

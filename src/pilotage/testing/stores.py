@@ -21,8 +21,7 @@ from pilotage.model.records.states import LIVE_TRANSFERS, JobState, Kind, State,
 from pilotage.model.records.work import NewJob, NewPilot, NewTask, NewTransfer, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.store import Store
-
-from .records import ALICE, NOW
+from pilotage.testing.records import ALICE, NOW
 
 FEDERATION = Federation(
     name="test",

@@ -17,8 +17,7 @@ from pilotage.model.records.federation import (
 from pilotage.model.records.states import JobState
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import Task
-
-from .records import NOW, jobs
+from pilotage.testing.records import NOW, jobs
 
 
 def queue(
@@ -93,10 +92,10 @@ def three_sites(links: Iterable[Link] = (), storages: Iterable[Storage] = (), **
 
 
 def world(of: Federation | None = None, *asked: Task, **contents: Any) -> World:
-    """Return a world at :data:`~pilotage.testing.NOW` with seed 7.
+    """Return a world at ``NOW`` with seed 7.
 
     Tasks given by position have one DEFINED job each, unless ``jobs`` are given. ``contents`` are fields of
-    :class:`World`; records may be any iterable.
+    ``World``; records may be any iterable.
     """
     values: dict[str, Any] = {"time": NOW, "seed": 7, "federation": of or federation()}
     for name, value in contents.items():
@@ -123,7 +122,7 @@ def jobs_of(task: int = 1, **by_state: int) -> tuple[TaskCount, ...]:
 
 
 def queue_report(queue: str, **seen: Any) -> QueueReport:
-    """Return the last report on a queue: the fields of :class:`QueueReport`."""
+    """Return the last report on a queue: the fields of ``QueueReport``."""
     return QueueReport(queue=queue, **seen)
 
 

@@ -32,7 +32,7 @@ class _OfAnAgent(Fault):
 
     @abstractmethod
     def strike(self) -> None:
-        """Begin at :attr:`agent`."""
+        """Begin at ``agent``."""
 
 
 class AgentKilled(_OfAnAgent):

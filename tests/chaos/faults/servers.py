@@ -49,7 +49,7 @@ class _OfServers(Fault):
 
     @abstractmethod
     def strike(self) -> None:
-        """Begin at :attr:`houses`."""
+        """Begin at ``houses``."""
 
     def stop(self) -> None:
         """Let the servers be well again."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.brokerage.production import (
+from pilotage.policies.brokerage.production import (
     CandidateOrder,
     Check,
     Factor,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.brokerage import OptionError
+from pilotage.policies.brokerage import OptionError
 
 HOURS = 24
 

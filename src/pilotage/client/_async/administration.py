@@ -27,7 +27,7 @@ class AsyncAdministration(AsyncApi):
     ) -> Record:
         """Replace the federation without a restart. One with faults is refused as a whole.
 
-        Raises :class:`Conflict` if running jobs or known files would be lost, unless it is forced, and if
+        Raises ``Conflict`` if running jobs or known files would be lost, unless it is forced, and if
         another version than the ``expected`` one is in force. ``file`` is the name of the file that it comes
         from, ``note`` the reason for the history.
         """
@@ -51,7 +51,7 @@ class AsyncAdministration(AsyncApi):
     async def roll_back_federation(
         self, version: int, *, dry_run: bool = False, force: bool = False
     ) -> Record:
-        """Put an earlier version in force again. Raises as :meth:`load_federation` does."""
+        """Put an earlier version in force again. Raises as ``load_federation`` does."""
         body = {"version": version, "dry_run": dry_run, "force": force}
         return await self._posted("/federation/rollback", None, body)
 
@@ -116,7 +116,7 @@ class AsyncAdministration(AsyncApi):
     async def last_simulation(self) -> Record:
         """Return your last simulation of the page: its ``text``, ``fault`` and ``pictures``.
 
-        Raises :class:`NotFound` if you started none within a day.
+        Raises ``NotFound`` if you started none within a day.
         """
         return await self._record("/simulation")
 

@@ -31,7 +31,7 @@ class AsyncApi:
     async def subject(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> RequestSubject:
         """Return what something is: ``12``, ``"align"``, ``"job:345"``, ``"pilot:6"``, ``"queue:north"``.
 
-        A name is that of the caller's newest such task. Raises :class:`NotFound` if there is none.
+        A name is that of the caller's newest such task. Raises ``NotFound`` if there is none.
         """
         word = about if isinstance(about, (int, str, RequestSubject)) else about.subject
         found = parsed(word)
@@ -61,7 +61,7 @@ class AsyncApi:
         return await self._connection.with_versions(error)
 
     async def _task(self, task: "int | str | RequestSubject | AsyncTask") -> dict[str, int | str]:
-        """Return the values of a task's address. Raises :class:`Refused` for anything but a task."""
+        """Return the values of a task's address. Raises ``Refused`` for anything but a task."""
         found = await self.subject(task)
         if found.kind != "task":
             raise Refused(f"{str(task)!r} is no task; give its number or its name")
@@ -85,7 +85,7 @@ class AsyncApi:
         return await self._connection.send("POST", template, values, query=query, body=body)
 
     async def _understood(self, make: Callable[[Any], Made], answer: Any) -> Made:
-        """Return what an answer is to the client. Raises :class:`BadAnswer` with both versions if it lacks
+        """Return what an answer is to the client. Raises ``BadAnswer`` with both versions if it lacks
         something."""
         try:
             return make(answer)
@@ -140,7 +140,7 @@ class AsyncApi:
     async def _submitted(self, path: str, body: dict[str, Any], tasks: int, most: int, key: str) -> Record:
         """Return the answer to a submission, which under the same key is done once.
 
-        Raises :class:`Refused`, with every fault, if no task was accepted.
+        Raises ``Refused``, with every fault, if no task was accepted.
         """
         if tasks > most:
             raise Refused(f"{tasks} tasks are more than the {most} of one submission; split the file")

@@ -1,4 +1,4 @@
-"""One server, and requests to it. Each failure is a :class:`ClientError`."""
+"""One server, and requests to it. Each failure is a ``ClientError``."""
 
 import os
 import time
@@ -90,7 +90,7 @@ class AsyncServerConnection:
         request.extensions["trace"] = self._refuse_stranger
 
     async def _refuse_stranger(self, event: str, found: Mapping[str, Any]) -> None:
-        """Close a connection to another user's port. Raises :class:`NotPilotage`.
+        """Close a connection to another user's port. Raises ``NotPilotage``.
 
         The home says where its server listened. Once that has ended, everybody on this machine may listen.
         """
@@ -120,7 +120,7 @@ class AsyncServerConnection:
 
         ``values`` fill the template of the address. Parameters that are None or False are left out. Requests
         that only read, and those with an idempotency ``key``, are sent again a few times if their answer is
-        lost, or a proxy reached no server; and for :data:`PATIENCE` s if the server asks for that, as it does
+        lost, or a proxy reached no server; and for ``PATIENCE`` s if the server asks for that, as it does
         while its database is away. All others might do their work twice.
         """
         import httpx
@@ -145,7 +145,7 @@ class AsyncServerConnection:
     async def _answered(
         self, request: "httpx.Request", most: int, tries: int, also: tuple[int, ...]
     ) -> "httpx.Response":
-        """Return the answer to a request, which is sent up to ``tries`` times within :data:`PATIENCE`."""
+        """Return the answer to a request, which is sent up to ``tries`` times within ``PATIENCE``."""
         import httpx
 
         lost = (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
@@ -168,7 +168,7 @@ class AsyncServerConnection:
                 pause *= 2
 
     async def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
-        """Send a request, and read its answer. Raises :class:`BadAnswer` at more than so many bytes."""
+        """Send a request, and read its answer. Raises ``BadAnswer`` at more than so many bytes."""
         response = await self._http.send(request, stream=True)
         try:
             return await _whole(response, most)
@@ -187,7 +187,7 @@ class AsyncServerConnection:
     ) -> AsyncIterator["httpx.Response"]:
         """Yield the answer at a path, from an offset on, unread. Each part may take ``patience`` s.
 
-        Raises :class:`Unreachable`, also if the answer breaks off while it is read.
+        Raises ``Unreachable``, also if the answer breaks off while it is read.
         """
         import httpx
 
@@ -303,7 +303,7 @@ def _pause_asked(response: "httpx.Response") -> float:
 
 
 async def _whole(response: "httpx.Response", most: int) -> "httpx.Response":
-    """Return an answer with its content. Raises :class:`BadAnswer` at more than so many bytes."""
+    """Return an answer with its content. Raises ``BadAnswer`` at more than so many bytes."""
     import httpx
 
     content = bytearray()

@@ -40,7 +40,7 @@ class AsyncEventRequests(AsyncApi):
     ) -> Table[Record]:
         """Return the events that follow one; without it none, but the number of the newest as ``next``.
 
-        Raises :class:`Gone` if they are no longer kept.
+        Raises ``Gone`` if they are no longer kept.
         """
         return await self._table("events", "/events", None, after=after, **_query(kinds, tasks))
 
@@ -55,7 +55,7 @@ class AsyncEventRequests(AsyncApi):
         """Yield what happens from now on, or after an event, for ``timeout`` s or until the caller stops.
 
         ``kinds`` are task, job, transfer, pilot, breaker and federation. The server may be away for ten
-        minutes: nothing is left out. Raises :class:`Gone` if events that follow are no longer kept.
+        minutes: nothing is left out. Raises ``Gone`` if events that follow are no longer kept.
         """
         until = None if timeout is None else time.monotonic() + timeout
         async for event in self._signals(after, kinds, tasks, until):
@@ -150,7 +150,7 @@ async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int | None, 
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Yield the lines of a stream. Raises :class:`BadAnswer` at one that has no end."""
+    """Yield the lines of a stream. Raises ``BadAnswer`` at one that has no end."""
     rest = b""
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -36,7 +36,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         """Yield each task as it is, then again after each change of its state or its jobs.
 
         It ends when all have ended or are blocked, with ``is_any`` the first. The server may be away for ten
-        minutes after its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
+        minutes after its first answer. Raises ``StillUnderWay`` after ``timeout`` s.
         """
         async for task in self._followed(tasks, timeout, is_any, ("task", "job")):
             yield task
@@ -96,7 +96,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
 
         It ends as well when all others wait for a task before them that failed (``is_blocked``).
 
-        Raises :class:`StillUnderWay` after ``timeout`` s.
+        Raises ``StillUnderWay`` after ``timeout`` s.
         """
         subjects = [await self.subject(task) for task in tasks]
         known: dict[RequestSubject, AsyncTask] = {}
@@ -105,7 +105,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         return [known[subject] for subject in subjects]
 
     async def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> AsyncIterator[AsyncTask]:
-        """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task.
+        """Yield each task when it has ended. ``ended_jobs`` does the same with the jobs of one task.
 
         A task that one before it holds does not end: its ``is_blocked`` says so.
         """

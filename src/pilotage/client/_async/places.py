@@ -100,7 +100,7 @@ class AsyncPlaces(AsyncApi):
     ) -> Record:
         """Move a page of a drained storage's files to another one; go on ``after`` its ``next``.
 
-        Raises :class:`Conflict` if it cannot work. ``same_place``: both are names of one place.
+        Raises ``Conflict`` if it cannot work. ``same_place``: both are names of one place.
         """
         body = {"to": new, "after": after, "same_place": same_place, "again": again, "dry_run": dry_run}
         return await self._posted("/storages/{storage}/move", {"storage": old}, body)

@@ -123,13 +123,13 @@ class AsyncTask(Record):
         return self
 
     async def wait(self, timeout: float | None = None) -> Self:
-        """Wait until it has ended, and return it. Raises :class:`StillUnderWay` after ``timeout`` s."""
+        """Wait until it has ended, and return it. Raises ``StillUnderWay`` after ``timeout`` s."""
         (ended,) = await self._client.wait([self], timeout=timeout)
         self._document = ended.to_dict()
         return self
 
     def check(self) -> Self:
-        """Return it. Raises :class:`TaskFailed` if it ended without finishing, or is blocked."""
+        """Return it. Raises ``TaskFailed`` if it ended without finishing, or is blocked."""
         if self.is_blocked:
             raise TaskFailed(f"task {self.id} {self['after']}")
         if self.has_ended and self.state != "finished":
@@ -143,7 +143,7 @@ class AsyncTask(Record):
         await self.refresh()
 
     async def jobs(self, **options: Any) -> "Table[AsyncJob]":
-        """Return its jobs; options as of :meth:`AsyncClient.jobs`."""
+        """Return its jobs; options as of ``AsyncClient.jobs``."""
         return await self._client.jobs(self, **options)
 
     async def outputs(self) -> Table[Record]:
@@ -151,13 +151,13 @@ class AsyncTask(Record):
         return await self._client.outputs(self)
 
     async def fetch(self, to: str | Path = ".", **options: Any) -> Fetched:
-        """Download its outputs into a folder; options as of :meth:`AsyncClient.fetch`."""
+        """Download its outputs into a folder; options as of ``AsyncClient.fetch``."""
         fetched = await self._client.fetch(self, to, **options)
         fetched.check()
         return fetched
 
     async def logs(self, **options: Any) -> Record:
-        """Return head and tail of what its jobs wrote; options as of :meth:`AsyncClient.task_logs`."""
+        """Return head and tail of what its jobs wrote; options as of ``AsyncClient.task_logs``."""
         return await self._client.task_logs(self, **options)
 
     async def failures(self) -> Record:
@@ -165,7 +165,7 @@ class AsyncTask(Record):
         return await self._client.failures(self)
 
     async def explain(self, **options: Any) -> ExplainedRecord:
-        """Explain where its jobs went, or why they wait; options as of :meth:`AsyncClient.explain`."""
+        """Explain where its jobs went, or why they wait; options as of ``AsyncClient.explain``."""
         return await self._client.explain(self, **options)
 
     async def retry(self, changes: Mapping[str, Any] | None = None, **options: Any) -> Record:
@@ -238,7 +238,7 @@ class AsyncJob(Record):
         return self
 
     async def logs(self, **options: Any) -> Record:
-        """Return what its attempt wrote; options as of :meth:`AsyncClient.logs`."""
+        """Return what its attempt wrote; options as of ``AsyncClient.logs``."""
         return await self._client.logs(self, **options)
 
     async def explain(self, **options: Any) -> ExplainedRecord:

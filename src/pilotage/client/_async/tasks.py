@@ -36,7 +36,7 @@ class AsyncTaskRequests(AsyncApi):
         Give its fields as in a task file: a document, names, or both. The same ``key`` again gives the same
         task, never a second one; so does a request that is repeated because its answer was lost. Without
         its ``lease`` renewed, nothing of the task runs after so many s; 0: no limit.
-        Raises :class:`Refused` with every fault.
+        Raises ``Refused`` with every fault.
         """
         document = {**(task or {}), **fields}
         answer = await self.submit_all([document], key=key, lease=lease)
@@ -48,7 +48,7 @@ class AsyncTaskRequests(AsyncApi):
         """Submit up to 1000 tasks in one request. Return ``tasks``, ``refused`` and ``warnings``.
 
         With ``whole`` the server accepts all of them or none; without it, ``refused`` are those that it left
-        out. Raises :class:`Refused`, with every fault and its task, if no task was accepted.
+        out. Raises ``Refused``, with every fault and its task, if no task was accepted.
         """
         body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
         if lease:
@@ -291,7 +291,7 @@ class AsyncTaskRequests(AsyncApi):
         """Return what an attempt of a job wrote, or a pilot's agent; without a number, the latest attempt.
 
         Both ends of a long stream are kept. ``stdout_seen``, ``stderr_seen`` and, of a pilot, ``agent_seen``
-        leave out so many bytes. :meth:`task_logs` reads those of a whole task.
+        leave out so many bytes. ``task_logs`` reads those of a whole task.
         """
         found = (await self.subject(about)).of_kinds("job", "pilot")
         query = (

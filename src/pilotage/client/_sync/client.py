@@ -31,7 +31,7 @@ class Client(
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
     the file ``token`` in ``PILOTAGE_HOME``. A task or job is meant by its number, a task's name, a word such
-    as ``"job:345"``, or by its record. Each failure is a :class:`ClientError` whose text is the server's
+    as ``"job:345"``, or by its record. Each failure is a ``ClientError`` whose text is the server's
     message.
     """
 
@@ -43,7 +43,7 @@ class Client(
         home: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """Open a client. Raises :class:`pilotage.settings.WrongSettings`."""
+        """Open a client. Raises ``WrongSettings``."""
         given = {"url": url, "token": token, "home": home}
         known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
         super().__init__(ServerConnection(known))

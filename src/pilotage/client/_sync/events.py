@@ -41,7 +41,7 @@ class EventRequests(Api):
     ) -> Table[Record]:
         """Return the events that follow one; without it none, but the number of the newest as ``next``.
 
-        Raises :class:`Gone` if they are no longer kept.
+        Raises ``Gone`` if they are no longer kept.
         """
         return self._table("events", "/events", None, after=after, **_query(kinds, tasks))
 
@@ -56,7 +56,7 @@ class EventRequests(Api):
         """Yield what happens from now on, or after an event, for ``timeout`` s or until the caller stops.
 
         ``kinds`` are task, job, transfer, pilot, breaker and federation. The server may be away for ten
-        minutes: nothing is left out. Raises :class:`Gone` if events that follow are no longer kept.
+        minutes: nothing is left out. Raises ``Gone`` if events that follow are no longer kept.
         """
         until = None if timeout is None else time.monotonic() + timeout
         for event in self._signals(after, kinds, tasks, until):
@@ -151,7 +151,7 @@ def _parsed(lines: Iterator[str]) -> Iterator[tuple[int | None, Record | None]]:
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
-    """Yield the lines of a stream. Raises :class:`BadAnswer` at one that has no end."""
+    """Yield the lines of a stream. Raises ``BadAnswer`` at one that has no end."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -147,7 +147,7 @@ class Fetching(TaskRequests, CatalogueRequests):
         """Download one file. ``advanced`` is called with the number of bytes that are here.
 
         An existing correct file stays. A partial file is continued. If the result is wrong, read it once
-        more from the start, because the part may belong to another file. Raises :class:`FetchFailed`.
+        more from the start, because the part may belong to another file. Raises ``FetchFailed``.
         """
         with wanted.place.folder() as folder:
             if is_right(wanted, folder):

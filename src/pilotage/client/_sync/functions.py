@@ -36,15 +36,15 @@ class MappedTask:
     def results(self, timeout: float | None = None) -> list[Any]:
         """Wait for all calls, and return their results, in the order of their arguments.
 
-        Raises what the first of them raised, :class:`CallFailed` for a job that left no result, and
-        :class:`StillUnderWay` after ``timeout`` s.
+        Raises what the first of them raised, ``CallFailed`` for a job that left no result, and
+        ``StillUnderWay`` after ``timeout`` s.
         """
         jobs = [job for job in self.task.as_completed(timeout)]
         ordered = sorted((job for job in jobs if job.index is not None), key=lambda job: job.index or 0)
         return [self.result(job) for job in ordered]
 
     def as_completed(self, timeout: float | None = None) -> Iterator[Job]:
-        """Yield each job when it has ended; :meth:`result` reads what its call returned."""
+        """Yield each job when it has ended; ``result`` reads what its call returned."""
         for job in self.task.as_completed(timeout):
             yield job
 

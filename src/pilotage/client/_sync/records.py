@@ -124,13 +124,13 @@ class Task(Record):
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until it has ended, and return it. Raises :class:`StillUnderWay` after ``timeout`` s."""
+        """Wait until it has ended, and return it. Raises ``StillUnderWay`` after ``timeout`` s."""
         (ended,) = self._client.wait([self], timeout=timeout)
         self._document = ended.to_dict()
         return self
 
     def check(self) -> Self:
-        """Return it. Raises :class:`TaskFailed` if it ended without finishing, or is blocked."""
+        """Return it. Raises ``TaskFailed`` if it ended without finishing, or is blocked."""
         if self.is_blocked:
             raise TaskFailed(f"task {self.id} {self['after']}")
         if self.has_ended and self.state != "finished":
@@ -144,7 +144,7 @@ class Task(Record):
         self.refresh()
 
     def jobs(self, **options: Any) -> "Table[Job]":
-        """Return its jobs; options as of :meth:`Client.jobs`."""
+        """Return its jobs; options as of ``Client.jobs``."""
         return self._client.jobs(self, **options)
 
     def outputs(self) -> Table[Record]:
@@ -152,13 +152,13 @@ class Task(Record):
         return self._client.outputs(self)
 
     def fetch(self, to: str | Path = ".", **options: Any) -> Fetched:
-        """Download its outputs into a folder; options as of :meth:`Client.fetch`."""
+        """Download its outputs into a folder; options as of ``Client.fetch``."""
         fetched = self._client.fetch(self, to, **options)
         fetched.check()
         return fetched
 
     def logs(self, **options: Any) -> Record:
-        """Return head and tail of what its jobs wrote; options as of :meth:`Client.task_logs`."""
+        """Return head and tail of what its jobs wrote; options as of ``Client.task_logs``."""
         return self._client.task_logs(self, **options)
 
     def failures(self) -> Record:
@@ -166,7 +166,7 @@ class Task(Record):
         return self._client.failures(self)
 
     def explain(self, **options: Any) -> ExplainedRecord:
-        """Explain where its jobs went, or why they wait; options as of :meth:`Client.explain`."""
+        """Explain where its jobs went, or why they wait; options as of ``Client.explain``."""
         return self._client.explain(self, **options)
 
     def retry(self, changes: Mapping[str, Any] | None = None, **options: Any) -> Record:
@@ -239,7 +239,7 @@ class Job(Record):
         return self
 
     def logs(self, **options: Any) -> Record:
-        """Return what its attempt wrote; options as of :meth:`Client.logs`."""
+        """Return what its attempt wrote; options as of ``Client.logs``."""
         return self._client.logs(self, **options)
 
     def explain(self, **options: Any) -> ExplainedRecord:

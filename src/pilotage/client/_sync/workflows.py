@@ -22,7 +22,7 @@ class WorkflowRequests(Api):
     ) -> Record:
         """Submit tasks as a workflow, all or none. Return its ``id`` and its ``tasks``.
 
-        Names in ``after`` and ``inputs`` mean tasks of the workflow first. Raises :class:`Refused`, with
+        Names in ``after`` and ``inputs`` mean tasks of the workflow first. Raises ``Refused``, with
         every fault and its task.
         """
         body: dict[str, Any] = {"name": name, "tasks": [dict(task) for task in tasks]}
@@ -39,7 +39,7 @@ class WorkflowRequests(Api):
     def workflow(self, workflow: int | str | RequestSubject) -> Record:
         """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait.
 
-        A name is that of the caller's newest such workflow. Raises :class:`NotFound` if there is none.
+        A name is that of the caller's newest such workflow. Raises ``NotFound`` if there is none.
         """
         return self._record("/workflows/{workflow}", self._number(workflow))
 

@@ -53,7 +53,7 @@ Row = tuple[str, int, int, int, int, int, int, int]
 
 
 def statistics_of(name: str, source: bytes) -> Row:
-    """Return one row of :data:`COLUMNS`. ``parsed`` is 1 or 0."""
+    """Return one row of ``COLUMNS``. ``parsed`` is 1 or 0."""
     lines = len(source.splitlines())
     try:
         tokens = count_tokens(source)
@@ -105,7 +105,7 @@ def statistics_under(directory: Path) -> list[Row]:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Write rows as CSV under a header of :data:`COLUMNS`."""
+    """Write rows as CSV under a header of ``COLUMNS``."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

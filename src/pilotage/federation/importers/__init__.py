@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from . import cric, gfactory
-from .import_result import Imported, ImportSource, Note, Summary
+from pilotage.federation.importers import cric, gfactory
+from pilotage.federation.importers.import_result import Imported, ImportSource, Note, Summary
 
 Importer = Callable[[Sequence[ImportSource], str], Imported]
 

@@ -6,10 +6,9 @@ from typing import Any, TypeVar
 from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, Fault, field_name
+from pilotage.federation.importers.import_result import Entry, Imported, RefusedEntry, notes_of
+from pilotage.federation.importers.values import Names
 from pilotage.model.records.federation import Federation, Link, Queue, Site, Storage
-
-from .import_result import Entry, Imported, RefusedEntry, notes_of
-from .values import Names
 
 Record = TypeVar("Record", Site, Storage, Queue, Link)
 PLACEHOLDER = "file:///srv/pilotage/{name}"
@@ -103,7 +102,7 @@ _PARTS = ("sites", "storages", "queues", "links")
 def record(kind: type[Record], document: dict[str, Any]) -> Record:
     """Return a record of checked fields.
 
-    Raises :class:`RefusedEntry` at the first field that does not fit.
+    Raises ``RefusedEntry`` at the first field that does not fit.
     """
     try:
         return checked(kind, document)

@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pilotage.federation.importers.assembly import Draft, record
+from pilotage.federation.importers.cric_documents import Document, Mapped, Unreadable, documents, records
+from pilotage.federation.importers.cric_queues import read_queues
+from pilotage.federation.importers.cric_storages import read_storages
+from pilotage.federation.importers.import_result import Entry, Imported, ImportSource, RefusedEntry
+from pilotage.federation.importers.values import truth
 from pilotage.model.records.federation import Link, Site
 from pilotage.model.values.closeness import BLOCKED, FARTHEST
 from pilotage.model.values.types import SMALLEST
-
-from .assembly import Draft, record
-from .cric_documents import Document, Mapped, Unreadable, documents, records
-from .cric_queues import read_queues
-from .cric_storages import read_storages
-from .import_result import Entry, Imported, ImportSource, RefusedEntry
-from .values import truth
 
 _NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")
 _SCALE = f"give 0 (best) to {FARTHEST}, or {BLOCKED} for blocked"

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .import_result import Action, Entry, ImportSource, RefusedEntry
+from pilotage.federation.importers.import_result import Action, Entry, ImportSource, RefusedEntry
 
 CricKind = Literal["queues", "sites", "storages", "blacklist", "usage", "software", "closeness"]
 
@@ -81,7 +81,7 @@ class Unreadable(RefusedEntry):
 
 
 def documents(source: ImportSource) -> Iterator[Document]:
-    """Yield the documents of a file: one, or several by name. Raises :class:`Unreadable`."""
+    """Yield the documents of a file: one, or several by name. Raises ``Unreadable``."""
     content = _parsed(source.text.removeprefix("\ufeff"))
     lines = KeyLines(source.text)
     if isinstance(content, Mapped) and content and _SECTIONS.keys() >= {key.lower() for key in content}:
@@ -247,7 +247,7 @@ class Record:
         return next((name for name in names if not _empty(self._fields.get(name))), names[0])
 
     def text(self, *names: str) -> str:
-        """Return the value of the first non-empty field as text. Raises :class:`RefusedEntry`."""
+        """Return the value of the first non-empty field as text. Raises ``RefusedEntry``."""
         value = self.get(*names)
         if value is None:
             return ""
@@ -258,7 +258,7 @@ class Record:
     def texts(self, *names: str) -> list[str]:
         """Return a list of texts, which may be given as one text with commas.
 
-        Raises :class:`RefusedEntry`.
+        Raises ``RefusedEntry``.
         """
         value = self.get(*names)
         if isinstance(value, str):

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import element_options
-from .cric_documents import Record
-from .import_result import shown
-from .values import MINUTES, number
+from pilotage.federation.importers import element_options
+from pilotage.federation.importers.cric_documents import Record
+from pilotage.federation.importers.import_result import shown
+from pilotage.federation.importers.values import MINUTES, number
 
 KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
 

@@ -5,14 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Queue
-from pilotage.model.records.unified_queues import unconditioned
-
-from .assembly import Draft, record
-from .cric_documents import Document, Record, records
-from .cric_entrances import element_of
-from .import_result import RefusedEntry, shown
-from .values import (
+from pilotage.federation.importers.assembly import Draft, record
+from pilotage.federation.importers.cric_documents import Document, Record, records
+from pilotage.federation.importers.cric_entrances import element_of
+from pilotage.federation.importers.import_result import RefusedEntry, shown
+from pilotage.federation.importers.values import (
     CORE_POWER,
     CORES,
     COUNT,
@@ -25,6 +22,8 @@ from .values import (
     truth,
     whole,
 )
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.records.unified_queues import unconditioned
 
 STATUSES = ("online", "standby", "offline", "brokeroff", "paused", "test")
 _SOFTWARE = ("cmtconfigs", "containers", "cvmfs", "architectures", "tags")

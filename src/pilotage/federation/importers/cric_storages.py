@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pilotage.federation.importers.assembly import PLACEHOLDER, Draft, record
+from pilotage.federation.importers.cric_documents import Document, Record, records
+from pilotage.federation.importers.import_result import RefusedEntry
+from pilotage.federation.importers.values import Measure, number, truth
 from pilotage.model.records.federation import Storage
-
-from .assembly import PLACEHOLDER, Draft, record
-from .cric_documents import Document, Record, records
-from .import_result import RefusedEntry
-from .values import Measure, number, truth
 
 BYTES = Measure("bytes", 0, 1e21)
 GIGABYTE = 1e9

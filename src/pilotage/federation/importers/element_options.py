@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .import_result import Action
+from pilotage.federation.importers.import_result import Action
 
 Note = Callable[[Action, str, str], None]
 """Called with the action on a field, the field, and the reason."""
@@ -63,7 +63,7 @@ def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str
     """Return options of kind ``htcondor`` from attributes and ``SCHEDD COLLECTOR``, or a schedd's address
     alone.
 
-    Only the first of several pairs counts; :func:`pairs` returns all.
+    Only the first of several pairs counts; ``pairs`` returns all.
     """
     schedd, *pool = gatekeeper.split()
     if len(pool) > 1 and len(pool) % 2 == 0:

@@ -8,12 +8,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pilotage.federation.importers import element_options, xml
+from pilotage.federation.importers.assembly import Draft, record
+from pilotage.federation.importers.import_result import Entry, Imported, ImportSource, RefusedEntry
+from pilotage.federation.importers.values import CORES, COUNT, MEMORY, MINUTES, SECONDS, number, truth, whole
 from pilotage.model.records.federation import ComputingElement, Queue
-
-from . import element_options, xml
-from .assembly import Draft, record
-from .import_result import Entry, Imported, ImportSource, RefusedEntry
-from .values import CORES, COUNT, MEMORY, MINUTES, SECONDS, number, truth, whole
 
 _KINDS = {"condor": "htcondor", "nordugrid": "arc"}
 _DETECTED = ("auto", "slot", "node", "0", "-1")

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.federation.importers.import_result import Entry, Imported, Note
 from pilotage.model.records.storage_spaces import LEAST_FREE
-
-from .import_result import Entry, Imported, Note
 
 SECTION = "== pilotage "
 LEAST_PYTHON = (3, 9)

@@ -4,9 +4,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .import_result import Entry
-from .inspection import SPACE, Inspected, free_space, note_old_python, questions, sections, small_storage
-from .values import Names
+from pilotage.federation.importers.import_result import Entry
+from pilotage.federation.importers.inspection import (
+    SPACE,
+    Inspected,
+    free_space,
+    note_old_python,
+    questions,
+    sections,
+    small_storage,
+)
+from pilotage.federation.importers.values import Names
 
 MEMORY_PART = 0.9
 """The part of the machine's memory that payloads may use."""
@@ -26,13 +34,13 @@ QUESTIONS = questions(
         "host": "uname -n",
     }
 )
-"""Commands for a shell of the machine; :func:`describe` reads their output."""
+"""Commands for a shell of the machine; ``describe`` reads their output."""
 
 
 def describe(
     answer: str, kind: str, options: Mapping[str, Any], storage: str = "", name: str = ""
 ) -> Inspected:
-    """Return the site of a machine from its output for :data:`QUESTIONS`.
+    """Return the site of a machine from its output for ``QUESTIONS``.
 
     ``kind`` is that of its computing element, ``options`` are its options. ``storage`` is the URL of its
     storage; without it, a folder below the home of the account, by SFTP. ``name`` is the site's; by default

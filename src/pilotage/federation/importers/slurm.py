@@ -5,11 +5,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pilotage.federation.importers.import_result import Entry
+from pilotage.federation.importers.inspection import (
+    SECTION,
+    Inspected,
+    free_space,
+    note_old_python,
+    questions,
+    sections,
+    small_storage,
+)
+from pilotage.federation.importers.values import Names
 from pilotage.model.values.time_limits import seconds
-
-from .import_result import Entry
-from .inspection import SECTION, Inspected, free_space, note_old_python, questions, sections, small_storage
-from .values import Names
 
 __all__ = ["QUESTIONS", "SECTION", "describe"]
 
@@ -28,7 +35,7 @@ _ASKED = {
     "host": "uname -n",
 }
 QUESTIONS = questions(_ASKED)
-"""Commands for a shell of the cluster; :func:`describe` reads their output."""
+"""Commands for a shell of the cluster; ``describe`` reads their output."""
 
 
 @dataclass
@@ -44,7 +51,7 @@ class _Partition:
 
 
 def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Inspected:
-    """Return the site of a cluster from its output for :data:`QUESTIONS`.
+    """Return the site of a cluster from its output for ``QUESTIONS``.
 
     ``options`` apply to all its computing elements. ``site`` is its name; by default the cluster's own.
     Raises ValueError if the output has no partition.

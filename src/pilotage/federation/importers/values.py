@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple
 
-from .import_result import Action, Entry, RefusedEntry
+from pilotage.federation.importers.import_result import Action, Entry, RefusedEntry
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
@@ -42,7 +42,7 @@ CORE_POWER = Measure("HS23 per core", 0.1, 1000)
 
 
 def number(field: str, value: object, measure: Measure) -> float | None:
-    """Return a number of this measure, None if there is none. Raises :class:`RefusedEntry`."""
+    """Return a number of this measure, None if there is none. Raises ``RefusedEntry``."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     found = _parsed(value, measure)
@@ -79,7 +79,7 @@ def _parsed(value: object, measure: Measure) -> float | None:
 
 
 def truth(field: str, value: object) -> bool | None:
-    """Return true or false, None if there is neither. Raises :class:`RefusedEntry`."""
+    """Return true or false, None if there is neither. Raises ``RefusedEntry``."""
     if value is None or isinstance(value, bool):
         return value
     text = str(value).strip().lower() if isinstance(value, str | int) else "?"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
-from .import_result import RefusedEntry
+from pilotage.federation.importers.import_result import RefusedEntry
 
 MAX_DEPTH = 50
 
@@ -38,7 +38,7 @@ class BadXml(RefusedEntry):
 
 
 def parse(text: str) -> Element:
-    """Return the root element. Raises :class:`BadXml` with the line of the first fault."""
+    """Return the root element. Raises ``BadXml`` with the line of the first fault."""
     builder = _ElementBuilder()
     try:
         # Pass unpaired surrogates on, so that expat refuses them with their line.

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pilotage.flow.loops.sole import Pause, SoleLoop
 from pilotage.ports.presence import Presence
 from pilotage.store import ARCHIVE, ArchivedElsewhere, Slice, Store
-
-from .sole import Pause, SoleLoop
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ def archive(
 ) -> Iterator[Slice]:
     """Archive records that ended before a time (s since 1970 UTC), slice by slice: write, then delete.
 
-    The ``server`` has the lease of the archive. Raises :class:`LeaseLost`, with nothing of a slice deleted,
+    The ``server`` has the lease of the archive. Raises ``LeaseLost``, with nothing of a slice deleted,
     if another one has it meanwhile.
     """
     while (found := store.archive.next(before, SLICE)) is not None:
@@ -83,7 +82,7 @@ def archive(
 def archive_alone(
     store: Store, presence: Presence, before: float, write: Callable[[Sequence[bytes]], None]
 ) -> Iterator[Slice]:
-    """Take the lease, and archive all. Raises :class:`ArchivedElsewhere` while another process does it."""
+    """Take the lease, and archive all. Raises ``ArchivedElsewhere`` while another process does it."""
     if not store.leases.take(ARCHIVE, presence.name, store.clock(), lambda one: bool(presence.gone([one]))):
         raise ArchivedElsewhere
     try:

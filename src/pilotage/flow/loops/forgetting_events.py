@@ -1,9 +1,8 @@
 """The deletion of events that are older than a setting says, and of old notifications, a little at a time."""
 
+from pilotage.flow.loops.sole import Pause, SoleLoop
 from pilotage.ports.presence import Presence
 from pilotage.store import Store
-
-from .sole import Pause, SoleLoop
 
 FORGET_EVENTS = "forget-events"
 """The name of the loop."""

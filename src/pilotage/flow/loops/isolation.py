@@ -7,13 +7,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from pilotage.flow.loops.time_limit import LEAST_TIMEOUT, OutOfTime, TimeLimit
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.subjects import TASK, Key, Subject
 from pilotage.model.documents.world import World
 from pilotage.model.rules.work_budget import OverBudget
 from pilotage.model.values.identity import Identity
-
-from .time_limit import LEAST_TIMEOUT, OutOfTime, TimeLimit
 
 MOST_TRIALS = 100
 """Most runs of a failing policy on parts of a world, or commits of parts of its decision."""
@@ -96,7 +95,7 @@ class TimedPolicy:
         self._seconds = limit.seconds if seconds is None else seconds
 
     def __call__(self, world: World) -> Decision:
-        """Decide. Raises :class:`OutOfTime` that names the brokerage plugin."""
+        """Decide. Raises ``OutOfTime`` that names the brokerage plugin."""
         try:
             return self._limit.call(lambda: self._decide(world), self._seconds)
         except OutOfTime as error:

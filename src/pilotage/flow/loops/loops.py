@@ -7,13 +7,12 @@ from functools import partial
 
 from pilotage import log_context
 from pilotage.flow.background import BackgroundService
+from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
 from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, LOOP_LAGS, PASSES
 from pilotage.model.records.servers import LoopPass
 from pilotage.store import NoFederation, outage
-
-from .isolation import error_line
 
 log = logging.getLogger(__name__)
 

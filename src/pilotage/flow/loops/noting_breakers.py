@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
+from pilotage.flow.loops.sole import Pause, SoleLoop
 from pilotage.ports.presence import Presence
 from pilotage.store import Store
-
-from .sole import Pause, SoleLoop
 
 NOTE_BREAKERS = "note-breakers"
 """The name of the loop, and who its events are by."""

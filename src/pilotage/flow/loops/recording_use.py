@@ -1,9 +1,8 @@
 """What shares use is recorded all the time, so that people see it over days."""
 
+from pilotage.flow.loops.sole import Pause, SoleLoop
 from pilotage.ports.presence import Presence
 from pilotage.store import ShareSample, Store, share_uses
-
-from .sole import Pause, SoleLoop
 
 RECORD_USE = "record-use"
 """The name of the loop."""

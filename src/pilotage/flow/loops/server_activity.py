@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from pilotage.flow.loops.sole import SoleLoop
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.servers import ServerActivity
 from pilotage.model.records.unable_ways import UnableWay
 from pilotage.store import NoFederation
-
-from .sole import SoleLoop
 
 MOST_LACKS = 20
 """Most missing parts that a server tells of."""

@@ -11,14 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 
-from pilotage.model.documents.decision import Decision
-from pilotage.model.documents.subjects import SUBJECTS, TASK, Key, Subject
-from pilotage.model.documents.world import World
-from pilotage.model.records.constants import longer_each_time
-from pilotage.model.values.identity import Identity
-from pilotage.store import SetAsideRecord, Store
-
-from .isolation import (
+from pilotage.flow.loops.isolation import (
     POLICY,
     Failing,
     Isolated,
@@ -29,7 +22,13 @@ from .isolation import (
     isolate,
     within_budgets,
 )
-from .time_limit import OutOfTime
+from pilotage.flow.loops.time_limit import OutOfTime
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.subjects import SUBJECTS, TASK, Key, Subject
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import longer_each_time
+from pilotage.model.values.identity import Identity
+from pilotage.store import SetAsideRecord, Store
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable
 
 from pilotage.flow.background import BackgroundService
+from pilotage.flow.loops.isolation import error_line
 from pilotage.model.records.servers import LoopPass
 from pilotage.ports.presence import Presence
 from pilotage.store import LeaseLost, NoFederation, Store
-
-from .isolation import error_line
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +28,7 @@ class SoleLoop(BackgroundService):
 
     ``work`` gets a pause that it takes between its parts: others write in between, and there it may end. It
     has the lease that is called like the loop. The work of a server that is gone is taken over at once: call
-    :meth:`wake`.
+    ``wake``.
     """
 
     def __init__(

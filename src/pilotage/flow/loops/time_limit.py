@@ -119,8 +119,8 @@ class TimeLimit:
             return len(self._left_behind)
 
     def call(self, call: Callable[[], T], seconds: float | None = None) -> T:
-        """Return the result of a call, or raise its exception. Raises :class:`OutOfTime`, or
-        :class:`~pilotage.request_budget.ClientGone` when nobody waits for the decision any more.
+        """Return the result of a call, or raise its exception. Raises ``OutOfTime``, or
+        ``ClientGone`` when nobody waits for the decision any more.
         """
         if self.seconds is None:
             return call()

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from pilotage.flow.background import BackgroundService
+from pilotage.flow.loops.wakeups import Subject, Wakeups, arrivals
 from pilotage.flow.step import Step
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.store import NoticesLost, Store
-
-from .wakeups import Subject, Wakeups, arrivals
 
 log = logging.getLogger(__name__)
 

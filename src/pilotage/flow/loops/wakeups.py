@@ -31,7 +31,7 @@ class Wakeable(Protocol):
 
 
 class Wakeups:
-    """One event per step's loop. :meth:`committed` listens to a store's commits."""
+    """One event per step's loop. ``committed`` listens to a store's commits."""
 
     def __init__(self, steps: Iterable[Wakeable]) -> None:
         self._events: dict[str, threading.Event] = {}

@@ -12,7 +12,7 @@ from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.freshness import is_fresh
-from pilotage.pilots.probes import OPEN, Admission, ProbeKey, Probes, of_unwritable_storages
+from pilotage.policies.pilots.probes import OPEN, Admission, ProbeKey, Probes, of_unwritable_storages
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
 

@@ -1,12 +1,12 @@
 """Bindings of jobs to their queues, requested by tasks, VOs and brokerages (E1)."""
 
-from pilotage.brokerage import Brokerage
 from pilotage.flow.brokerages import Brokerages
 from pilotage.model.records.borrowing import said_binding
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import Binding, TaskSpec
 from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.values.identity import Identity
+from pilotage.policies.brokerage import Brokerage
 
 
 def requested_binding(

@@ -10,9 +10,9 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import BorrowRequest, MatchRequest
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
-from pilotage.pilots import borrowing as policy
-from pilotage.pilots.borrowing import BorrowableJob, Look
-from pilotage.pilots.probes import Admission
+from pilotage.policies.pilots import borrowing as policy
+from pilotage.policies.pilots.borrowing import BorrowableJob, Look
+from pilotage.policies.pilots.probes import Admission
 from pilotage.store import Pass, Store
 from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.borrowings import for_queue
@@ -20,7 +20,7 @@ from pilotage.store.worlds.borrowings import for_queue
 NOTHING_FOR = 1.0
 """Seconds to the next search after one without offers, and for which the newest choices are cached. The
 pause doubles with each such search: a new line is soon worth borrowing from, and an unchanged one costs a
-search each time. It grows up to ``KNOWN_FOR`` if new choices name the queue, else up to :data:`LOOKS`."""
+search each time. It grows up to ``KNOWN_FOR`` if new choices name the queue, else up to ``LOOKS``."""
 
 LOOKS = 5
 """Most fruitless searches per second, of all queues together, without a new choice that names them. Each

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.unified_queues import pilot_limits
 from pilotage.model.values.freshness import is_fresh
-from pilotage.pilots.batch_waits import expected_waits, is_in_the_way, pace, stay
-from pilotage.pilots.task_queues import starts_pilots
+from pilotage.policies.pilots.batch_waits import expected_waits, is_in_the_way, pace, stay
+from pilotage.policies.pilots.task_queues import starts_pilots
 from pilotage.store import Store
 
 WAITS_KNOWN_FOR = 60.0

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pilotage.flow.errors import PilotGone, PilotRefused
+from pilotage.flow.matching.admissions import Admissions, UnreadableOwners
+from pilotage.flow.matching.borrowing import BorrowableJobs
+from pilotage.flow.matching.matched import Matched, matched
+from pilotage.flow.matching.share_cache import ShareCache
 from pilotage.model.documents.decision import Decision
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest, MatchRequest
@@ -15,20 +19,15 @@ from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.unified_queues import queues_served
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.step_names import MATCH
-from pilotage.pilots import containment as containments
-from pilotage.pilots import matcher
-from pilotage.pilots.probes import Admission, ProbeKey
-from pilotage.pilots.pseudo_queues import in_turn
-from pilotage.pilots.reports import calls
-from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, beyond, columns
-from pilotage.pilots.task_queues import is_open
+from pilotage.policies.pilots import containment as containments
+from pilotage.policies.pilots import matcher
+from pilotage.policies.pilots.probes import Admission, ProbeKey
+from pilotage.policies.pilots.pseudo_queues import in_turn
+from pilotage.policies.pilots.reports import calls
+from pilotage.policies.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, beyond, columns
+from pilotage.policies.pilots.task_queues import is_open
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import Basis, ClaimResult, Standing
-
-from .admissions import Admissions, UnreadableOwners
-from .borrowing import BorrowableJobs
-from .matched import Matched, matched
-from .share_cache import ShareCache
 
 TRIES = 30
 """Most redraws for a pilot that lost races for drawn jobs."""
@@ -82,7 +81,7 @@ class Matching:
         (E2).
 
         A pilot of a unified queue gets what one of its pseudo-queues would give it (B2). Raises
-        :class:`PilotGone`, :class:`PilotRefused`.
+        ``PilotGone``, ``PilotRefused``.
         """
         served = self._task_queues(request.queue).served
         if served == (request.queue,):
@@ -154,7 +153,7 @@ class Matching:
         """Give a pilot jobs of other queues for its free resources, with replacements for those that are
         gone.
 
-        The last result says whether its basis still holds. Raises :class:`PilotGone`.
+        The last result says whether its basis still holds. Raises ``PilotGone``.
         """
         found: list[ClaimResult] = []
         queue = known.queue
@@ -173,7 +172,7 @@ class Matching:
     def _committed(
         self, known: Known, pilot: Pilot, asked: ClaimRequest | BorrowRequest, time: float, seed: int
     ) -> ClaimResult:
-        """Commit what a pilot asks for, and note what it was given. Raises :class:`PilotGone`."""
+        """Commit what a pilot asks for, and note what it was given. Raises ``PilotGone``."""
         decision = Decision(step=MATCH, time=time, seed=seed, changes=(asked,))
         basis = Basis(known.number, known.version, pilot.matched > 0)
         (result,) = self._admissions.probed(
@@ -197,7 +196,7 @@ class Matching:
         """Give jobs to several pilots in one commit. Return each one's jobs in order; None for one that is
         gone.
 
-        :meth:`pilots` must have found the pilots. Raises :class:`PilotRefused`.
+        ``pilots`` must have found the pilots. Raises ``PilotRefused``.
         """
         self._let_go_of_changed()
         self._read_ahead({request.queue for request in requests})
@@ -284,7 +283,7 @@ class Matching:
     ) -> Pilot:
         """Return the pilot with its reported node and containment, which the store saves at the match.
 
-        Raises :class:`PilotRefused` if its containment is insufficient.
+        Raises ``PilotRefused`` if its containment is insufficient.
         """
         reason = containments.refusal(queue, request.containment)
         if reason:
@@ -322,7 +321,7 @@ class Matching:
         return known
 
     def pilot(self, pilot: int, time: float, seed: int, anew: bool = False) -> Pilot:
-        """Return a calling pilot, which runs from now on. Raises :class:`PilotGone`."""
+        """Return a calling pilot, which runs from now on. Raises ``PilotGone``."""
         found = None if anew else self._pilots.get(pilot)
         if found is None:
             found = self._store.queries.pilot(pilot)

@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
+from pilotage.flow.outside.own_catalogue import OwnCatalogue
+from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.catalogues import ExternalCatalogue, ReplicationRule, external_scope, open_to
 from pilotage.model.records.federation import Federation
@@ -19,9 +21,6 @@ from pilotage.ports.catalogue import (
     OutputFile,
     PublishingPort,
 )
-
-from .own_catalogue import OwnCatalogue
-from .workers import WorkersPort
 
 T = TypeVar("T")
 Load = Callable[[ExternalCatalogue, Federation], CataloguePort]
@@ -122,15 +121,15 @@ class BoundedCatalogue:
         self._free = threading.BoundedSemaphore(MOST_CALLS)
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        """See ``CataloguePort``."""
         return self._call(lambda: self._catalogue.matching(scope, glob))
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        """See ``CataloguePort``."""
         return self._call(lambda: self._catalogue.dataset(scope, name, version))
 
     def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
-        """See :class:`~pilotage.ports.catalogue.PublishingPort`."""
+        """See ``PublishingPort``."""
         self._call(lambda: self._publisher.check_output(scope, dataset, storages))
 
     def publish(
@@ -141,7 +140,7 @@ class BoundedCatalogue:
         rule: ReplicationRule | None,
         closed: bool,
     ) -> "Future[Mapping[str, str]]":
-        """Start what :class:`~pilotage.ports.catalogue.PublishingPort` describes, without waiting for it."""
+        """Start what ``PublishingPort`` describes, without waiting for it."""
 
         def publish() -> Mapping[str, str]:
             return self._publisher.publish(scope, dataset, files, rule, closed)
@@ -175,12 +174,12 @@ class ReadableCatalogue:
     _owner: Identity
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        """See ``CataloguePort``."""
         catalogue, inner, name = self._catalogues.of(scope, self._owner)
         return _ours(name, catalogue.matching(inner, glob))
 
     def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        """See ``CataloguePort``."""
         catalogue, inner, external = self._catalogues.of(scope, self._owner)
         try:
             found = catalogue.dataset(inner, name, version)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
+from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.observations import DeliverySighting
 from pilotage.model.records.unable_ways import UnableWay, way_of
@@ -26,8 +27,6 @@ from pilotage.ports.moving import (
     ScanLimits,
     Started,
 )
-
-from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ class _Moving:
 class Deliveries:
     """Deliveries of one process. Nothing here blocks: workers call the movers.
 
-    News stay until a pass has committed them: :meth:`news` goes into its world, :meth:`forget` follows its
+    News stay until a pass has committed them: ``news`` goes into its world, ``forget`` follows its
     commit. ``on_news`` is called when there is something to read. ``fenced`` workers start and cancel
     deliveries, and delete.
     """

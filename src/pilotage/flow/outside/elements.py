@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 
+from pilotage.flow.outside.inquiries import Inquiries
+from pilotage.flow.outside.submit_pools import SubmitPools
+from pilotage.flow.outside.workers import WorkersPort
 from pilotage.log_context import bound
 from pilotage.model.documents.world import QueueReport, World
 from pilotage.model.records.federation import ComputingElement, Federation, Queue
 from pilotage.model.records.observations import PilotSighting, PilotSubmission
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
-from pilotage.pilots import submissions
+from pilotage.policies.pilots import submissions
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import (
     ComputingElementPort,
@@ -24,10 +27,6 @@ from pilotage.ports.computing import (
     Submitted,
 )
 from pilotage.ports.pool_logs import pool_log, submitting
-
-from .inquiries import Inquiries
-from .submit_pools import SubmitPools
-from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +45,8 @@ Load = Callable[[ComputingElement], ComputingElementPort]
 class Elements:
     """The computing elements of a federation's queues.
 
-    Answers stay until a pass has committed them: :meth:`submissions` and :meth:`sightings` go into its world,
-    :meth:`forget` follows its commit. ``on_news`` is called when there is something to read. ``fenced``
+    Answers stay until a pass has committed them: ``submissions`` and ``sightings`` go into its world,
+    ``forget`` follows its commit. ``on_news`` is called when there is something to read. ``fenced``
     workers submit and cancel pilots. ``keep`` records what pilots left in spools.
     """
 
@@ -195,7 +194,7 @@ class Elements:
         call.add_done_callback(done)
 
     def reported(self, world: World) -> World:
-        """Return the world with :meth:`queue_reports`; the same one if this process submits no pilots."""
+        """Return the world with ``queue_reports``; the same one if this process submits no pilots."""
         return replace(world, queue_reports=self.queue_reports(world)) if self._submits else world
 
     def queue_reports(self, world: World) -> tuple[QueueReport, ...]:

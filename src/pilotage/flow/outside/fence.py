@@ -4,9 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from pilotage.flow.outside.workers import TIME_LIMIT, WorkersPort
 from pilotage.ports.presence import Presence
-
-from .workers import TIME_LIMIT, WorkersPort
 
 T = TypeVar("T")
 
@@ -22,7 +21,7 @@ class FencedWorkers:
     """Workers for calls that change something outside.
 
     A call happens only in the term of the lease in which it was asked for. Else its future fails with
-    :class:`OutOfTouch`.
+    ``OutOfTouch``.
     """
 
     def __init__(self, workers: WorkersPort, presence: Presence) -> None:
@@ -31,7 +30,7 @@ class FencedWorkers:
         self.inline = workers.inline
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
-        """See :meth:`WorkersPort.call`."""
+        """See ``WorkersPort.call``."""
         term = self._presence.term
 
         def checked() -> T:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from math import inf
 from typing import TypeVar
 
+from pilotage.flow.outside.workers import WorkersPort
 from pilotage.log_context import bound
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, LiftedBreaker, Tripped
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.observations import ListMatch, ServerReport
 from pilotage.ports.computing import ComputingElementPort, ListMatching, PilotSize, counts
-
-from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -10,21 +10,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pilotage.flow.outside import breaker_notices, removals
+from pilotage.flow.outside.elements import place_of
+from pilotage.flow.outside.left_manifests import LeftOutput, read
 from pilotage.model.documents.world import Heartbeat, World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import Job
 from pilotage.model.values.paths import scratch_path
-from pilotage.pilots import reports as policy
+from pilotage.policies.pilots import reports as policy
 from pilotage.ports.computing import ResultsKeeper
 from pilotage.ports.moving import StorageError
 from pilotage.store.tables.waiting_results import LONGEST, SpooledResults
 from pilotage.store.worlds.reports import told_by_pilots
-
-from . import breaker_notices, removals
-from .elements import place_of
-from .left_manifests import LeftOutput, read
 
 if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime

@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pilotage.flow.background import BackgroundService
+from pilotage.flow.outside.host_processes import HostProcesses
 from pilotage.model.records.servers import ServerActivity, ServerProcess
 from pilotage.ports.presence import Presence
 from pilotage.release import full_version
 from pilotage.store import ServerBeat, Store, outage
 from pilotage.store.clock import steady_time
-
-from .host_processes import HostProcesses
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +93,7 @@ def joined(url: str, loops: Sequence[str]) -> Iterator[tuple[Store, "Membership"
 
 
 class Membership(BackgroundService):
-    """This server among those of its store. It implements :class:`~pilotage.ports.presence.Presence`.
+    """This server among those of its store. It implements ``Presence``.
 
     ``on_gone`` is called, from a thread, after others are found gone. ``report`` tells what this server does;
     it may take long, because it has a thread of its own.
@@ -133,12 +132,12 @@ class Membership(BackgroundService):
 
     @property
     def term(self) -> int | None:
-        """See :class:`~pilotage.ports.presence.Presence`."""
+        """See ``Presence``."""
         with self._lock:
             return self._term if self._steady() < self._held_until else None
 
     def gone(self, names: Iterable[str]) -> frozenset[str]:
-        """See :class:`~pilotage.ports.presence.Presence`.
+        """See ``Presence``.
 
         Servers that have left the store's list are gone: each joins before it takes anything. Only servers
         of versions before 0.1.0 have names that are not in the list; their host tells of them.

@@ -5,11 +5,10 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 
+from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.notifications import Notification, NotificationSighting
 from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
 from pilotage.store import Store
-
-from .workers import WorkersPort
 
 MOST_LINES = 20
 """Most news that a message's text for people names one by one."""

@@ -30,7 +30,7 @@ class OwnCatalogue:
         self._seeds = seeds
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`.
+        """See ``CataloguePort``.
 
         Only a pattern that begins in the outputs' folder finds outputs.
         """
@@ -47,7 +47,7 @@ class OwnCatalogue:
         return [_found(scope, one.file, _places(one.replicas)) for one in found]
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        """See ``CataloguePort``."""
         dataset = identifier(scope, name)
         found = self.version(dataset, version)
         members = self._store.datasets.members(dataset, found.version)
@@ -111,7 +111,7 @@ class OwnCatalogue:
             self._refuse_read(dataset)
 
     def forgettable(self, dataset: str) -> DatasetVersion:
-        """Return the newest version of a dataset that may be forgotten. Raises like :meth:`forget`."""
+        """Return the newest version of a dataset that may be forgotten. Raises like ``forget``."""
         newest = self.version(dataset)
         if self._store.datasets.readers(dataset):
             self._refuse_read(dataset)

@@ -5,12 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from pilotage.flow.outside.catalogues import Catalogues
 from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.model.records.observations import PublicationSighting
 from pilotage.model.records.publications import Publication, is_own, split_dataset
 from pilotage.ports.catalogue import CatalogueError, OutputFile
-
-from .catalogues import Catalogues
 
 PublicationAttempt = tuple[int, int]
 """A publication and its attempt."""

@@ -47,7 +47,7 @@ class Keys:
         return Encrypted(owner, vo, name, ciphertext, self.newest)
 
     def decrypt(self, secret: Encrypted) -> str:
-        """Return the value. Raises :class:`KeyMissing`, :class:`SecretSpoilt`."""
+        """Return the value. Raises ``KeyMissing``, ``SecretSpoilt``."""
         from cryptography.fernet import Fernet, InvalidToken
 
         key = self.by_digest.get(secret.key)
@@ -72,7 +72,7 @@ class SecretKeys:
         self._path = path
 
     def read(self) -> Keys:
-        """Return the keys. Raises :class:`KeyMissing`."""
+        """Return the keys. Raises ``KeyMissing``."""
         if self._path is None:
             raise KeyMissing("this server has no home to keep the key of secrets in")
         try:
@@ -97,7 +97,7 @@ class SecretKeys:
     def read_or_make(self, needed: Callable[[], frozenset[str]]) -> Keys:
         """Return the keys, and make the first one if nothing was encrypted yet.
 
-        ``needed`` returns the digests of the keys that encrypted what is stored. Raises :class:`KeyMissing`.
+        ``needed`` returns the digests of the keys that encrypted what is stored. Raises ``KeyMissing``.
         """
         try:
             keys = self.read()
@@ -114,7 +114,7 @@ class SecretKeys:
         return keys
 
     def drop_lost(self, secrets: Secrets) -> tuple[Encrypted, ...]:
-        """Remove the secrets that no key of the file decrypts, and return them. Raises :class:`KeyMissing`.
+        """Remove the secrets that no key of the file decrypts, and return them. Raises ``KeyMissing``.
 
         A file that is there, but cannot be read, may hold their keys: then nothing is removed.
         """
@@ -128,7 +128,7 @@ class SecretKeys:
         """Encrypt all secrets with a new key, and drop the old ones. Return how many there are.
 
         Both stay in the file until all is encrypted again, so nothing is lost in between. Raises
-        :class:`KeyMissing`, OSError.
+        ``KeyMissing``, OSError.
         """
         old = self.read_or_make(secrets.keys)
         self._write([_new_key(), *old.by_digest.values()], replace=True)

@@ -7,13 +7,12 @@ from concurrent.futures import Future
 from functools import partial
 from math import inf
 
+from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.circuit_breakers.storages import one_line
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.observations import SpaceSighting
 from pilotage.ports import Clock
 from pilotage.ports.moving import Movers, Space, SpaceTeller
-
-from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
 

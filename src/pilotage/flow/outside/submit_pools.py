@@ -8,10 +8,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
+from pilotage.flow.outside.workers import PlaceBusy, WorkersPort
 from pilotage.model.records.director_parts import SubmitPool
 from pilotage.model.records.observations import PoolReport
-
-from .workers import PlaceBusy, WorkersPort
 
 T = TypeVar("T")
 
@@ -23,7 +22,7 @@ SUBMISSION_LIMIT = 120.0
 
 
 class SubmitPools:
-    """The declared submit pools by name. :meth:`configure` follows the declaration (P11)."""
+    """The declared submit pools by name. ``configure`` follows the declaration (P11)."""
 
     def __init__(self, workers: WorkersPort) -> None:
         self._workers = workers

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.step_names import STAGE
-from pilotage.staging import unawaited
+from pilotage.policies.staging import unawaited
 from pilotage.store.worlds.staging import downloads_of
 
 

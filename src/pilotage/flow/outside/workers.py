@@ -40,13 +40,13 @@ class PlaceBusy(OSError):
 
 
 class WorkersPort(Protocol):
-    """Runs calls that may block. ``inline`` ones have ended when :meth:`call` returns."""
+    """Runs calls that may block. ``inline`` ones have ended when ``call`` returns."""
 
     inline: bool
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
         """Start a call to a place. The future fails with TimeoutError after ``time_limit`` s, with
-        :class:`PlaceBusy` where the place takes no more calls, or with what the function raises."""
+        ``PlaceBusy`` where the place takes no more calls, or with what the function raises."""
 
     def close(self) -> None:
         """Start nothing more. Running calls are left alone."""
@@ -99,7 +99,7 @@ class Workers:
         self._closed = threading.Event()
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
-        """See :meth:`WorkersPort.call`."""
+        """See ``WorkersPort.call``."""
         future: Future[T] = Future()
         call = _Call(function, future, time_limit)  # type: ignore[arg-type]
         with self._lock:
@@ -113,7 +113,7 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """See :meth:`WorkersPort.close`."""
+        """See ``WorkersPort.close``."""
         self._closed.set()
 
     def _refusal(self, place: str, there: _Place) -> str:
@@ -182,7 +182,7 @@ class Inline:
     inline = True
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":  # noqa: ARG002
-        """See :meth:`WorkersPort.call`. There are no limits."""
+        """See ``WorkersPort.call``. There are no limits."""
         future: Future[T] = Future()
         _Call(function, future, time_limit).run()  # type: ignore[arg-type]
         return future

@@ -10,7 +10,7 @@ from pilotage.model.documents.subjects import SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import ADVERTISE
-from pilotage.pilots import advertising
+from pilotage.policies.pilots import advertising
 
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:

@@ -8,8 +8,6 @@ from itertools import chain, groupby
 from math import inf
 from typing import Any
 
-from pilotage.brokerage import soundness
-from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.held_places import held_places
 from pilotage.flow.matching.bindings import waits_for_cycle
@@ -27,11 +25,13 @@ from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import BROKER, LIFT, STAGE
-from pilotage.staging import lost
+from pilotage.policies.brokerage import soundness
+from pilotage.policies.brokerage.engine.site_claims import with_site_claims
+from pilotage.policies.staging import lost
+from pilotage.policies.tasks import holding
 from pilotage.store import Pass
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
 from pilotage.store.worlds.parts import Reading, only_where, part
-from pilotage.tasks import holding
 
 
 def plugins(world: World) -> list[str]:
@@ -60,8 +60,8 @@ def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     if not own.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
     # NumPy loads with the first work.
-    from pilotage.brokerage.engine.guarded_decisions import guarded_decision
-    from pilotage.brokerage.engine.guards import is_guarded
+    from pilotage.policies.brokerage.engine.guarded_decisions import guarded_decision
+    from pilotage.policies.brokerage.engine.guards import is_guarded
 
     decide = brokerages.of(world.federation, plugin).decide
     decision = soundness.check(plugin, decide(own), own)

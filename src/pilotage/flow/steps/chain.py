@@ -7,8 +7,8 @@ from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.step_names import CHAIN
+from pilotage.policies.tasks import chaining
 from pilotage.store.worlds.stages import ready_stages
-from pilotage.tasks import chaining
 
 
 def _idle(world: World) -> Iterator[str]:

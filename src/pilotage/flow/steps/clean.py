@@ -13,7 +13,7 @@ from pilotage.model.documents.subjects import FILE, SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import CLEAN
-from pilotage.staging import unwanted
+from pilotage.policies.staging import unwanted
 from pilotage.store import Pass
 from pilotage.store.worlds.copies import copies
 

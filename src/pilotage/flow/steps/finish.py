@@ -6,10 +6,10 @@ from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_TASKS, JobState
+from pilotage.policies.tasks import completion, scouting
+from pilotage.policies.tasks.completion import FINISH
 from pilotage.store.worlds.completion import ended_jobs, tasks_to_complete
 from pilotage.store.worlds.parts import only_where
-from pilotage.tasks import completion, scouting
-from pilotage.tasks.completion import FINISH
 
 
 def _idle(world: World) -> Iterator[str]:

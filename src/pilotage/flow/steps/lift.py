@@ -7,15 +7,14 @@ from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.held_places import held_places
 from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
+from pilotage.flow.steps.broker import lifted, plugins
 from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.values.step_names import LIFT, STAGE
-from pilotage.staging import lost
+from pilotage.policies.staging import lost
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
 from pilotage.store.worlds.parts import only_where
-
-from .broker import lifted, plugins
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:

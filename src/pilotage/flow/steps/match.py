@@ -11,7 +11,7 @@ from pilotage.model.values.step_names import MATCH
 
 def _phases(_: World, __: Brokerages) -> Sequence[Phase]:
     # This imports numpy, which a server without work does not need.
-    from pilotage.pilots import matcher
+    from pilotage.policies.pilots import matcher
 
     return (Phase(actor=MATCH, decide=matcher.match),)
 

@@ -11,8 +11,8 @@ from pilotage.model.records.notifications import Notification
 from pilotage.model.records.states import JobState, NotificationState, TaskState
 from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import NOTIFY
+from pilotage.policies.tasks import notifying
 from pilotage.store.worlds.notifications import to_note, to_send
-from pilotage.tasks import notifying
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:

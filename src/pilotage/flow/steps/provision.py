@@ -16,8 +16,8 @@ from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
-from pilotage.pilots import circuit_breakers, credentials, list_match, queue_test_pilots, submissions
-from pilotage.pilots.task_queues import element_of
+from pilotage.policies.pilots import circuit_breakers, credentials, list_match, queue_test_pilots, submissions
+from pilotage.policies.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
 
@@ -178,7 +178,7 @@ def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
     if not (world.task_queues or world.borrowable_lines):
         return (observing,)
     # This imports numpy, which a server without work does not need.
-    from pilotage.pilots import director
+    from pilotage.policies.pilots import director
 
     return observing, Phase(actor=PROVISION, decide=director.provision, act=_submit)
 
@@ -197,7 +197,7 @@ def _idle(world: World) -> Iterator[str]:
     if asked := list_match.to_ask(world):
         yield f"{plural(len(asked), 'answer')} of batch systems to list-match awaited"
     yield from list_match.problems(world)
-    from pilotage.pilots import director
+    from pilotage.policies.pilots import director
 
     if wait := director.due_in(world):
         yield f"the next iteration is due in {wait:.0f} s"

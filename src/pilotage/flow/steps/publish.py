@@ -12,8 +12,8 @@ from pilotage.model.records.publications import Publication, is_own, published_n
 from pilotage.model.records.states import PublicationState
 from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import PUBLISH
+from pilotage.policies.staging import publishing
 from pilotage.ports.catalogue import OutputFile
-from pilotage.staging import publishing
 from pilotage.store.worlds.publications import to_register
 
 

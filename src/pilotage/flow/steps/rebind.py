@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.held_places import held_places
 from pilotage.flow.matching.bindings import requested_binding
 from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
+from pilotage.flow.steps.broker import chosen, plugins, restricted
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.merged_decisions import joined
 from pilotage.model.documents.moves import FRESH
@@ -24,10 +24,9 @@ from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.rules.timeouts import keeping_queues
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
+from pilotage.policies.brokerage.engine.site_claims import with_site_claims
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
 from pilotage.store.worlds.rebinding import only_where_idle_elsewhere
-
-from .broker import chosen, plugins, restricted
 
 PATIENCE = 5.0
 """Seconds that a job waits for its own queue's pilots, which may be about to ask."""

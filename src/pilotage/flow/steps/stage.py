@@ -18,8 +18,8 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import STAGE
+from pilotage.policies.staging import deliveries, preparing, retries, settle, slots, unawaited
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
-from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
 from pilotage.store.worlds.staging import of_retried_jobs, staged
 
 log = logging.getLogger(__name__)

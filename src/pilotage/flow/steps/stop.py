@@ -10,10 +10,10 @@ from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.values.phrases import plural
+from pilotage.policies.tasks import stopping
+from pilotage.policies.tasks.stopping import STOP
 from pilotage.store.worlds.parts import only_where
 from pilotage.store.worlds.work_of_tasks import failing_alike, live_jobs
-from pilotage.tasks import stopping
-from pilotage.tasks.stopping import STOP
 
 
 def _let_go(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:

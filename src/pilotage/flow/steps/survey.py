@@ -9,7 +9,7 @@ from pilotage.model.documents.subjects import SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import SURVEY
-from pilotage.staging import spaces
+from pilotage.policies.staging import spaces
 
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:

@@ -16,9 +16,9 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.phrases import plural
+from pilotage.policies.watchdog import timeouts
+from pilotage.policies.watchdog.timeouts import WATCH
 from pilotage.store.worlds.watching import due_jobs, lapsed, late_pilots, waiting_results
-from pilotage.watchdog import timeouts
-from pilotage.watchdog.timeouts import WATCH
 
 log = logging.getLogger(__name__)
 

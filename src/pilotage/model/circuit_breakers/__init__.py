@@ -2,5 +2,5 @@
 
 ``breaker`` has the record, its states and its transitions, the same for all. What trips a breaker is a policy
 of each kind: ``jobs`` (F2), ``storages`` (F4), ``pilots`` (P6); of empty pilots (P12) and of list-matches
-(P8) see ``pilotage.pilots``.
+(P8) see ``pilotage.policies.pilots``.
 """

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Key, Scope, State
 from pilotage.model.values.types import DESCRIBED
-
-from .breaker import CircuitBreaker, Key, Scope, State
 
 BreakerState = Literal["closed"] | State
 

@@ -4,13 +4,18 @@ nodes lack what they were sent for (P12, B14)."""
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from pilotage.model.circuit_breakers.breaker import (
+    CircuitBreaker,
+    FailedBatch,
+    LiftedBreaker,
+    each_opens,
+    lifted_at,
+)
+from pilotage.model.circuit_breakers.pilots import begun
 from pilotage.model.records.constants import DirectorConstants, longer_each_time
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot, Requirements
 from pilotage.model.values.phrases import plural
-
-from .breaker import CircuitBreaker, FailedBatch, LiftedBreaker, each_opens, lifted_at
-from .pilots import begun
 
 CONTAINERS, GPUS = "containers", "GPUs"
 

@@ -3,12 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Scope, followed, open_at, scopes
 from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.unified_queues import counted_together
-
-from .breaker import CircuitBreaker, Scope, followed, open_at, scopes
 
 
 def job_breakers(failures: Iterable[Failure], federation: Federation) -> tuple[CircuitBreaker, ...]:
@@ -19,7 +18,7 @@ def job_breakers(failures: Iterable[Failure], federation: Federation) -> tuple[C
     A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
     where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
     What follows the task closes nothing. Failures of before a breaker was lifted count nothing, nor do kinds
-    that have another culprit (:attr:`FailureRules.trips`).
+    that have another culprit (``FailureRules.trips``).
     """
     rows: dict[tuple[tuple[str, ...], str], list[Failure]] = defaultdict(list)
     together, constants = counted_together(federation), federation.guard

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from math import inf
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, Tripped, each_opens
 from pilotage.model.records.constants import DirectorConstants
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
-
-from .breaker import CircuitBreaker, FailedBatch, Tripped, each_opens
 
 
 def server_breaker(

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, followed
 from pilotage.model.records.constants import StagingConstants
 from pilotage.model.values.scopes import name_of
 from pilotage.model.values.types import DESCRIBED
-
-from .breaker import CircuitBreaker, followed
 
 End = tuple[str, str]
 """The storage at which deliveries fail, as their source or their destination; both: between these two."""

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pilotage.model.circuit_breakers.breaker import EVERYBODY, CircuitBreaker
 from pilotage.model.values.identity import Identity
-
-from .breaker import EVERYBODY, CircuitBreaker
 
 OTHERS_ERROR = "an error of somebody's job, which operators read"
 

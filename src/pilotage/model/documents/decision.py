@@ -1,7 +1,7 @@
 """Decisions are data: the changes, their grounds, and the reasons.
 
-A policy returns a :class:`Decision`. The store's commit applies everything in it that still holds, and hands
-the rest back. Records change in groups: one :class:`Move` takes many records of one kind through the same
+A policy returns a ``Decision``. The store's commit applies everything in it that still holds, and hands
+the rest back. Records change in groups: one ``Move`` takes many records of one kind through the same
 transition, so that it costs the store only a few statements.
 """
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .decision import Change, Decision, Move
+from pilotage.model.documents.decision import Change, Decision, Move
 
 PART = 1000
 """Approximate number of records that one part moves: the writer is blocked for well under 100 ms."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from .decision import Change, Choice, Committed, Decision, Move
-from .world import World
+from pilotage.model.documents.decision import Change, Choice, Committed, Decision, Move
+from pilotage.model.documents.world import World
 
 
 def joined(name: str, world: World, decisions: list[Decision]) -> Decision:

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pilotage.model.documents.decision import Creation, Move, Value
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.failures import Tries
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
-
-from .decision import Creation, Move, Value
 
 FULL = "every queue that fits has its fill of waiting jobs"
 """Cause of moves of jobs that are pending for lack of room. They go on as soon as there is some."""

@@ -6,11 +6,10 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from pilotage.model.circuit_breakers.storages import FailedDelivery
+from pilotage.model.documents.decision import Change, Committed, Creation, Decision, Forget, Move, Touch
+from pilotage.model.documents.world import World
 from pilotage.model.records.states import Kind
 from pilotage.model.records.work import Job, Replica, Transfer
-
-from .decision import Change, Committed, Creation, Decision, Forget, Move, Touch
-from .world import World
 
 Record = TypeVar("Record", Job, Transfer)
 

@@ -14,7 +14,7 @@ from itertools import compress
 from math import isnan, prod
 from typing import Protocol, overload
 
-from .decision import Asked, Candidates, Choice, Label, Ordering, Refusal, Value
+from pilotage.model.documents.decision import Asked, Candidates, Choice, Label, Ordering, Refusal, Value
 
 Values = Sequence[Value]
 """Floats as an ``array("d")``, where NaN means None; anything else as a tuple."""
@@ -69,7 +69,7 @@ class PackedCandidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedChoice:
-    """A :class:`Choice` that refers to facts."""
+    """A ``Choice`` that refers to facts."""
 
     task: int
     job_kind: str

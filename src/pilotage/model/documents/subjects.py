@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
+from pilotage.model.documents.world import World
 from pilotage.model.values.identity import Identity
-
-from .world import World
 
 Key = int | str
 

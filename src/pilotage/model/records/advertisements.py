@@ -226,7 +226,7 @@ def _shown(value: object) -> str:
 
 
 def parsed(text: str, site: str) -> NewAdvertisement:
-    """Parse a ClassAd, ``[ Name = value; ... ]``, sent by a site. Raises :class:`ClassAdError`.
+    """Parse a ClassAd, ``[ Name = value; ... ]``, sent by a site. Raises ``ClassAdError``.
 
     Its values are constants. Only ``Requirements`` is an expression.
     """

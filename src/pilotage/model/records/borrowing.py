@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pilotage.model.records.constants import BindingConstants
+from pilotage.model.records.spec import Binding, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.types import DESCRIBED
-
-from .constants import BindingConstants
-from .spec import Binding, TaskSpec
 
 CAUSE = "matched to a pilot"
 """Why a job goes to a pilot of its own queue, in its history."""

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from pilotage.model.records.inputs import InputFile
+from pilotage.model.records.spec import LiveWork
+from pilotage.model.records.states import TaskState
 from pilotage.model.values.types import DESCRIBED
-
-from .inputs import InputFile
-from .spec import LiveWork
-from .states import TaskState
 
 MOST_STAGES = 200
 """Most tasks of a workflow."""

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.records.director_parts import GenericIdentity, SubmitPool
+from pilotage.model.records.spec import Binding
 from pilotage.model.values.identity import IdentityName
 from pilotage.model.values.slot_parts import BUNDLE
 from pilotage.model.values.types import (
@@ -21,9 +23,6 @@ from pilotage.model.values.types import (
     Slots,
     Whole,
 )
-
-from .director_parts import GenericIdentity, SubmitPool
-from .spec import Binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Counters of the store: numbers of records by kind, state and some of their columns."""
 
-from .states import Kind
+from pilotage.model.records.states import Kind
 
 JOBS_BY_QUEUE = "jobs_by_queue"
 JOBS_BY_TASK = "jobs_by_task"

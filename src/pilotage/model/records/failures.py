@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from pilotage.model.records.constants import GuardConstants
+from pilotage.model.records.failure_kinds import FAILURE_RULES, FailureKind, FailureRules
 from pilotage.model.values.field_marks import Elsewhere, RecordId
 from pilotage.model.values.types import DESCRIBED
-
-from .constants import GuardConstants
-from .failure_kinds import FAILURE_RULES, FailureKind, FailureRules
 
 Against = Literal["queue", "node", "task"]
 Verdict = Literal["task", "place", "doubt", "unknown"]
@@ -173,7 +172,7 @@ def tries_of(failures: Iterable[Failure], job: int, guard: GuardConstants, tries
     """Return the tries of a job, less attempts that do not count: at most as many again (F2), and besides
     those that a storage failed, within the guard's bounds (F4).
 
-    An attempt does not count if its kind says so (:attr:`FailureRules.counts`), or if it failed fast and its
+    An attempt does not count if its kind says so (``FailureRules.counts``), or if it failed fast and its
     place is to blame by proof. A job that has one attempt begins once, whoever failed it.
     """
     if tries.most == 1:

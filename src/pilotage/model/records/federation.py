@@ -6,6 +6,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from pilotage.model.records.catalogues import ExternalCatalogue
+from pilotage.model.records.constants import (
+    BindingConstants,
+    BrokerageConstants,
+    DirectorConstants,
+    GuardConstants,
+    LogConstants,
+    LoopConstants,
+    ScoutConstants,
+    StagingConstants,
+    TimeoutConstants,
+)
+from pilotage.model.records.global_share import GlobalShare
+from pilotage.model.records.quotas import QuotaConstants
+from pilotage.model.records.spec import DEFAULT_SHARE
 from pilotage.model.values.closeness import Closeness
 from pilotage.model.values.identity import FIT, IdentityName
 from pilotage.model.values.software import Hardware, Tag
@@ -25,22 +40,6 @@ from pilotage.model.values.types import (
     Seconds,
     Slots,
 )
-
-from .catalogues import ExternalCatalogue
-from .constants import (
-    BindingConstants,
-    BrokerageConstants,
-    DirectorConstants,
-    GuardConstants,
-    LogConstants,
-    LoopConstants,
-    ScoutConstants,
-    StagingConstants,
-    TimeoutConstants,
-)
-from .global_share import GlobalShare
-from .quotas import QuotaConstants
-from .spec import DEFAULT_SHARE
 
 __all__ = [
     "BindingConstants",

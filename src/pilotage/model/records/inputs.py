@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pilotage.model.records.data import File
 from pilotage.model.values.parameter_bounds import MOST_ROWS
 from pilotage.model.values.scopes import identifier
 from pilotage.model.values.types import (
@@ -17,8 +18,6 @@ from pilotage.model.values.types import (
     Scope,
     Whole,
 )
-
-from .data import File
 
 TaskReference = Annotated[Whole, Field(ge=1, le=2**53)] | Name
 """Another task: by number, or by name."""

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.types import DESCRIBED
-
-from .spec import TaskSpec
 
 MEMORY = "memory"
 """MB that a job may use on all its cores together. It replaces ``ram``, ``ram_unit: MB``, ``base_ram: 0``."""

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pilotage.model.records.work import Transfer
 from pilotage.model.values.types import DESCRIBED
-
-from .work import Transfer
 
 FileKind = Literal["input", "output"]
 

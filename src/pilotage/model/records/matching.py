@@ -6,15 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.requirements import Requirements
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import PilotKind
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import DESCRIBED, Count, Number
-
-from .borrowing import Borrowing
-from .capacity_claims import Claim
-from .requirements import Requirements
-from .states import JobState
-from .work import PilotKind
 
 MostJobs = Annotated[int, Field(le=100_000)]
 """What a policy draws one by one is bounded, as the slots of a queue are."""

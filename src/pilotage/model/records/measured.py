@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from pilotage.model.records.job_changes import MEASURED
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.types import CLOSED, Megabytes, Seconds
-
-from .job_changes import MEASURED
-from .spec import TaskSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

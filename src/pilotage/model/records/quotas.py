@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pilotage.model.records.spec import LiveWork
 from pilotage.model.values.types import CLOSED, Positive
-
-from .spec import LiveWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

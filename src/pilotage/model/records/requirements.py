@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log2
 
+from pilotage.model.records.spec import DEFAULT_SHARE, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.types import DESCRIBED
-
-from .spec import DEFAULT_SHARE, TaskSpec
 
 TIME_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
 """Times round up to one of these, in s, so that similar jobs share a task queue (P1)."""
@@ -102,7 +101,7 @@ class Requirements:
     @classmethod
     @lru_cache(maxsize=KNOWN_TEXTS)
     def from_text(cls, text: str) -> "Requirements":
-        """Parse the :attr:`text`. In older stores, the value for work is a walltime."""
+        """Parse the ``text``. In older stores, the value for work is a walltime."""
         values = json.loads(text)
         special = values.pop() if isinstance(values[-1], dict) else {}
         vo, group, owner, cores, memory, cpu_time, private, *walltime = values

@@ -6,6 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.records.inputs import Input, TaskOutputs, TaskReference
+from pilotage.model.records.notifications import MOST_RECEIVERS, Notify
+from pilotage.model.records.retries import AS_USUAL, Retries
+from pilotage.model.records.secrets import MOST_OF_TASK, GivenSecret
 from pilotage.model.values.parameter_bounds import MOST_ROWS
 from pilotage.model.values.parameters import Parameters, row_count
 from pilotage.model.values.types import (
@@ -25,11 +29,6 @@ from pilotage.model.values.types import (
     Whole,
     Word,
 )
-
-from .inputs import Input, TaskOutputs, TaskReference
-from .notifications import MOST_RECEIVERS, Notify
-from .retries import AS_USUAL, Retries
-from .secrets import MOST_OF_TASK, GivenSecret
 
 DEFAULT_SHARE = "default"
 """The global share of tasks that name none."""

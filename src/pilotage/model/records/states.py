@@ -1,6 +1,6 @@
 """The states of every kind of records, and the one table of their transitions.
 
-The commit refuses transitions outside :data:`TRANSITIONS`, and the documentation's diagrams are drawn from
+The commit refuses transitions outside ``TRANSITIONS``, and the documentation's diagrams are drawn from
 it.
 """
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
-
-from .federation import Federation, Storage
 
 PERIODS = 3
 """Periods for which a report counts. After that, the declared number counts again."""
@@ -67,7 +66,7 @@ class FreeSpace:
 def free_spaces(federation: Federation, spaces: Iterable[StorageSpace], time: float) -> dict[str, FreeSpace]:
     """Return each storage's free space at a time in s since 1970, by name.
 
-    A report counts for :data:`PERIODS` times the period between questions. After that, or if the storage has
+    A report counts for ``PERIODS`` times the period between questions. After that, or if the storage has
     another URL now, the federation's number counts.
     """
     known = {(one.storage, one.url): one for one in spaces}

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
+from pilotage.model.records.states import TransferState
 from pilotage.model.values.slot_parts import parts_of
-
-from .states import TransferState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

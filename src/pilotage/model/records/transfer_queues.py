@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from .constants import StagingConstants
-from .states import TransferState
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.states import TransferState
 
 QueueName = Literal["preparing", "delivering", "finishing"]
 

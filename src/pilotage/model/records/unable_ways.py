@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pilotage.model.records.federation import Storage
 from pilotage.model.values.types import DESCRIBED
-
-from .federation import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

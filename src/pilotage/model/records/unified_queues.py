@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .federation import Federation, Queue, QueueStatus
+from pilotage.model.records.federation import Federation, Queue, QueueStatus
 
 _BY_OPENNESS: tuple[QueueStatus, ...] = (
     *("online", "standby", "test", "brokeroff", "paused", "draining", "offline"),

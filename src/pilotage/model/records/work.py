@@ -4,6 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pilotage.model.records.data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
+from pilotage.model.records.failures import Tries
+from pilotage.model.records.inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
+from pilotage.model.records.job_changes import changed_spec, from_text
+from pilotage.model.records.life import Life, LifeInAttempts
+from pilotage.model.records.measured import Measured
+from pilotage.model.records.requirements import Requirements
+from pilotage.model.records.spec import MOST_JOBS, JobKind, MergeSpec, TaskSpec
+from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.values.field_marks import Elsewhere, RecordId, Settable
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
@@ -20,16 +29,6 @@ from pilotage.model.values.types import (
     OutputName,
     Seconds,
 )
-
-from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
-from .failures import Tries
-from .inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
-from .job_changes import changed_spec, from_text
-from .life import Life, LifeInAttempts
-from .measured import Measured
-from .requirements import Requirements
-from .spec import MOST_JOBS, JobKind, MergeSpec, TaskSpec
-from .states import JobState, PilotState, TaskState
 
 __all__ = [
     "MOST_JOBS",
@@ -124,7 +123,7 @@ class Task(Life):
     changes: Settable[str] = ""
     """Changed fields of jobs that are not made yet (see ``job_changes``); empty: none."""
     change_notes: Settable[str] = ""
-    """Who changed what of it, and when: the last :class:`ChangeNote` as JSON; empty: nobody."""
+    """Who changed what of it, and when: the last ``ChangeNote`` as JSON; empty: nobody."""
     on_end: Settable[bool] = False
     """Whether it starts however the tasks before it ended: as it says itself, or released by a person."""
     notices: Settable[str] = ""
@@ -135,7 +134,7 @@ class Task(Life):
         return Tries(self.spec.max_attempts, job.attempts_before)
 
     def changed(self, changes: str, kind: JobKind) -> "Task":
-        """Return the task as a job with these changes sees it (:attr:`Job.changes`).
+        """Return the task as a job with these changes sees it (``Job.changes``).
 
         A value that the task states counts more than the scouts' measurement.
         """

@@ -8,7 +8,7 @@ from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.work import Job, JobKind, Task
 
 MANY_CHANGES = "what the task's notes of changes say"
-"""Words of the cause of a change after :data:`MOST_NOTES` earlier ones of the same task."""
+"""Words of the cause of a change after ``MOST_NOTES`` earlier ones of the same task."""
 
 MOST_SHOWN = 100
 """Most characters of a value in words."""
@@ -40,7 +40,7 @@ def in_words(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any])
 
 
 def words_of_cause(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any]) -> str:
-    """Return the words of :func:`in_words` for the first changes of a task, then the same words for all.
+    """Return the words of ``in_words`` for the first changes of a task, then the same words for all.
 
     The store keeps each different cause for good, so a person who goes on changing a task adds no more.
     """

@@ -7,9 +7,8 @@ from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.failures import Failure, ending_of
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.retry_causes import exceeded_by
 from pilotage.model.values.containment import COMPLETE
-
-from .retry_causes import exceeded_by
 
 
 class FailedAttempts:
@@ -25,7 +24,7 @@ class FailedAttempts:
         return {one.queue: one.running_pilots for one in self._world.queue_reports}
 
     def told(self, job: Job, pilot: Pilot, report: Report, grows: bool = False) -> Failure:
-        """Return the failure that a pilot reports; ``grows`` as in :class:`FailedAttempt`."""
+        """Return the failure that a pilot reports; ``grows`` as in ``FailedAttempt``."""
         lasted, code = report.wall_seconds, report.exit_code
         return self._made(job, pilot, report.error, report.kind, lasted, code, grows)
 

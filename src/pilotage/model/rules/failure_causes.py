@@ -58,7 +58,7 @@ def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
       ran. A doubt ends after a day.
     - ``unknown``: nothing is shown, and nothing else will show it; or its pilot or a storage failed it.
 
-    A kind of failure with a known culprit shows nothing about others (:class:`FailureRules`).
+    A kind of failure with a known culprit shows nothing about others (``FailureRules``).
     """
     unclear = tuple(failure for failure in outcomes.failures if failure.rules.culprit == "unknown")
     cases = [_Case(replace(outcomes, failures=unclear), at_node, time) for at_node in (True, False)]

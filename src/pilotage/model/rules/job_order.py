@@ -7,8 +7,7 @@ from itertools import islice
 from pilotage.model.records.matching import ClaimRequest, PriorityLevel
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job
-
-from .work_budget import PASSED_OVER, WorkBudget
+from pilotage.model.rules.work_budget import PASSED_OVER, WorkBudget
 
 HeadKey = tuple[str, str, int]
 """A queue, requirements and a priority."""
@@ -26,7 +25,7 @@ class Heads:
     def take(self, request: ClaimRequest) -> list[Job]:
         """Take what a pilot asks for, as the commit does; fewer where no more is left.
 
-        Raises :class:`.OverBudget` where pilots pass over jobs of a task too often.
+        Raises ``.OverBudget`` where pilots pass over jobs of a task too often.
         """
         taken: list[Job] = []
         for head in request.heads:

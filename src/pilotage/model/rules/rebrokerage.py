@@ -10,8 +10,7 @@ from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.records.unified_queues import counted_together
 from pilotage.model.records.work import Job
-
-from .timeouts import keeping_queues
+from pilotage.model.rules.timeouts import keeping_queues
 
 MOVED_FAST = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
 """States from which fast rebrokerage takes jobs. A DEFINED job has no queue."""

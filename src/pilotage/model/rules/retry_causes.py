@@ -10,8 +10,7 @@ from pilotage.model.records.failures import Tries
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.work import Job, Task
-
-from .changed_jobs import changed_columns, in_words
+from pilotage.model.rules.changed_jobs import changed_columns, in_words
 
 EXCEEDED: Mapping[Exceeded, str] = {"memory": "memory exceeded: ", "walltime": "walltime exceeded: "}
 """How the error of a pilot begins that its batch system stopped for one of these limits."""

@@ -82,7 +82,7 @@ class Sources:
     def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
         """Return the storage from which a pilot beside ``destination`` reads a file that is not there (E3).
 
-        It is the best of :meth:`ranked` that allows remote reads by pilots; one with a tripped circuit
+        It is the best of ``ranked`` that allows remote reads by pilots; one with a tripped circuit
         breaker only if there is no other. Tape is too slow.
         """
         ranked = (self._storages[name] for name in self.ranked(holders, destination))

@@ -22,7 +22,7 @@ EVALUATIONS = CountedWork(
     most=1_000_000,
     remedy="shorten them, or let them read fewer attributes that differ by job",
 )
-"""Those of long expressions count once for each :data:`LONG_EXPRESSION` characters."""
+"""Those of long expressions count once for each ``LONG_EXPRESSION`` characters."""
 
 LONG_EXPRESSION = 500
 
@@ -60,7 +60,7 @@ class WorkBudget:
         self._spent: Counter[tuple[int, CountedWork]] = Counter()
 
     def spend(self, task: int, work: CountedWork, amount: int = 1) -> None:
-        """Count work for a task. Raises :class:`OverBudget` where it is more than the task has."""
+        """Count work for a task. Raises ``OverBudget`` where it is more than the task has."""
         self._spent[task, work] += amount
         if self._spent[task, work] > work.most:
             raise OverBudget(task, work, self._spent[task, work])

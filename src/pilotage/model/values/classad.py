@@ -1,7 +1,7 @@
 """ClassAd expressions of users and sites: parse and limit them before anything evaluates them.
 
 The reference library says neither where an expression is wrong nor how long it may take. So this parser comes
-first. It allows only operators, attributes, constants, lists and :data:`FUNCTIONS`, whose cost is
+first. It allows only operators, attributes, constants, lists and ``FUNCTIONS``, whose cost is
 proportional to their text. Nothing in them can reach files, the network, the environment, the clock or random
 numbers.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from .types import SMALLEST
+from pilotage.model.values.types import SMALLEST
 
 MOST_CHARACTERS = 4000
 """Longest text of an expression."""
@@ -140,14 +140,14 @@ class _Span(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def read(text: str, of_site: bool = False) -> Expression:
-    """Parse an expression of a site's or a job's ad. Raises :class:`ClassAdError`."""
+    """Parse an expression of a site's or a job's ad. Raises ``ClassAdError``."""
     reader = _Parser(text, of_site)
     span = reader.all()
     return Expression(reader.part(span), tuple(reader.part(part) for part in _flat(span)))
 
 
 def constant(text: str, at: int = 0) -> int | float | str:
-    """Return the value of a number or of a quoted text that begins ``at``. Raises :class:`ClassAdError`."""
+    """Return the value of a number or of a quoted text that begins ``at``. Raises ``ClassAdError``."""
     if text.startswith('"'):
         return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
     value = int(text) if text.isdecimal() else float(text)
@@ -166,7 +166,7 @@ def _flat(span: _Span) -> Iterator[_Span]:
 
 
 def _tokens(text: str, longest: int, most: int) -> list[Lexeme]:
-    """Return the words and signs of a text, followed by an ``end``. Raises :class:`ClassAdError`."""
+    """Return the words and signs of a text, followed by an ``end``. Raises ``ClassAdError``."""
     if len(text) > longest:
         raise ClassAdError(longest + 1, f"is longer than {longest} characters")
     for place, sign in enumerate(text):
@@ -186,7 +186,7 @@ def _tokens(text: str, longest: int, most: int) -> list[Lexeme]:
 
 
 class TokenReader:
-    """Reads a text token by token. Each method raises :class:`ClassAdError` at what it did not expect."""
+    """Reads a text token by token. Each method raises ``ClassAdError`` at what it did not expect."""
 
     def __init__(self, text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> None:
         self._text = text

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .types import FINITE
+from pilotage.model.values.types import FINITE
 
 BLOCKED = -1
 """Closeness of a link over which nothing moves (B5)."""

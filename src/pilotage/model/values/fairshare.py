@@ -83,7 +83,7 @@ def parse(text: str) -> FairsharePolicy:
     Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``. Several joined by ``:`` must all
     hold. Names are anchored regular expressions where ``*`` stands for any text. ``any`` and ``*`` match
     everything, even a missing value. The type ``evgensimul`` means evgen or simul, ``test`` means every type
-    with "test" in its name, in any case. A bare ``0`` means ``0%``. Raises :class:`PolicyError` with the
+    with "test" in its name, in any case. A bare ``0`` means ``0%``. Raises ``PolicyError`` with the
     column.
     """
     entries = []

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from .types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED
 
 Role = Literal["user", "pilot", "operator", "enrolment", "enrolled", "site"]
 """A pilot's order carries an ``enrolment``. The agent exchanges it once for the pilot's own credential,
@@ -49,7 +49,7 @@ class UnfitName(ValueError):
 
 
 def refuse_unfit_names(identity: Identity) -> None:
-    """Raise :class:`UnfitName` unless each name of an identity is unmistakable.
+    """Raise ``UnfitName`` unless each name of an identity is unmistakable.
 
     Scopes and keys join names with ``~``, ``=`` and ``:``.
     """

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from string import ascii_letters, digits
 
-from .patterns import WILDCARDS, matcher
+from pilotage.model.values.patterns import WILDCARDS, matcher
 
 _ANY = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]")
 

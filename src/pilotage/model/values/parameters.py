@@ -8,8 +8,14 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from .parameter_bounds import LONGEST_NAME, LONGEST_VALUE, MOST_BYTES, MOST_NAMES, MOST_ROWS
-from .placeholders import NAME, OWN
+from pilotage.model.values.parameter_bounds import (
+    LONGEST_NAME,
+    LONGEST_VALUE,
+    MOST_BYTES,
+    MOST_NAMES,
+    MOST_ROWS,
+)
+from pilotage.model.values.placeholders import NAME, OWN
 
 Rows = Sequence[Mapping[str, str]]
 Grid = Mapping[str, Sequence[str]]

@@ -5,8 +5,14 @@ Several Pilotages may share a storage, so every name contains the instance's nam
 
 import re
 
-from .file_names import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, OWN_FOLDERS, is_own
-from .patterns import literal_beginning
+from pilotage.model.values.file_names import (
+    FILE_NAME,
+    LONGEST_FILE_NAME,
+    MOST_BYTES_OF_NAME,
+    OWN_FOLDERS,
+    is_own,
+)
+from pilotage.model.values.patterns import literal_beginning
 
 SCRATCH, COPIES = OWN_FOLDERS
 """The folder of attempts' outputs, and that of copies that Pilotage makes. No logical name lies in them, and
@@ -27,7 +33,7 @@ FILE_NAMES = (
     f"names are relative paths in UTF-8, of up to {LONGEST_FILE_NAME} characters and {MOST_BYTES_OF_NAME} "
     f"bytes, without control characters, empty parts, . and .., and not below {' or '.join(OWN_FOLDERS)}"
 )
-"""The rule of :func:`is_file_name` in words."""
+"""The rule of ``is_file_name`` in words."""
 
 
 def is_file_name(name: str) -> bool:

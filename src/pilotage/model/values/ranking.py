@@ -22,11 +22,11 @@ _CALLS: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
 
 
 class RankError(ValueError):
-    """An expression is not arithmetic over :data:`NAMES`."""
+    """An expression is not arithmetic over ``NAMES``."""
 
 
 def rank(expression: str, values: Mapping[str, float]) -> float:
-    """Return the value of an expression. Division by 0 gives 0. Raises :class:`RankError`."""
+    """Return the value of an expression. Division by 0 gives 0. Raises ``RankError``."""
     try:
         return _value(_parsed(expression), values)
     except OverflowError as error:

@@ -6,8 +6,8 @@ identifier ends the scope. Worlds saved before scopes existed hold names without
 
 import re
 
-from .identity import Identity
-from .paths import is_output
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.paths import is_output
 
 _SCOPED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.@+=~-]*):")
 PERSONAL = "user."
@@ -18,7 +18,7 @@ def personal_scope(owner: Identity) -> str:
     """Return the scope of one person: ``user.NAME``, followed by ``~VO`` if they belong to one.
 
     The same name in two VOs means two people. No name of a person or VO contains ``~`` or ``:``
-    (:func:`~.identity.refuse_unfit_names`).
+    (``refuse_unfit_names``).
     """
     return f"{PERSONAL}{owner.name}" + (f"~{owner.vo}" if owner.vo else "")
 

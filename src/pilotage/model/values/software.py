@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from .types import CLOSED
+from pilotage.model.values.types import CLOSED
 
 _ARCHITECTURE = re.compile(
     r"(?P<platform>[^@#&\s]*)(@(?P<base>[^@#&\s]+))?(#(?P<cpu>[^@#&\s]+))?(&(?P<gpu>[^@#&\s]+))?"
@@ -71,7 +71,7 @@ class Architecture:
 
 
 def parse_architecture(text: str) -> Architecture:
-    """Return the parts of a task's architecture. Raises :class:`ArchitectureError`."""
+    """Return the parts of a task's architecture. Raises ``ArchitectureError``."""
     match = _ARCHITECTURE.fullmatch(text)
     if match is None:
         form = "platform@base#arch-vendor-instr&vendor-model, every part optional"

@@ -7,8 +7,14 @@ from annotated_types import GroupedMetadata
 from pydantic import AfterValidator, AllowInfNan, BeforeValidator, ConfigDict, Field, Strict
 from pydantic_core import PydanticCustomError
 
-from .docstrings import describe_fields
-from .file_names import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, PLAIN_NAME, is_own
+from pilotage.model.values.docstrings import describe_fields
+from pilotage.model.values.file_names import (
+    FILE_NAME,
+    LONGEST_FILE_NAME,
+    MOST_BYTES_OF_NAME,
+    PLAIN_NAME,
+    is_own,
+)
 
 CLOSED = ConfigDict(extra="forbid", json_schema_extra=describe_fields)
 """For records that people and programs send: unknown fields are refused."""

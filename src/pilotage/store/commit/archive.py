@@ -148,7 +148,7 @@ class Archive:
     def delete(self, found: Slice, server: str) -> None:
         """Delete the records of a slice. Skip records that are gone already.
 
-        Raises :class:`LeaseLost` unless the ``server`` has the lease of :data:`ARCHIVE`.
+        Raises ``LeaseLost`` unless the ``server`` has the lease of ``ARCHIVE``.
         """
 
         def write(connection: Connection) -> None:

@@ -30,6 +30,14 @@ from pilotage.model.records.states import (
     TransferState,
 )
 from pilotage.model.records.work import NewTask
+from pilotage.store.commit.creation import Creator
+from pilotage.store.commit.dataset_names import refuse_retaken
+from pilotage.store.commit.forgetting import forget
+from pilotage.store.commit.job_rooms import CommitJobRooms
+from pilotage.store.commit.meanings import BY_A_PERSON
+from pilotage.store.commit.measuring import CommitMeasurements
+from pilotage.store.commit.transfer_requests import held_up
+from pilotage.store.commit.working_set import CHANGES, ID, KEYS, SUBMITTER, TASK, Record, WorkingSet
 from pilotage.store.database.sets import among
 from pilotage.store.tables import advertisements, link_rates, noted_breakers, task_volumes
 from pilotage.store.tables.closed_people import refuse_tasks_of_closed
@@ -42,15 +50,6 @@ from pilotage.store.tables.last_seen import LastSeen
 from pilotage.store.tables.live_work import has_room, of_ended
 from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.tokens import tokens
-
-from .creation import Creator
-from .dataset_names import refuse_retaken
-from .forgetting import forget
-from .job_rooms import CommitJobRooms
-from .meanings import BY_A_PERSON
-from .measuring import CommitMeasurements
-from .transfer_requests import held_up
-from .working_set import CHANGES, ID, KEYS, SUBMITTER, TASK, Record, WorkingSet
 
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
 """The index of a job's queue."""

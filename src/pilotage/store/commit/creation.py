@@ -27,6 +27,10 @@ from pilotage.model.records.work import (
     Replica,
 )
 from pilotage.model.values.slot_parts import SMALL, SMALL_FILE
+from pilotage.store.commit.dataset_names import refuse_taken
+from pilotage.store.commit.file_conflicts import known_files, replaces
+from pilotage.store.commit.new_rows import job_row, links, owner_row, rows_of, task_row, transfer_row
+from pilotage.store.commit.transfer_requests import TransferRequests
 from pilotage.store.database import bulk
 from pilotage.store.database.record_columns import row_maker
 from pilotage.store.database.sets import among, raw_rows
@@ -51,11 +55,6 @@ from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.records import RECORDS
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds import borrowings
-
-from .dataset_names import refuse_taken
-from .file_conflicts import known_files, replaces
-from .new_rows import job_row, links, owner_row, rows_of, task_row, transfer_row
-from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
 """The id of a record that is identified otherwise, such as a file."""

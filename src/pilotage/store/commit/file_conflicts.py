@@ -32,7 +32,7 @@ def replaces(new: File, known: File) -> bool:
     """Return whether a file replaces the known one with its name.
 
     A job's output always does, because it belongs to a newer attempt. An input must be the same, or add an
-    unknown checksum. Anything else raises :class:`FileConflict`.
+    unknown checksum. Anything else raises ``FileConflict``.
     """
     if new.job is not None:
         return new != known

@@ -10,12 +10,11 @@ from pilotage.model.records.states import ENDED, LIVE, LIVE_TASKS
 from pilotage.model.records.work import NewJob
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
+from pilotage.store.commit.working_set import ID, TASK, Record, WorkingSet
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.live_work import planned_jobs
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds.throttled_jobs import by_owner
-
-from .working_set import ID, TASK, Record, WorkingSet
 
 _t = tasks.c
 _OWNERS = select(_t.id, _t.vo, _t.group, _t.owner, _t.state, _t.planned_jobs).where(among(_t.id, "tasks"))

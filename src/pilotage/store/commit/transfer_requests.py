@@ -66,7 +66,7 @@ class LiveTransfer:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the values that count it, in the order of :data:`~.counters.KEY_COLUMNS`."""
+        """Return the values that count it, in the order of ``KEY_COLUMNS``."""
         return tuple(
             self.size_class if name == "size_class" else getattr(self.request, name)
             for name in KEY_COLUMNS["transfer"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, Table
 
-from . import direct_statements
+from pilotage.store.database import direct_statements
 
 if TYPE_CHECKING:
     import sqlite3

@@ -99,7 +99,7 @@ def by_character(dialect: str, name: Column[str]) -> ColumnElement[str]:
 
 
 def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
-    """Return the condition for names with a prefix after a given name, as a range of :func:`by_character`."""
+    """Return the condition for names with a prefix after a given name, as a range of ``by_character``."""
     ordered = by_character(dialect, name)
     # Use one lower bound: with two, SQLite starts at the lower one for every page.
     lower = ordered > after if after >= prefix else ordered >= prefix
@@ -121,7 +121,7 @@ def index_later(make: Callable[[], object]) -> None:
     """Declare an index that differs between the databases.
 
     Making it loads the dialects of both databases, and a server needs only one. Its store has the index
-    already; only :func:`~pilotage.store.tables.records.with_all_indexes` makes it.
+    already; only ``with_all_indexes`` makes it.
     """
     metadata.info[LATER].append(make)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Column, Connection, Double, String, Table, text
 
-from .columns import metadata
+from pilotage.store.database.columns import metadata
 
 KEPT_FOR = 86400.0
 """Seconds after which the mark of a writer that wrote nothing since is deleted."""

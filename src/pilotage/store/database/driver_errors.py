@@ -4,10 +4,10 @@ import sys
 
 from sqlalchemy.exc import DBAPIError
 
-from .errors import StoreError, StoreHeld
+from pilotage.store.database.errors import StoreError, StoreHeld
 
 OUTAGE = "the store cannot be used now"
-"""The beginning of what :func:`outage` tells."""
+"""The beginning of what ``outage`` tells."""
 
 _PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of errors that pass by themselves: silence, serialization, deadlock, lock, shutdown,
@@ -44,7 +44,7 @@ _HINDRANCES = {
     "08": "connection",
 }
 HINDRANCES = tuple(_HINDRANCES.values())
-"""All words of :func:`hindrance`."""
+"""All words of ``hindrance``."""
 UNREACHED = ("connection", "shutdown")
 """Those of a database that may be away."""
 

@@ -21,14 +21,19 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
-
-from .commit_marks import CommitMarks
-from .direct_statements import driver
-from .driver_errors import UNREACHED, hindrance, passes
-from .kept_connections import BEGIN, KeptConnections
-from .measurements import Measurements
-from .reach import CONNECTED_WITHIN, SERVES_A_CALLER, Reachability, too_long, watched_connection
-from .writer_lock import WriterLock
+from pilotage.store.database.commit_marks import CommitMarks
+from pilotage.store.database.direct_statements import driver
+from pilotage.store.database.driver_errors import UNREACHED, hindrance, passes
+from pilotage.store.database.kept_connections import BEGIN, KeptConnections
+from pilotage.store.database.measurements import Measurements
+from pilotage.store.database.reach import (
+    CONNECTED_WITHIN,
+    SERVES_A_CALLER,
+    Reachability,
+    too_long,
+    watched_connection,
+)
+from pilotage.store.database.writer_lock import WriterLock
 
 if TYPE_CHECKING:
     import sqlite3
@@ -138,7 +143,7 @@ class Database:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
 
         It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. It is tried again for
-        :data:`RETRY_FOR` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT
+        ``RETRY_FOR`` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT
         was lost, ask it for the mark.
         """
         unanswered: list[tuple[str, T]] = []
@@ -314,7 +319,7 @@ def _engine(
     isolation_level: Literal["READ COMMITTED", "AUTOCOMMIT"],
     settings: Mapping[str, str],
 ) -> Engine:
-    """Return an engine whose sessions have this name and these settings, besides :data:`_BOUNDS`."""
+    """Return an engine whose sessions have this name and these settings, besides ``_BOUNDS``."""
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level=isolation_level,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
-from .engine import Database
-from .errors import NoticesLost
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import NoticesLost
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,7 +43,7 @@ class Notices:
         self._database.run("SELECT pg_notify(%(channel)s, %(words)s)", values)
 
     def listen(self) -> "Subscription":
-        """Start listening. Raises :class:`NoticesLost`; ValueError if the store supports none."""
+        """Start listening. Raises ``NoticesLost``; ValueError if the store supports none."""
         if not self.are_carried:
             raise ValueError("SQLite carries no notices")
         return Subscription(self._database.engine)
@@ -66,7 +66,7 @@ class Subscription:
             raise NoticesLost(str(error)) from error
 
     def heard(self, timeout: float) -> Iterator[str]:
-        """Yield the words that arrive within ``timeout`` s, one at a time. Raises :class:`NoticesLost`."""
+        """Yield the words that arrive within ``timeout`` s, one at a time. Raises ``NoticesLost``."""
         try:
             for notice in self._connection.notifies(timeout=timeout):
                 yield notice.payload

@@ -11,7 +11,7 @@ from contextlib import closing
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .driver_errors import passes
+from pilotage.store.database.driver_errors import passes
 
 if TYPE_CHECKING:
     import psycopg

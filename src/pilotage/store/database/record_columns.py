@@ -18,8 +18,7 @@ from sqlalchemy.schema import SchemaItem
 from pilotage.model.documents.serialization import from_json
 from pilotage.model.values.field_marks import FieldMark
 from pilotage.model.values.identity import Identity
-
-from .columns import Id, id_column, metadata, owner_columns, text_column
+from pilotage.store.database.columns import Id, id_column, metadata, owner_columns, text_column
 
 R = TypeVar("R")
 
@@ -129,7 +128,7 @@ def listed(columns: Iterable[Column[Any]], of: str = "") -> str:
 
 
 def read_columns(table: Table, record: type) -> tuple[Column[Any], ...]:
-    """Return the columns that :func:`maker` reads, in its order."""
+    """Return the columns that ``maker`` reads, in its order."""
     return tuple(table.c[column] for field in _fields(record) for column in field.columns)
 
 

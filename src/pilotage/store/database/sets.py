@@ -10,7 +10,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
-from . import bulk, direct_statements
+from pilotage.store.database import bulk, direct_statements
 
 
 class Values(TypeDecorator[list[Any]]):

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import StoreHeld
+from pilotage.store.database.errors import StoreHeld
 
 STOPPED_FOR = 3.0
 """Seconds to wait for a stopped process before the error says so, for all who wait together."""
@@ -22,7 +22,7 @@ _LOOK_AT_HOLDER = 0.1
 
 
 class WriterLock:
-    """Admits one writer. Raises :class:`StoreHeld` if its turn does not come."""
+    """Admits one writer. Raises ``StoreHeld`` if its turn does not come."""
 
     def __init__(self, file: Path | None) -> None:
         self._lock = threading.Lock()

@@ -14,15 +14,14 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
 from pilotage.store.database.record_columns import listed
+from pilotage.store.matching.local_matches import KEYS, TOUCH, as_sent, log, standing_now
+from pilotage.store.matching.match_requests import Basis
 from pilotage.store.migrations import functions
 from pilotage.store.tables.counters import Differences
 from pilotage.store.tables.events import NewEvents
 from pilotage.store.tables.history import meaning_of
 from pilotage.store.tables.jobs import JOB_COLUMNS
 from pilotage.store.worlds.borrowings import COLUMNS, borrowings, row
-
-from .local_matches import KEYS, TOUCH, as_sent, log, standing_now
-from .match_requests import Basis
 
 if TYPE_CHECKING:
     import sqlite3

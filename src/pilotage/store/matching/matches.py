@@ -26,6 +26,9 @@ from pilotage.store.database.direct_statements import driver
 from pilotage.store.database.engine import Database
 from pilotage.store.database.record_columns import listed
 from pilotage.store.database.sets import among
+from pilotage.store.matching import borrowed_matches
+from pilotage.store.matching.local_matches import STANDING, TASK, VERSION, give
+from pilotage.store.matching.match_requests import AskedClaim, Basis, ClaimResult, Standing
 from pilotage.store.migrations import functions
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.counters import Deltas
@@ -38,10 +41,6 @@ from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.task_queues import LEVELS, lines
 from pilotage.store.tables.tasks import SpecCache
-
-from . import borrowed_matches
-from .local_matches import STANDING, TASK, VERSION, give
-from .match_requests import AskedClaim, Basis, ClaimResult, Standing
 
 if TYPE_CHECKING:
     import sqlite3

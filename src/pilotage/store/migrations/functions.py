@@ -2,7 +2,7 @@
 
 The name of a function ends with a digest of its text, so servers of two versions call two functions. A
 server that plans a call while somebody drops the function fails: ``cache lookup failed``. So an upgrade
-drops none, and :func:`drop_former` drops them when their servers have ended.
+drops none, and ``drop_former`` drops them when their servers have ended.
 """
 
 from hashlib import sha256

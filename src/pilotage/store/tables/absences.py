@@ -7,8 +7,7 @@ from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
-
-from .servers import servers
+from pilotage.store.tables.servers import servers
 
 KEPT_FOR = 30 * 86400.0
 """Seconds after which an absence is forgotten: longer than any job is at a pilot."""

@@ -15,8 +15,7 @@ from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotStat
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
-
-from .counters import Deltas, counters
+from pilotage.store.tables.counters import Deltas, counters
 
 advertisements = Table(
     "advertisements",
@@ -132,7 +131,7 @@ def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, di
     for counter, site, second, state, count in raw_rows(connection, query, **of):
         own = found.setdefault(site, dict(_NOTHING))
         if counter == MATCHES_BY_SITE:
-            # The row of a site begins with 1: see :meth:`Deltas.advertised`.
+            # The row of a site begins with 1: see ``Deltas.advertised``.
             own["matched"] = int(count) - 1
         elif state in _LIVE:
             own["pilot_slots"] += count * int(second)

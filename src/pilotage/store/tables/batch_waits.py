@@ -6,9 +6,8 @@ from sqlalchemy import Connection, select
 
 from pilotage.model.records.states import PilotState
 from pilotage.store.database.engine import Database
-
-from .history import events
-from .pilots import pilots
+from pilotage.store.tables.history import events
+from pilotage.store.tables.pilots import pilots
 
 _p = pilots.c
 

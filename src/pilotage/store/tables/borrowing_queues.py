@@ -26,8 +26,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata, partial_index
 from pilotage.store.database.sets import among
 from pilotage.store.tables.jobs import is_unstarted, jobs
-
-from .reader import RecordReader
+from pilotage.store.tables.reader import RecordReader
 
 MOST_QUEUES = 64
 """Most candidates of a choice that are kept, besides those where its jobs were placed: the best."""

@@ -8,8 +8,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.errors import PersonClosed
 from pilotage.store.database.sets import among
-
-from .tasks import tasks
+from pilotage.store.tables.tasks import tasks
 
 closed_people = Table(
     "closed_people",

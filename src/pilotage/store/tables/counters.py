@@ -1,7 +1,7 @@
 """Numbers of records by state, kept by the commit, so that no pass counts records.
 
 On PostgreSQL commits that only move jobs on leave their differences in ``job_deltas``, a row each, so that
-they do not wait for each other at a counter. :data:`counts` reads both; the next commit that runs alone adds
+they do not wait for each other at a counter. ``counts`` reads both; the next commit that runs alone adds
 the differences to the counters.
 """
 
@@ -38,8 +38,7 @@ from pilotage.model.values.slot_parts import parts_of
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata
 from pilotage.store.database.sets import among, raw_rows
-
-from .task_queues import LINE_COLUMNS, write_lines
+from pilotage.store.tables.task_queues import LINE_COLUMNS, write_lines
 
 counters = Table(
     "counters",
@@ -161,7 +160,7 @@ class Differences:
         self._moves: Counter[tuple[Kind, tuple[Any, ...], tuple[Any, ...], State, State]] = Counter()
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
-        """Count records of a kind with these values of :data:`KEY_COLUMNS`."""
+        """Count records of a kind with these values of ``KEY_COLUMNS``."""
         values = tuple(values)
         for name, (first, second) in self._keys.get((kind, values)) or self._keys_of(kind, values):
             self._deltas[name, first][second, state] += count

@@ -17,8 +17,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.measurements import Sums
 from pilotage.store.database.sets import among, raw_rows
-
-from .tasks import tasks
+from pilotage.store.tables.tasks import tasks
 
 MOST_OF_PERSON = 200
 """Most rows of a person's day."""

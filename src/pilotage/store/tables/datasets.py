@@ -29,10 +29,9 @@ from pilotage.model.records.work import File, NewDatasetVersion
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import begins, by_character, has_state, metadata, text_column
 from pilotage.store.database.engine import Database
-
-from . import registrations
-from .files import IS_COPY, files, replicas
-from .tasks import tasks
+from pilotage.store.tables import registrations
+from pilotage.store.tables.files import IS_COPY, files, replicas
+from pilotage.store.tables.tasks import tasks
 
 dataset_versions = Table(
     "dataset_versions",

@@ -26,8 +26,7 @@ from pilotage.model.documents.reasons import Facts, PackedChoice, packed, unpack
 from pilotage.store.database.columns import Id, id_column, metadata, partial_index, text_column
 from pilotage.store.database.sets import among
 from pilotage.store.tables import borrowing_queues
-
-from .reasons import StoredFacts, choice_of, documents_of, facts_of
+from pilotage.store.tables.reasons import StoredFacts, choice_of, documents_of, facts_of
 
 decisions = Table(
     "decisions",

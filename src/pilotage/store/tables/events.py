@@ -1,7 +1,7 @@
 """The log of events: transitions of records in the order in which they were committed.
 
 A row tells of all records of one task that made the same transition in one commit. It has their numbers only:
-what happened, why and by whom is a meaning of their histories (:mod:`.history`). So an event takes some fifty
+what happened, why and by whom is a meaning of their histories (``.history``). So an event takes some fifty
 bytes, however many jobs moved.
 
 On SQLite the one writer numbers events, so numbers have the order of commits. On PostgreSQL a sequence
@@ -115,7 +115,7 @@ def packed(records: Iterable[int]) -> str:
 
 
 def unpacked(text: str) -> Iterator[int]:
-    """Yield the numbers of a text of :func:`packed`, or of numbers with blanks between them."""
+    """Yield the numbers of a text of ``packed``, or of numbers with blanks between them."""
     for run in text.split():
         first, _, last = run.partition("-")
         yield from range(int(first), int(last or first) + 1)

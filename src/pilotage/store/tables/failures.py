@@ -30,13 +30,12 @@ from pilotage.store.database.columns import has_state, is_state, metadata
 from pilotage.store.database.record_columns import maker, record_columns
 from pilotage.store.database.sets import among
 from pilotage.store.database.upserts import replaced, upsert
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
-
-from .counters import counts
-from .jobs import jobs
-from .pilots import pilots
-from .scout_places import possible
-from .tasks import TASK_COLUMNS, tasks
+from pilotage.store.tables.scout_places import possible
+from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
 
 failures = Table(
     "failures",

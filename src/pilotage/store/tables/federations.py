@@ -30,9 +30,8 @@ from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FederationChanged, FederationRenamed, NoFederation
 from pilotage.store.database.sets import raw_rows
-
-from .events import CHANGED_FEDERATION, NO_TASK, NewEvents
-from .history import TransitionKind, TransitionKinds
+from pilotage.store.tables.events import CHANGED_FEDERATION, NO_TASK, NewEvents
+from pilotage.store.tables.history import TransitionKind, TransitionKinds
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +143,7 @@ class Federations:
         """Put this federation in force at ``time``, in s since 1970 UTC. Return its version.
 
         Restrictions of what it still has stay. The store remembers its ``file``. Raises
-        :class:`FederationRenamed` if the store has one with another name, and :class:`FederationChanged` if
+        ``FederationRenamed`` if the store has one with another name, and ``FederationChanged`` if
         another version than the ``expected`` one is in force.
         """
         document = to_json(federation).decode()
@@ -175,7 +174,7 @@ class Federations:
     ) -> int:
         """Change the restrictions, as a new version of the same federation. Return the version in force.
 
-        Raises :class:`NoFederation`.
+        Raises ``NoFederation``.
         """
         event = self._event(note, actor)
 
@@ -236,7 +235,7 @@ class Federations:
         return self._database.read(read)
 
     def current(self, connection: Connection) -> Federation:
-        """Return the federation at this connection's moment. Raises :class:`NoFederation`."""
+        """Return the federation at this connection's moment. Raises ``NoFederation``."""
         return self.in_force(connection).federation
 
     def sites(self, connection: Connection) -> dict[str, str]:
@@ -247,7 +246,7 @@ class Federations:
             return {}
 
     def in_force(self, connection: Connection) -> InForce:
-        """Return the version in force at this connection's moment. Raises :class:`NoFederation`."""
+        """Return the version in force at this connection's moment. Raises ``NoFederation``."""
         ((version,),) = raw_rows(connection, _VERSION)
         if version is None:
             raise NoFederation
@@ -265,7 +264,7 @@ class Federations:
         return found
 
     def read(self) -> Federation:
-        """Return the current federation. Raises :class:`NoFederation`."""
+        """Return the current federation. Raises ``NoFederation``."""
         return self._database.read(self.current)
 
     @property
@@ -275,7 +274,7 @@ class Federations:
         return 0 if known is None else known.version
 
     def last(self) -> Federation:
-        """Return the federation that this process read last. Raises :class:`NoFederation`."""
+        """Return the federation that this process read last. Raises ``NoFederation``."""
         known = self._known
         return self.read() if known is None else known.federation
 

@@ -1,6 +1,6 @@
 """The history of a record: an entry for each change of state, in a column of its row, oldest first.
 
-An entry is a line. It has the number of its meaning (what, why, by whom: :data:`meanings`), the time (ms
+An entry is a line. It has the number of its meaning (what, why, by whom: ``meanings``), the time (ms
 since 1970 UTC, in base 36), the attempt if not the first, and the pilot or decision behind it. So a job's
 life takes a hundred bytes and no further row.
 """

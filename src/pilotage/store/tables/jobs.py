@@ -25,8 +25,7 @@ from pilotage.model.rules.job_payload import parameters_of
 from pilotage.model.values.priorities import HIGH_PRIORITY
 from pilotage.store.database.columns import Id, is_state, metadata, partial_index
 from pilotage.store.database.record_columns import maker, read_columns, record_columns, record_table
-
-from .history import EventView
+from pilotage.store.tables.history import EventView
 
 jobs = record_table(
     "jobs",
@@ -90,7 +89,7 @@ INPUT_COUNT = len(JOB_COLUMNS) - 1
 JOB_STATES = {str(state): state for state in JobState}
 
 job = maker(Job, "inputs")
-"""Makes a job of a row of :data:`JOB_COLUMNS` and its inputs."""
+"""Makes a job of a row of ``JOB_COLUMNS`` and its inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +113,7 @@ JOB_VIEW = select(*(_j[name] for name in _SHOWN))
 
 
 def shown(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> dict[str, Any]:
-    """Return the fields of a :class:`JobView` from a row that begins as :data:`JOB_VIEW`, the sites of
+    """Return the fields of a ``JobView`` from a row that begins as ``JOB_VIEW``, the sites of
     queues, and the specification of its task."""
     values = dict(zip(_SHOWN, row, strict=False))
     spec = specs.get(row.task)

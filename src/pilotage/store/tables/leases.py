@@ -61,7 +61,7 @@ class Leases:
 
 
 def require(connection: Connection, work: str, server: str) -> None:
-    """Raise :class:`LeaseLost` inside a transaction unless a server has the lease of some work."""
+    """Raise ``LeaseLost`` inside a transaction unless a server has the lease of some work."""
     if _holder(connection, work) != server:
         raise LeaseLost(work)
 

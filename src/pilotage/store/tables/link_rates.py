@@ -16,9 +16,8 @@ from pilotage.model.values.durations import HOUR
 from pilotage.store.database.columns import is_state, metadata
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import upsert
-
-from .files import files
-from .transfers import transfers
+from pilotage.store.tables.files import files
+from pilotage.store.tables.transfers import transfers
 
 WINDOWS = {"throughput_1d": 24, "throughput_1w": 24 * 7}
 """B35's other windows in hours, including the current one."""

@@ -30,9 +30,8 @@ from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.measurements import Sums
 from pilotage.store.database.sets import raw_rows
-
-from . import iterations
-from .logs import log_readers, logs
+from pilotage.store.tables import iterations
+from pilotage.store.tables.logs import log_readers, logs
 
 log_volumes = Table(
     "log_volumes",

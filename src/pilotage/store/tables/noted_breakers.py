@@ -22,8 +22,7 @@ from sqlalchemy import (
 from pilotage.model.circuit_breakers.changes import BreakerChange, BreakerState, NotedKey
 from pilotage.store.database.columns import id_column, metadata, text_column
 from pilotage.store.database.sets import raw_rows
-
-from .numbers import Numbers
+from pilotage.store.tables.numbers import Numbers
 
 noted_breakers = Table(
     "noted_breakers",

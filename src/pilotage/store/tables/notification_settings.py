@@ -12,8 +12,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.upserts import replaced, upsert
-
-from .closed_people import refuse_closed
+from pilotage.store.tables.closed_people import refuse_closed
 
 notification_settings = Table(
     "notification_settings",

@@ -27,4 +27,4 @@ partial_index("notifications_by_message", _n.message_at, where=_n.message_at.is_
 
 NOTIFICATION_COLUMNS = read_columns(notifications, Notification)
 notification = maker(Notification)
-"""Makes a notification of a row that begins with :data:`NOTIFICATION_COLUMNS`."""
+"""Makes a notification of a row that begins with ``NOTIFICATION_COLUMNS``."""

@@ -24,4 +24,4 @@ PILOT_COLUMNS = read_columns(pilots, Pilot)
 
 # Loops read all live pilots again and again, and few have changed: convert a row once.
 pilot = lru_cache(maxsize=20_000)(maker(Pilot))
-"""Makes a pilot of a row of :data:`PILOT_COLUMNS`."""
+"""Makes a pilot of a row of ``PILOT_COLUMNS``."""

@@ -7,8 +7,7 @@ from pilotage.model.records.states import PublicationState, TaskState
 from pilotage.model.values.scopes import PERSONAL
 from pilotage.store.database.columns import is_state, partial_index
 from pilotage.store.database.record_columns import maker, read_columns, record_table
-
-from .tasks import is_live, tasks
+from pilotage.store.tables.tasks import is_live, tasks
 
 publications = record_table(
     "publications",
@@ -27,7 +26,7 @@ partial_index("publications_under_way", _p.id, where=is_state(publications, Publ
 
 PUBLICATION_COLUMNS = read_columns(publications, Publication)
 publication = maker(Publication)
-"""Makes a publication of a row that begins with :data:`PUBLICATION_COLUMNS`."""
+"""Makes a publication of a row that begins with ``PUBLICATION_COLUMNS``."""
 
 # Not LIKE for the beginning: SQLite's ignores case.
 _IS_EXTERNAL = _t.output_dataset.contains("~") & (

@@ -192,11 +192,11 @@ class RecordReader:
         return history.events(self._connection, histories)
 
     def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
-        """Return jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""
+        """Return jobs with their inputs, from a query of ``JOB_COLUMNS``."""
         return self.with_inputs(self.raw_rows(query, **values))
 
     def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
-        """Return jobs from rows of :data:`JOB_COLUMNS`. Jobs without inputs cost nothing more."""
+        """Return jobs from rows of ``JOB_COLUMNS``. Jobs without inputs cost nothing more."""
         found = list(found)
         reading = [row[0] for row in found if row[INPUT_COUNT]]
         inputs: dict[int, list[str]] = defaultdict(list)
@@ -225,7 +225,7 @@ class RecordReader:
         return self.tasks_from(_TASKS, ids=wanted) if wanted else ()
 
     def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
-        """Return tasks from a query of :data:`TASK_COLUMNS`."""
+        """Return tasks from a query of ``TASK_COLUMNS``."""
         found = self.raw_rows(query, **values)
         specs = self._specs.of(self._connection, [row[0] for row in found])
         return tuple(task_rows.task(row, specs[row[0]]) for row in found if row[0] in specs)
@@ -322,7 +322,7 @@ class RecordReader:
         """Return live transfers by link."""
         files: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
         for source, second, count in self.raw_rows(_LINK_COUNTS):
-            # As :func:`counters.key` joins them. Storages' names contain no spaces.
+            # As ``counters.key`` joins them. Storages' names contain no spaces.
             destination, _, direction = second.partition(" ")
             files[source, destination][direction] = int(count)
         return tuple(

@@ -6,8 +6,7 @@ from sqlalchemy import MetaData, Table
 
 from pilotage.model.records.states import Kind
 from pilotage.store.database.columns import LATER, metadata
-
-from . import (
+from pilotage.store.tables import (
     counters,
     decisions,
     events,
@@ -25,12 +24,12 @@ from . import (
     task_volumes,
     tokens,
 )
-from .jobs import jobs
-from .notifications import notifications
-from .pilots import pilots
-from .publications import publications
-from .tasks import tasks
-from .transfers import transfers
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.notifications import notifications
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.publications import publications
+from pilotage.store.tables.tasks import tasks
+from pilotage.store.tables.transfers import transfers
 
 __all__ = [
     "RECORDS",

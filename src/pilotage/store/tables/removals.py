@@ -79,7 +79,7 @@ class Removals:
             )
 
     def due(self, now: float, unable: Collection[str] = ()) -> list[Removal]:
-        """Return removals that are to be done now. Until :meth:`done` they are due again later.
+        """Return removals that are to be done now. Until ``done`` they are due again later.
 
         Leave those at ``unable`` storages to another server.
         """

@@ -5,9 +5,8 @@ from sqlalchemy import Connection, bindparam, select
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File
 from pilotage.store.database.columns import has_state
-
-from .files import files
-from .jobs import jobs
+from pilotage.store.tables.files import files
+from pilotage.store.tables.jobs import jobs
 
 _f, _j = files.c, jobs.c
 _OF_TASK = (

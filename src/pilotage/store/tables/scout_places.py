@@ -10,11 +10,10 @@ from pilotage.model.records.states import PilotState, TaskState
 from pilotage.model.rules.failure_causes import Place
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.sets import among
-
-from .decisions import dated, decisions
-from .pilots import pilots
-from .reader import RecordReader
-from .tasks import tasks
+from pilotage.store.tables.decisions import dated, decisions
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
+from pilotage.store.tables.tasks import tasks
 
 MOST_PILOTS = 500
 """Newest running pilots of these queues whose nodes are read."""

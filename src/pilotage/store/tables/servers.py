@@ -94,7 +94,7 @@ class Servers:
         self._database = database
 
     def join(self, server: ServerProcess) -> None:
-        """Record a server that starts. Forget servers that have been gone for :data:`KEPT_FOR` s."""
+        """Record a server that starts. Forget servers that have been gone for ``KEPT_FOR`` s."""
 
         def write(connection: Connection) -> None:
             connection.execute(_OLD, {"before": server.started - KEPT_FOR})

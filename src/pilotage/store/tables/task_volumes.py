@@ -10,8 +10,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
-
-from .tasks import tasks
+from pilotage.store.tables.tasks import tasks
 
 task_volumes = Table(
     "task_volumes",

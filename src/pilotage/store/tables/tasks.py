@@ -62,7 +62,7 @@ partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)
 
 TASK_COLUMNS = read_columns(tasks, Task)
 task = maker(Task, "spec")
-"""Makes a task of a row of :data:`TASK_COLUMNS` and its specification."""
+"""Makes a task of a row of ``TASK_COLUMNS`` and its specification."""
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
 
 
@@ -173,7 +173,7 @@ TASK_VIEW = select(*(_t[name] for name in _SHOWN))
 
 
 def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
-    """Return the fields of a :class:`TaskView` from a row that begins as :data:`TASK_VIEW` and its jobs by
+    """Return the fields of a ``TaskView`` from a row that begins as ``TASK_VIEW`` and its jobs by
     state."""
     values = dict(zip(_SHOWN, row, strict=False))
     return {**values, "labels": labels_of(row.labels), "state": TaskState(row.state), "jobs": jobs}
@@ -190,6 +190,6 @@ def labels_of(text: str) -> dict[str, str]:
 
 
 def shown_alone(row: Any) -> dict[str, Any]:
-    """Return the further fields of :class:`TaskDetails` that stand in its row."""
+    """Return the further fields of ``TaskDetails`` that stand in its row."""
     measured, changes = measurement(row.measured), notes(row.change_notes)
     return {"measured": measured, "changes": changes, "datasets": tuple(row.datasets.split())}

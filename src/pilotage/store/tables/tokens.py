@@ -14,9 +14,8 @@ from pilotage.model.values.identity import Credential, Identity, Role, refuse_un
 from pilotage.store.database.columns import Id, metadata, owner_columns
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
-
-from . import closed_people
-from .pilots import pilots
+from pilotage.store.tables import closed_people
+from pilotage.store.tables.pilots import pilots
 
 tokens = Table(
     "tokens",
@@ -96,7 +95,7 @@ class Tokens:
     def create_all(self, credentials: Sequence[Credential]) -> list[str]:
         """Make a token for each of some credentials, in one transaction. Those of ended pilots are void.
 
-        Raises :class:`~pilotage.model.values.identity.UnfitName`.
+        Raises ``UnfitName``.
         """
         for one in credentials:
             if one.role != "site":  # a site's is the name of one that is declared

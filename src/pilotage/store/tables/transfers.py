@@ -39,4 +39,4 @@ partial_index(
 
 TRANSFER_COLUMNS = read_columns(transfers, Transfer)
 transfer = maker(Transfer)
-"""Makes a transfer of a row that begins with :data:`TRANSFER_COLUMNS`."""
+"""Makes a transfer of a row that begins with ``TRANSFER_COLUMNS``."""

@@ -27,8 +27,7 @@ from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.record_columns import maker, read_columns, record_columns
 from pilotage.store.database.sets import among, raw_rows
-
-from .jobs import jobs
+from pilotage.store.tables.jobs import jobs
 
 AT_ONCE = 100
 """Most results that one pass begins to take."""
@@ -102,7 +101,7 @@ class ResultsInSpools:
         return self._database.read(lambda connection: _records(raw_rows(connection, _OF_TASK, task=task)))
 
     def due(self, now: float) -> list[SpooledResults]:
-        """Return what is to be taken now. It is due again later unless :meth:`done` says otherwise."""
+        """Return what is to be taken now. It is due again later unless ``done`` says otherwise."""
         if not self._database.read(lambda connection: connection.execute(_DUE, {"now": now}).first()):
             return []
         return self._database.write(lambda connection: _due(connection, now), alone=False)

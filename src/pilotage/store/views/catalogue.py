@@ -108,7 +108,7 @@ class Catalogue:
         """Return accepted files with a prefix, by identifier after ``after``.
 
         The prefix limits the reading. ``accepts`` is called for every identifier with it. Raises
-        :class:`TooBroad` after more than :data:`MOST_EXAMINED` calls.
+        ``TooBroad`` after more than ``MOST_EXAMINED`` calls.
         """
 
         def read(connection: Connection) -> list[CatalogueEntry]:

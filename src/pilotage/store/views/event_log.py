@@ -117,7 +117,7 @@ class EventLog:
         return Ends(self._database.read(_forgotten), newest)
 
     def page(self, after: int, last: int, most: int) -> list[LoggedEvent]:
-        """Return the first events after one, up to ``last``, which :meth:`newest` must have returned."""
+        """Return the first events after one, up to ``last``, which ``newest`` must have returned."""
 
         def read(connection: Connection) -> list[LoggedEvent]:
             rows = raw_rows(connection, _PAGE, after=after, last=last, most=most)

@@ -35,11 +35,10 @@ from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.tables.tasks import SpecCache, tasks
-
-from . import job_counts
-from .job_failures import FailedGroup, LastFailure, failed_groups
-from .job_orders import JobSort, order_of, run_of, wait_of
-from .keyset import ListOrder, ListPage, Position, total_of
+from pilotage.store.views import job_counts
+from pilotage.store.views.job_failures import FailedGroup, LastFailure, failed_groups
+from pilotage.store.views.job_orders import JobSort, order_of, run_of, wait_of
+from pilotage.store.views.keyset import ListOrder, ListPage, Position, total_of
 
 MOST_ERRORS = 5000
 """Most different error texts of a task that are grouped, those of most jobs first."""
@@ -144,7 +143,7 @@ class JobLists:
         self._specs = specs
 
     def page(self, task: int, page: JobPage, time: float) -> ListPage[ListedJob]:
-        """Return jobs of a task at a time. Raises :class:`BadCursor`.
+        """Return jobs of a task at a time. Raises ``BadCursor``.
 
         Pages of a sorted list keep the waits and runs of the first one in order.
         """

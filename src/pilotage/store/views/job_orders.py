@@ -7,8 +7,7 @@ from sqlalchemy import ColumnElement, case, func, null
 from pilotage.model.records.states import ENDED, JOBS_NOT_STARTED, JobState
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables.jobs import jobs
-
-from .keyset import ListOrder
+from pilotage.store.views.keyset import ListOrder
 
 JobSort = Literal["id", "wait", "run", "memory", "attempt", "since", "exit", "queue", "state"]
 """What jobs are sorted by: numbers from the largest down, ids and words upwards."""

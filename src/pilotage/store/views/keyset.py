@@ -92,7 +92,7 @@ class ListOrder:
         return [and_(within, or_(beyond, later))]
 
     def position(self, cursor: str) -> Position | None:
-        """Return the position of a cursor; none for an empty one. Raises :class:`BadCursor`."""
+        """Return the position of a cursor; none for an empty one. Raises ``BadCursor``."""
         if not cursor:
             return None
         if self.key is None:
@@ -107,7 +107,7 @@ class ListOrder:
         return Position(id=id_, value=value, time=time)
 
     def cursor(self, row: Any, time: float = 0) -> str:
-        """Return the cursor of the page after a row, which has ``id`` and the column of :meth:`values`."""
+        """Return the cursor of the page after a row, which has ``id`` and the column of ``values``."""
         if self.key is None:
             return str(row.id)
         document = json.dumps([self.name, row.id, row.sort_value, time], separators=(",", ":"))
@@ -122,7 +122,7 @@ class ListOrder:
 
 
 def numbered(cursor: str, most: int = LARGEST_ID) -> int:
-    """Return the number that a cursor is, in a list by number. Raises :class:`BadCursor`."""
+    """Return the number that a cursor is, in a list by number. Raises ``BadCursor``."""
     if re.fullmatch("[0-9]{1,19}", cursor) and int(cursor) <= most:
         return int(cursor)
     raise BadCursor(cursor)
@@ -155,7 +155,7 @@ def named_page(
 
 
 def by_time(time: float, name: str, *, newest_first: bool = False) -> str:
-    """Return the name of a row for :func:`named_page` by which rows are sorted by time, then by name."""
+    """Return the name of a row for ``named_page`` by which rows are sorted by time, then by name."""
     return f"{_LATEST - time if newest_first else time:019.6f} {name}"
 
 

@@ -11,9 +11,8 @@ from pilotage.model.records.states import NotificationState
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
 from pilotage.store.tables.notifications import NOTIFICATION_COLUMNS, notification, notifications
-
-from .job_counts import of_query
-from .keyset import ListOrder, ListPage, total_of
+from pilotage.store.views.job_counts import of_query
+from pilotage.store.views.keyset import ListOrder, ListPage, total_of
 
 _n = notifications.c
 _ORDER = ListOrder(name="newest", id=_n.id)
@@ -55,7 +54,7 @@ class NotificationQueries:
     ) -> ListPage[NotificationView]:
         """Return the newest notifications of a person (None: of all), of one task unless it is 0.
 
-        Raises :class:`BadCursor`.
+        Raises ``BadCursor``.
         """
         conditions = [] if person is None else [_n.owner == person.name, _n.vo == person.vo]
         conditions += [_n.task == task] if task else []

@@ -14,8 +14,7 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables.files import OutputView, ReplicaView, files
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.reader import RecordReader
-
-from .keyset import ListPage, cut
+from pilotage.store.views.keyset import ListPage, cut
 
 _f, _j = files.c, jobs.c
 

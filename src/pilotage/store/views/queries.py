@@ -48,14 +48,13 @@ from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.records import RECORDS
 from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, is_live, tasks
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+from pilotage.store.views import conditions, job_counts, outputs
+from pilotage.store.views.ended_pilots import EndedPilot, ended_pilots
+from pilotage.store.views.keyset import ListOrder, ListPage, total_of
+from pilotage.store.views.outputs import FIRST_OUTPUTS, OutputPage
+from pilotage.store.views.queues import QueueView, ShareView
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
-
-from . import conditions, job_counts, outputs
-from .ended_pilots import EndedPilot, ended_pilots
-from .keyset import ListOrder, ListPage, total_of
-from .outputs import FIRST_OUTPUTS, OutputPage
-from .queues import QueueView, ShareView
 
 _t, _j, _c, _d, _p, _x = tasks.c, jobs.c, counts.c, decisions.c, pilots.c, transfers.c
 
@@ -105,7 +104,7 @@ class Queries:
         return sorted((int(row.submission.rpartition(":")[2]), row.id, row.name) for row in rows)
 
     def task(self, task: int) -> TaskDetails | None:
-        """Return one task with its specification and measurements. Raises :class:`UnreadableTask`."""
+        """Return one task with its specification and measurements. Raises ``UnreadableTask``."""
 
         def read(connection: Connection) -> TaskDetails | None:
             row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
@@ -129,7 +128,7 @@ class Queries:
         return self._jobs(task, query if state is None else query.where(is_state(jobs, state)))
 
     def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
-        """Return the condition of queues, all or by name. Raises :class:`NoFederation`."""
+        """Return the condition of queues, all or by name. Raises ``NoFederation``."""
 
         def read(connection: Connection) -> tuple[QueueCondition, ...]:
             declared = self._federations.in_force(connection)
@@ -259,7 +258,7 @@ class Queries:
     def pilots(
         self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False, after: str = ""
     ) -> ListPage[Pilot]:
-        """Return pilots in a state, of a queue, or all, newest first. Raises :class:`BadCursor`.
+        """Return pilots in a state, of a queue, or all, newest first. Raises ``BadCursor``.
 
         Those in a state are ordered by when they entered it. ``empty`` ones ended without ever having a job,
         or lack what they were sent for (P12).
@@ -291,7 +290,7 @@ class Queries:
 
     def transfers(self, state: TransferState | None, limit: int, after: str = "") -> ListPage[Transfer]:
         """Return transfers, newest first; those in a state by when they entered it. Raises
-        :class:`BadCursor`.
+        ``BadCursor``.
         """
         order = (
             ListOrder(name="since", id=_x.id, key=_x.since) if state else ListOrder(name="newest", id=_x.id)
@@ -309,7 +308,7 @@ class Queries:
         return self._database.read(read)
 
     def queues(self) -> list[QueueView]:
-        """Return every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
+        """Return every queue of the federation by name, with its counts. Raises ``NoFederation``."""
 
         def read(connection: Connection) -> list[QueueView]:
             waiting = job_counts.counted(connection, "job", JOBS_BY_QUEUE)
@@ -333,7 +332,7 @@ class Queries:
         return self._database.read(read)
 
     def shares(self) -> list[ShareView]:
-        """Return global shares, and the other shares of transfers, by name. Raises :class:`NoFederation`."""
+        """Return global shares, and the other shares of transfers, by name. Raises ``NoFederation``."""
 
         def read(connection: Connection) -> list[ShareView]:
             declared = {share.name: share for share in self._federations.current(connection).shares}

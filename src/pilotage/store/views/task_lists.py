@@ -12,11 +12,10 @@ from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.tasks import TASK_VIEW, TaskView, tasks
-
-from . import task_filters
-from .job_counts import of_query, of_tasks
-from .keyset import ListOrder, ListPage, total_of
-from .task_filters import EVERY_TASK, TaskFilter
+from pilotage.store.views import task_filters
+from pilotage.store.views.job_counts import of_query, of_tasks
+from pilotage.store.views.keyset import ListOrder, ListPage, total_of
+from pilotage.store.views.task_filters import EVERY_TASK, TaskFilter
 
 _t = tasks.c
 
@@ -53,7 +52,7 @@ class TaskLists:
         self._database = database
 
     def page(self, page: TaskPage) -> ListPage[TaskView]:
-        """Return one page, with total and counts. Raises :class:`BadCursor`."""
+        """Return one page, with total and counts. Raises ``BadCursor``."""
         conditions = [*task_filters.conditions(page.wanted, self._database.is_postgresql)]
         if page.owner is not None:
             conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]

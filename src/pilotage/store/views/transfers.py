@@ -18,8 +18,7 @@ from pilotage.store.tables.counters import counts
 from pilotage.store.tables.files import files
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
-
-from . import job_files
+from pilotage.store.views import job_files
 
 
 class TransferQueries:

@@ -19,8 +19,7 @@ from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskView, tasks
 from pilotage.store.tables.workflows import predecessors, predecessors_of, workflows
-
-from .keyset import ListOrder, ListPage
+from pilotage.store.views.keyset import ListOrder, ListPage
 
 _t, _w, _p = tasks.c, workflows.c, predecessors.c
 _MINE = (_t.owner == bindparam("owner"), _t.vo == bindparam("vo"))
@@ -106,7 +105,7 @@ class WorkflowQueries:
     def workflows(
         self, owner: Identity | None, limit: int, after: str = "", name: str = ""
     ) -> ListPage[WorkflowView]:
-        """Return workflows of an owner, or of everybody, newest first. Raises :class:`BadCursor`."""
+        """Return workflows of an owner, or of everybody, newest first. Raises ``BadCursor``."""
         conditions = [] if owner is None else [_w.owner == owner.name, _w.vo == owner.vo]
         conditions += [_w.name == name] if name else []
         counting = select(func.count()).select_from(workflows).where(*conditions)

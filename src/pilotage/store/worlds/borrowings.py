@@ -30,8 +30,7 @@ from pilotage.store.database.record_columns import listed
 from pilotage.store.tables.borrowing_queues import candidates, of_choices
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader
-
-from .parts import Reading, WorldPart, part
+from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 MOST_LINES = 500
 """Most lines (a choice at a queue) whose tails are read: those of the newest choices."""

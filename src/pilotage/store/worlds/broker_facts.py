@@ -21,9 +21,8 @@ from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import is_in, is_measured, jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
-
-from . import waiting
-from .parts import Reading, WorldPart, part
+from pilotage.store.worlds import waiting
+from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 WAITED_LONG = 3600.0
 """Seconds after which an activated job, or a start, is worth a search: B9 asks for two hours."""

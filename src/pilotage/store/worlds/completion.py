@@ -16,8 +16,7 @@ from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
-
-from .parts import Reading, part
+from pilotage.store.worlds.parts import Reading, part
 
 EXAMPLES = 20
 """Failed jobs of a task whose errors serve as examples."""

@@ -19,9 +19,8 @@ from pilotage.store.tables.files import IS_COPY, files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.transfers import transfers
-
-from .parts import Reading, WorldPart
-from .wanted_files import asked_by_tasks, wanted_of
+from pilotage.store.worlds.parts import Reading, WorldPart
+from pilotage.store.worlds.wanted_files import asked_by_tasks, wanted_of
 
 _r, _f = replicas.c, files.c
 _LIMIT: Any = bindparam("limit", type_=None)

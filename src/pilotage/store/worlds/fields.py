@@ -6,9 +6,8 @@ from typing import Any
 from pilotage.model.values.step_names import PROVISION
 from pilotage.store.tables import failures, waiting_results
 from pilotage.store.tables.reader import RecordReader
-
-from . import borrowings, lacking_nodes
-from .parts import Reading, WorldPart, part
+from pilotage.store.worlds import borrowings, lacking_nodes
+from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 Reads = Sequence[str | WorldPart]
 """What to read, in order: fields by name, and parts."""

@@ -43,7 +43,7 @@ SELECT value, (
 SELECT pilot, string_agg({_WORD.format(id="id::text")}, ',' ORDER BY id) FROM jobs
 WHERE pilot = ANY (CAST(:pilots AS BIGINT[])) AND state IN ({_LISTED}) GROUP BY pilot""",
 }
-"""The same with one text per pilot, in the form of :func:`words`: converting all rows takes longest."""
+"""The same with one text per pilot, in the form of ``words``: converting all rows takes longest."""
 
 # SQLite would look up each row of these states. The index of pilots' jobs takes a tenth of the time.
 HOLDERS: Mapping[str, str] = {
@@ -73,7 +73,7 @@ def words(attempts: Iterable[tuple[int, int]]) -> str:
 
 
 def by_pilot(rows: Iterable[Any]) -> dict[int, set[tuple[int, int]]]:
-    """Return the attempts (job, attempt) of each pilot that has any, from rows of :data:`ATTEMPTS`."""
+    """Return the attempts (job, attempt) of each pilot that has any, from rows of ``ATTEMPTS``."""
     return {pilot: set(map(_ATTEMPT, own)) for pilot, own in groupby(rows, _PILOT)}
 
 

@@ -18,7 +18,7 @@ _Known = dict[str, tuple[File, tuple[Replica, ...]]]
 class KnownInputs:
     """Reads the inputs of jobs for many queues' passes over the same lines.
 
-    Everything is read again after :data:`INPUTS_KNOWN_FOR` s. Safe to use from many threads.
+    Everything is read again after ``INPUTS_KNOWN_FOR`` s. Safe to use from many threads.
     """
 
     def __init__(self) -> None:

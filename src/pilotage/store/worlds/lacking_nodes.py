@@ -13,8 +13,7 @@ from pilotage.model.records.work import Pilot
 from pilotage.model.values.durations import DAY
 from pilotage.store.database.sets import among
 from pilotage.store.tables.pilots import is_lacking, pilots
-
-from .parts import Reading, part
+from pilotage.store.worlds.parts import Reading, part
 
 MOST_PILOTS = 1000
 """Newest pilots of a queue, since the first that lacked something, among which is one that has it."""

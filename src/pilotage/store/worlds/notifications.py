@@ -19,8 +19,7 @@ from pilotage.store.tables.notifications import (
     notifications,
 )
 from pilotage.store.tables.tasks import TASK_COLUMNS, is_to_notify, tasks
-
-from .parts import Reading, part
+from pilotage.store.worlds.parts import Reading, part
 
 MOST_OF_PERSON = 200
 """Most tasks, and most notifications, of one person in a pass: nobody's crowd keeps out another's."""

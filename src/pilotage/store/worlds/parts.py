@@ -11,10 +11,9 @@ from typing import Any
 from pilotage.model.documents.world import World
 from pilotage.model.records.unable_ways import UnableWay
 from pilotage.store.tables.reader import RecordReader
-
-from .known_inputs import KnownInputs
-from .live_pilots import LivePilots
-from .waiting import Parts
+from pilotage.store.worlds.known_inputs import KnownInputs
+from pilotage.store.worlds.live_pilots import LivePilots
+from pilotage.store.worlds.waiting import Parts
 
 ALWAYS = frozenset({"time", "seed", "federation", "queues_changed"})
 """Fields that every world has."""

@@ -9,8 +9,7 @@ from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.pilots import pilots
-
-from .parts import Reading, part
+from pilotage.store.worlds.parts import Reading, part
 
 ENDED_LATELY = 3600.0
 """Seconds after its end for which the director considers a pilot."""

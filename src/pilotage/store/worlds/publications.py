@@ -10,8 +10,7 @@ from pilotage.model.records.states import LIVE_PUBLICATIONS, PublicationState
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables.publications import PUBLICATION_COLUMNS, publication, publications
 from pilotage.store.tables.reader import RecordReader
-
-from .parts import Reading, WorldPart, part
+from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 MOST_DUE = 5000
 """Most publications of one catalogue in a pass."""
@@ -68,7 +67,7 @@ def to_register(reading: Reading) -> Mapping[str, Any]:
 
 
 def failed_of(task: int) -> WorldPart:
-    """Read the failed publications of a task, at most :data:`MOST_DUE`."""
+    """Read the failed publications of a task, at most ``MOST_DUE``."""
     return WorldPart(("publications",), lambda reading: {"publications": _failed(reading.reader, task)})
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.idle_slots import idle_slots
-
-from .parts import Reading, WorldPart
+from pilotage.store.worlds.parts import Reading, WorldPart
 
 
 def _idle_elsewhere(reading: Reading) -> Mapping[str, Any] | None:

@@ -11,9 +11,8 @@ from pilotage.store.tables import failures
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
-
-from .held_jobs import by_pilot, held_attempts, held_by, held_words, words
-from .parts import Reading, WorldPart
+from pilotage.store.worlds.held_jobs import by_pilot, held_attempts, held_by, held_words, words
+from pilotage.store.worlds.parts import Reading, WorldPart
 
 _j = jobs.c
 _HELD = held_by("pilots")

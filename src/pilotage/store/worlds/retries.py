@@ -7,9 +7,8 @@ from pilotage.model.records.states import ENDED, JobState
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.jobs import jobs
-
-from .parts import Reading, part
-from .throttled_jobs import by_owner
+from pilotage.store.worlds.parts import Reading, part
+from pilotage.store.worlds.throttled_jobs import by_owner
 
 _OF_TASKS = among(jobs.c.task, "ids")
 _BAD = has_state(jobs, JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)

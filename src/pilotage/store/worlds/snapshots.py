@@ -13,20 +13,19 @@ from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.link_rates import LinkRates
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import SpecCache
-
-from . import waiting
-from .fields import Reads, parts_of
-from .known_inputs import KnownInputs
-from .live_pilots import LivePilots
-from .parts import Pass, Reading, WorldPart, read_all
-from .whole import WHOLE
+from pilotage.store.worlds import waiting
+from pilotage.store.worlds.fields import Reads, parts_of
+from pilotage.store.worlds.known_inputs import KnownInputs
+from pilotage.store.worlds.live_pilots import LivePilots
+from pilotage.store.worlds.parts import Pass, Reading, WorldPart, read_all
+from pilotage.store.worlds.whole import WHOLE
 
 EVERYTHING = 1_000_000
 """Most records of a kind that a whole world bounds."""
 
 
 class Snapshots:
-    """Reads worlds. Raises :class:`NoFederation` while there is none."""
+    """Reads worlds. Raises ``NoFederation`` while there is none."""
 
     def __init__(
         self, database: Database, federations: Federations, specs: SpecCache, live: LivePilots

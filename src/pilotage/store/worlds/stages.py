@@ -21,8 +21,7 @@ from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.results import results
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
 from pilotage.store.tables.workflows import predecessors, predecessors_of
-
-from .parts import Reading, part
+from pilotage.store.worlds.parts import Reading, part
 
 OUTPUTS_AT_ONCE = 2 * MOST_MATCHED
 """Outputs after which a pass reads no further tasks: the next one follows at once."""

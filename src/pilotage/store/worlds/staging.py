@@ -28,8 +28,7 @@ from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
-
-from .parts import Reading, WorldPart, part
+from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 UNAWAITED_AFTER = 60.0
 """Seconds in the queue after which a download is checked for waiting jobs."""

@@ -21,8 +21,7 @@ from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.live_work import planned_jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
-
-from .parts import Reading, WorldPart
+from pilotage.store.worlds.parts import Reading, WorldPart
 
 _t, _c, _j = tasks.c, counts.c, jobs.c
 _THROTTLED = str(JobState.THROTTLED)

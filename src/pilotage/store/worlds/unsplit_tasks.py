@@ -11,8 +11,7 @@ from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.tasks import tasks
-
-from .parts import Reading, WorldPart
+from pilotage.store.worlds.parts import Reading, WorldPart
 
 _t = tasks.c
 _LIMIT: Any = bindparam("limit", type_=None)

@@ -40,9 +40,8 @@ from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.waiting_results import is_waiting
-
-from .held_jobs import HOLDERS, held_by
-from .parts import Reading, part
+from pilotage.store.worlds.held_jobs import HOLDERS, held_by
+from pilotage.store.worlds.parts import Reading, part
 
 _j = jobs.c
 _J = JobState

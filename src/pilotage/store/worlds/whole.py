@@ -15,8 +15,7 @@ from pilotage.store.database.columns import is_state
 from pilotage.store.tables import borrowing_queues, failures
 from pilotage.store.tables.jobs import is_live
 from pilotage.store.tables.tasks import tasks
-
-from . import (
+from pilotage.store.worlds import (
     borrowings,
     broker_facts,
     completion,
@@ -28,9 +27,9 @@ from . import (
     throttled_jobs,
     watching,
 )
-from .fields import Reads
-from .parts import Reading, part
-from .provisioning import live_and_ended_pilots
+from pilotage.store.worlds.fields import Reads
+from pilotage.store.worlds.parts import Reading, part
+from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
 MOST_COPIES = 1000
 """Most copies in a whole world."""

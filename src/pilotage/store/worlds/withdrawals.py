@@ -1,4 +1,4 @@
-"""All work that could use pilots. Without any, they are withdrawn (see :mod:`pilotage.pilots.withdrawal`)."""
+"""All work that could use pilots. Without any, they are withdrawn (see ``withdrawal``)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,7 @@ from pilotage.model.records.states import TASKS_TO_SPLIT, UNSTARTED_JOBS, JobSta
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables.jobs import is_live, jobs
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
-
-from .parts import Reading, part
+from pilotage.store.worlds.parts import Reading, part
 
 _j = jobs.c
 _PLACED = tuple(map(str, UNSTARTED_JOBS))

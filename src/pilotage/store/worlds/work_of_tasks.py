@@ -15,9 +15,8 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables import failures
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_live, jobs
 from pilotage.store.tables.reader import RecordReader
-
-from . import broker_facts
-from .parts import Reading, WorldPart, part
+from pilotage.store.worlds import broker_facts
+from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 _j = jobs.c
 _OF_TASKS = (among(_j.task, "ids"), has_state(jobs, *LIVE_JOBS))

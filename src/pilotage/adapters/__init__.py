@@ -1,0 +1,1 @@
+"""Whatever reaches out: batch systems, storages, catalogues, receivers of notifications."""

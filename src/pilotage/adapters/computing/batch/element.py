@@ -1,0 +1,310 @@
+"""The adapter of every batch system that is used through commands."""
+
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import ClassVar
+
+from cachetools import FIFOCache
+
+from pilotage.adapters.computing.batch.hosts import Host, Hosts
+from pilotage.adapters.computing.batch.options import BatchOptions
+from pilotage.adapters.computing.batch.profile import BatchJob, CommandFault, Profile, Request
+from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.batch.script import EXITS, pilot_script
+from pilotage.adapters.computing.batch.spool import MOST_TAILS, Spool
+from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
+from pilotage.adapters.computing.batch.system import MOST_NAMED, BatchSystem
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+
+LONGEST_SUBMISSION = 180.0
+"""Seconds after which one call submits no further array."""
+
+MOST_EXPLAINED = 20
+"""Most jobs and arrays per poll for which a second command asks why they do not run."""
+
+MOST_CANCELLED = 10_000
+"""Most cancelled pilots to remember, latest first."""
+
+PILOT_JOB = re.compile(r"-pilot-\d+(\+\d+)?$")
+"""The end of the name of a job or an array of pilots, in every batch system."""
+
+
+class BatchElement:
+    """A queue of a batch system, on this host or behind a login node."""
+
+    end_doubt: ClassVar[float] = 0
+
+    def __init__(self, profile: Profile, options: BatchOptions) -> None:
+        self._profile = profile
+        self._options = options
+        self._lock = threading.Lock()
+        self._hosts: Hosts | None = None
+        self._cancelled: FIFOCache[Reference, None] = FIFOCache(MOST_CANCELLED)
+
+    def share(self, hosts: Hosts) -> None:
+        """Use these connections, which others share."""
+        self._hosts = hosts
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Submit pilots. Similar pilots go together as an array, if the batch system has arrays.
+
+        A file at the site first records where each pilot goes. If an order comes again, the adapter finds its
+        pilot there.
+        """
+        answers: dict[str, Submitted] = {}
+        begun = time.monotonic()
+        for at in range(0, len(orders), MOST_NAMED):
+            answers |= self._submit_some(orders[at : at + MOST_NAMED], begun + LONGEST_SUBMISSION)
+        return [answers[order.name] for order in orders]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        """Return the status of pilots, from one listing for all queues of the account.
+
+        The history supplies pilots that are no longer listed. A pilot that is missing there too is unknown,
+        unless this adapter cancelled it.
+        """
+        statuses = {
+            text: PilotStatus(state="unknown", reason="not a reference of this kind") for text in references
+        }
+        known = {text: found for text in references if (found := Reference.parse(text))}
+        if not known:
+            return statuses
+        system = self._system()
+        jobs = self._own(known.values(), system.jobs([found.job for found in known.values()]))
+        complaints: Mapping[str, str] = {}
+        if lost := [found for found in known.values() if found not in jobs]:
+            told = system.remembered({found.job for found in lost})
+            jobs |= self._own(lost, told.jobs)
+            complaints = told.complaints
+        jobs |= self._with_reasons(jobs, system)
+        for text, found in known.items():
+            statuses[text] = self._status(found, jobs.get(found), complaints.get(found.job, ""))
+        return self._with_last_words(self._with_results(statuses, known), known)
+
+    def _with_results(
+        self, statuses: Mapping[str, PilotStatus], known: Mapping[str, Reference]
+    ) -> dict[str, PilotStatus]:
+        """Add what ended and missing pilots left in the spool. An end that we have not looked behind is none.
+
+        Raises OSError if the spool cannot be read: then nothing is said of any pilot.
+        """
+        gone = [text for text in known if statuses[text].state == "ended" or statuses[text].missing]
+        if not gone:
+            return dict(statuses)
+        seen, later = gone[:MOST_TAILS], gone[MOST_TAILS:]
+        spool = Spool(self._host(), self._options.spool)
+        left = spool.left([known[text].pilot for text in seen], self._options.results_days)
+        told = {text: replace(statuses[text], left=tuple(left.get(known[text].pilot, ()))) for text in seen}
+        unseen = {
+            text: PilotStatus(
+                state="unknown", reason=f"{statuses[text].reason}; its spool is looked at later"
+            )
+            for text in later
+        }
+        return {**statuses, **told, **unseen}
+
+    def read_left(self, place: str, number: int, start: int, size: int) -> str:
+        """See ``ResultsKeeper``."""
+        return Spool(self._host(), self._options.spool).read_left(place, number, start, size)
+
+    def drop_left(self, places: Collection[str]) -> None:
+        """See ``ResultsKeeper``."""
+        Spool(self._host(), self._options.spool).drop_left(places)
+
+    def closed_for(self) -> float:
+        """See ``LeadingBack``."""
+        return self._host().closed_for()
+
+    def _own(
+        self, references: Iterable[Reference], jobs: Mapping[str, BatchJob]
+    ) -> dict[Reference, BatchJob]:
+        """Return the jobs behind references. A number may be reused, so the job's name must match too."""
+        spelled: dict[str, list[BatchJob]] = defaultdict(list)
+        for number, job in jobs.items():
+            spelled[self._profile.same(number)].append(job)
+        found = {}
+        for reference in references:
+            exact = [jobs[reference.job]] if reference.job in jobs else []
+            for job in (*exact, *spelled.get(self._profile.same(reference.job), ())):
+                if job.name == reference.name:
+                    found[reference] = job
+                    break
+        return found
+
+    def _with_reasons(
+        self, jobs: Mapping[Reference, BatchJob], system: BatchSystem
+    ) -> dict[Reference, BatchJob]:
+        """Return the jobs that do not run, with reasons that the listing lacks."""
+        idle = {
+            found: job
+            for found, job in jobs.items()
+            if job.state in ("waiting", "stuck") and not job.explained
+        }
+        # Ask for stuck jobs first: the server gives them up once it knows the reason.
+        numbers = dict.fromkeys(
+            self._profile.number(found.job)
+            for found in sorted(idle, key=lambda found: idle[found].state != "stuck")
+        )
+        told = system.reasons(list(numbers)[:MOST_EXPLAINED]) if numbers else {}
+        return {
+            found: replace(job, reason=f"{job.reason}: {words}")
+            for found, job in idle.items()
+            if (words := told.get(self._profile.number(found.job)))
+        }
+
+    def cancel(self, references: Collection[str]) -> None:
+        """End the pilots that are listed under their names."""
+        known = [found for text in references if (found := Reference.parse(text))]
+        if not known:
+            return
+        system = self._system()
+        # List again: the batch system may have reused a number, and that job must not be cancelled.
+        jobs = self._own(known, system.jobs([found.job for found in known], fresh=True))
+        live = [found for found, job in jobs.items() if job.state != "ended"]
+        if not live:
+            return
+        system.cancel([found.job for found in live])
+        with self._lock:
+            self._cancelled.update(dict.fromkeys(live))
+
+    def capacity(self) -> Capacity:
+        """Return the slots of the queue, and everybody's jobs there, or else the account's pilots."""
+        system = self._system()
+        scope = " ".join((self._profile.kind, system.host.name, *sorted(self._profile.queues)))
+        command = self._profile.population()
+        if jobs := self._profile.populated(system.ask(command)) if command else None:
+            slots, (running, waiting) = system.slots(), jobs
+            return Capacity(slots=slots, running=running, waiting=waiting, everybody=True, scope=scope)
+        pilots = [job for job in system.all_jobs().values() if PILOT_JOB.search(job.name)]
+        states = [job.state for job in pilots if self._profile.may_hold(job)]
+        return Capacity.of(states, slots=system.slots(), scope=scope)
+
+    def _host(self) -> Host:
+        with self._lock:
+            if self._hosts is None:
+                self._hosts = Hosts()
+            return self._hosts.host(self._options)
+
+    def _system(self) -> BatchSystem:
+        return BatchSystem(self._profile, self._host(), self._options.commands)
+
+    def _submit_some(self, orders: Sequence[PilotOrder], until: float) -> dict[str, Submitted]:
+        host = self._host()
+        spool = Spool(host, self._options.spool)
+        paths, places = spool.put({order.name: order.token for order in orders}, self._places(orders))
+        answers = self._there_already(places) if places else {}
+        if places:
+            orders = [order for order in orders if order.name not in answers]
+            spool.place(self._places(orders))
+        for alike in _alike(orders, self._profile.most):
+            late = time.monotonic() > until
+            answers |= (
+                _refused(alike, f"{host.name} is too slow") if late else self._submit(alike, host, paths)
+            )
+        if refused := [name for name, answer in answers.items() if answer.error]:
+            with suppress(OSError):
+                spool.forget(refused)
+        return answers
+
+    def _places(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
+        """Return the reference of each pilot: the name of its job or array, its index, and the array's
+        size."""
+        return {
+            order.name: f"{self._job_name(alike)} {at} {len(alike)}"
+            for alike in _alike(orders, self._profile.most)
+            for at, order in enumerate(alike, 1)
+        }
+
+    def _job_name(self, orders: Sequence[PilotOrder]) -> str:
+        first, more = orders[0].name, len(orders) - 1
+        return self._profile.name(f"{first}+{more}" if more else first)
+
+    def _there_already(self, places: Mapping[str, str]) -> dict[str, Submitted]:
+        """Return the answers for pilots of earlier orders that the batch system has."""
+        answers: dict[str, Submitted] = {}
+        numbers = self._system().numbers()
+        for pilot, place in places.items():
+            name, index, count = place.split()
+            if name in numbers:
+                job = self._profile.elements(numbers[name], int(count))[int(index) - 1]
+                answers[pilot] = Submitted(reference=str(Reference(job, name, pilot)))
+        return answers
+
+    def _submit(self, orders: Sequence[PilotOrder], host: Host, paths: SpoolPaths) -> dict[str, Submitted]:
+        """Submit similar pilots as one job or one array."""
+        first, count, name = orders[0], len(orders), self._job_name(orders)
+        request = Request(
+            name=name,
+            count=count,
+            cores=first.cores,
+            memory=first.memory,
+            walltime=first.walltime,
+            log=f"{paths.logs}/{name if count > 1 else first.name}{self._profile.log_ending(count)}",
+        )
+        try:
+            url = host.server_url(first.server_url, paths)
+            stem = name if count > 1 else ""
+            script = pilot_script(orders, stem, paths, self._options, self._profile.index, url)
+            jobs = self._system().submit(request, script)
+        except TimeoutError:
+            # In doubt is not refused: the same orders come again, and then the name finds the accepted jobs.
+            raise
+        except (OSError, CommandFault) as fault:
+            return _refused(orders, str(fault))
+        return {
+            order.name: Submitted(reference=str(Reference(job, name, order.name)))
+            for job, order in zip(jobs, orders, strict=True)
+        }
+
+    def _status(self, reference: Reference, job: BatchJob | None, complaint: str) -> PilotStatus:
+        if job is not None:
+            return PilotStatus(
+                state=job.state,
+                reason=job.reason,
+                exit_code=job.exit_code,
+                excess=job.excess,
+                end_doubt=job.end_doubt,
+            )
+        with self._lock:
+            if reference in self._cancelled:
+                return PilotStatus(state="ended", reason="cancelled from here")
+        reason = f"{self._profile.kind} does not list it, and remembers no end"
+        reason = f"{reason}: {complaint}" if complaint else reason
+        return PilotStatus(state="unknown", reason=reason, missing=True)
+
+    def _with_last_words(
+        self, statuses: dict[str, PilotStatus], known: Mapping[str, Reference]
+    ) -> Mapping[str, PilotStatus]:
+        """Add the last lines of ended pilots' logs, or the meaning of the script's exit code."""
+        ended = {text: found.pilot for text, found in known.items() if statuses[text].state == "ended"}
+        if not ended:
+            return statuses
+        last: Mapping[str, str] = {}
+        with suppress(OSError):
+            last = Spool(self._host(), self._options.spool).tails(ended.values())
+        for text, pilot in ended.items():
+            status = statuses[text]
+            # Prefer the log. A pilot that never started has none.
+            words = last.get(pilot) or EXITS.get(status.exit_code or 0, "")
+            reason = "; its log ends: ".join(part for part in (status.reason, words) if part)
+            statuses[text] = replace(status, reason=reason)
+        return statuses
+
+
+def _refused(orders: Sequence[PilotOrder], error: str) -> dict[str, Submitted]:
+    return {order.name: Submitted(error=error) for order in orders}
+
+
+def _alike(orders: Sequence[PilotOrder], most: int) -> Iterator[Sequence[PilotOrder]]:
+    """Yield groups of up to ``most`` orders that differ only in the pilot."""
+    groups: dict[tuple[object, ...], list[PilotOrder]] = defaultdict(list)
+    for order in orders:
+        groups[order.server_url, order.cores, order.memory, order.walltime, order.slots].append(order)
+    for group in groups.values():
+        for at in range(0, len(group), most):
+            yield group[at : at + most]

@@ -1,0 +1,239 @@
+"""Profiles: everything that differs between command-driven batch systems, as pure text functions."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pilotage.adapters.computing.batch.commands import Outcome
+from pilotage.ports.computing import ElementState, Excess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request to a batch system: ``count`` similar jobs, as an array if there are several.
+
+    ``memory`` (MB, 0 for no limit) and ``cores`` are per job; ``walltime`` is in s. ``log`` is the path of
+    the output, without the ending that ``Profile.log_ending`` adds.
+    """
+
+    name: str
+    count: int
+    cores: int
+    memory: float
+    walltime: float
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchJob:
+    """A job in a batch system's listing, with its name there. ``queue`` is the partition, if the listing has
+    it.
+
+    ``explained`` is true if ``reason`` holds everything that the batch system knows about a job that does not
+    run. ``excess`` is the limit for which it was ended. ``end_doubt``: see ``PilotStatus``.
+    """
+
+    name: str
+    state: ElementState
+    reason: str = ""
+    exit_code: int | None = None
+    queue: str = ""
+    explained: bool = True
+    excess: Excess = ""
+    end_doubt: float = 0
+
+
+DOUBTFUL = (
+    "timed out",
+    "timeout",
+    "time-out",
+    "no response",
+    "end of file",
+    "connection reset",
+    "connection closed",
+    "broken pipe",
+    "zero bytes were transmitted or received",
+)
+"""Parts of error messages that leave open whether the batch system accepted a job, or will."""
+
+
+PRIVATE = "other people's jobs are hidden"
+"""The answer to ``Profile.population`` has this line if it counts only this account's jobs."""
+
+COUNTED = "printf '%s\\n' \"$states\" | grep . | sort | uniq -c"
+"""The end of a shell script that counts the lines of its variable ``states``."""
+
+
+class CommandFault(ValueError):
+    """A batch system gave an answer that cannot be understood."""
+
+
+class Profile(ABC):
+    """A batch system's commands and answers. A profile runs nothing: commands are lists of arguments, answers
+    are text.
+
+    The batch system names the jobs; ``elements`` returns their names.
+    """
+
+    kind: str
+    most: int = 200
+    """Most jobs of one array; 1 if there are no arrays."""
+    index: str
+    """The environment variable with a job's index in its array, from 1."""
+    remedies: Sequence[tuple[str, str]] = ()
+    """Who can mend what: pairs of a part of a message, in lower case, and the advice. The first match
+    counts."""
+
+    refusals: Sequence[str] = ()
+    """Parts of messages, in lower case, by which the submit command always says that it made no job."""
+
+    queues: frozenset[str] = frozenset()
+    """The queues that pilots go to, without hosts and servers; empty: the batch system chooses.
+
+    They may have wildcards."""
+
+    doubtful: Sequence[str] = DOUBTFUL
+    """Parts of messages, in lower case, that leave open whether a job was accepted."""
+
+    @abstractmethod
+    def log_ending(self, count: int) -> str:
+        """Return the ending of a log's path, which gives each job of an array its own log."""
+
+    @abstractmethod
+    def submit(self, request: Request) -> tuple[str, ...]:
+        """Return the command that submits the script from its standard input."""
+
+    @abstractmethod
+    def submitted(self, stdout: str) -> str:
+        """Return the number of the array or job in the answer.
+
+        Raises CommandFault unless exactly one number can be the job's, see ``only_number``.
+        """
+
+    def same(self, job: str) -> str:
+        """Return the part of a job's name that all its spellings share: by default all of it."""
+        return job
+
+    def name(self, name: str) -> str:
+        """Return a name in the form that the batch system allows: by default any."""
+        return name
+
+    @abstractmethod
+    def number(self, job: str) -> str:
+        """Return the number of a job's array, or of the job itself."""
+
+    @abstractmethod
+    def elements(self, number: str, count: int) -> list[str]:
+        """Return the jobs of an array in order of index, or the single job of a number."""
+
+    @abstractmethod
+    def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """Return the command that lists this account's jobs, at least those of ``jobs`` that still exist.
+
+        Without ``jobs`` it lists all waiting and running jobs.
+        """
+
+    def is_listed(self, outcome: Outcome) -> bool:
+        """Return whether the answer to ``listing`` is valid, even if some jobs are no longer known."""
+        return outcome.code == 0
+
+    @abstractmethod
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
+        """Return jobs by number. Raises CommandFault."""
+
+    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """Return commands that look up jobs that are no longer listed. Each is a fallback for the one before.
+
+        Empty by default: then the listing includes ended jobs.
+        """
+        return ()
+
+    def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
+        """Return jobs by number, from any command of ``history``. Raises CommandFault."""
+        return self.listed(stdout)
+
+    def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the command that says why jobs do not run; empty if the listing says it."""
+        return ()
+
+    def explained(self, stdout: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Return reasons by number, from the answer to ``reasons``."""
+        return {}
+
+    @abstractmethod
+    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """Return the command that ends jobs."""
+
+    def capacity(self) -> tuple[str, ...]:
+        """Return the command that prints the slots of the queue; empty if there is none."""
+        return ()
+
+    def slots(self, stdout: str) -> int | None:  # noqa: ARG002
+        """Return the slots in the answer, None if it has none."""
+        return None
+
+    def population(self) -> tuple[str, ...]:
+        """Return the command that counts everybody's jobs in ``queues``; empty if there is none."""
+        return ()
+
+    def populated(self, stdout: str) -> tuple[int, int] | None:
+        """Return everybody's running and waiting jobs, from the answer to ``population``.
+
+        By default, each line has a number and a state. Return None if the batch system shows only this
+        account's jobs.
+        """
+        running = waiting = 0
+        for line in stdout.splitlines():
+            number, _, state = line.strip().partition(" ")
+            if number.isdecimal() and (meaning := self.state(state)) != "ended":
+                running += int(number) if meaning == "running" else 0
+                waiting += int(number) if meaning != "running" else 0
+        return None if PRIVATE in stdout else (running, waiting)
+
+    def state(self, word: str) -> ElementState:  # noqa: ARG002
+        """Return the meaning of a job's state in the answer to ``population``."""
+        return "unknown"
+
+    def may_hold(self, job: BatchJob) -> bool:
+        """Return whether a job may have been submitted to ``queues``. Its listing may name no queue."""
+        names = job.queue.split(",") if job.queue and self.queues else []
+        return not names or any(fnmatchcase(name, pattern) for name in names for pattern in self.queues)
+
+    def is_refusal(self, complaint: str) -> bool:
+        """Return whether a message, in lower case, says that the submit command made no job."""
+        return bool(self.remedy(complaint)) or any(words in complaint for words in self.refusals)
+
+    def remedy(self, complaint: str) -> str:
+        """Return who can mend an error, and how; empty if that is unknown."""
+        return next((remedy for words, remedy in self.remedies if words in complaint.lower()), "")
+
+
+def only_number(answer: str, *patterns: str) -> str:
+    """Return the one number in an answer whose lines match these patterns, each with a group for the number.
+
+    Sites print notes before and after the batch system's own lines. Return an empty text if no line matches,
+    or if matching lines differ: then any of them may be a note.
+    """
+    lines = [line.strip() for line in answer.split("\n")]
+    found = {
+        match[1] for line in lines for pattern in patterns if (match := re.fullmatch(pattern, line, re.ASCII))
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def own(*command: str) -> tuple[str, ...]:
+    """Return a command whose last argument becomes the account's own name."""
+    return ("sh", "-c", 'exec "$0" "$@" "$(id -un)"', *command)
+
+
+def queue_names(option: str) -> frozenset[str]:
+    """Return the queues in an option that may list several with commas, without their hosts or servers."""
+    return frozenset(name for part in option.split(",") if (name := part.partition("@")[0]))
+
+
+def plain_name(name: str) -> str:
+    """Return a name of letters, digits and ``_.+-`` that begins with a letter."""
+    clean = re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
+    return clean if clean[:1].isalpha() else f"p{clean}"

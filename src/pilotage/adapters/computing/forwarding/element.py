@@ -1,0 +1,83 @@
+"""The adapter of forwarding sites.
+
+It starts a forwarder for each pilot, and reads the other side's reasons.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pilotage.adapters.computing.agent_file import agent_options
+from pilotage.adapters.computing.forwarding.peer import Peer, Refused
+from pilotage.adapters.computing.options import LocalPath, Word, parse
+from pilotage.adapters.computing.process import Process
+from pilotage.adapters.computing.web_service import Credentials
+from pilotage.model.values.phrases import without_rules
+from pilotage.ports.computing import Capacity, PilotOrder, Submitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardingOptions:
+    """Options of a forwarding site: the other Pilotage, our token there, and the storage that it reads
+    inputs from."""
+
+    url: Word
+    """The URL of the other Pilotage."""
+    token_file: LocalPath
+    """A file with a token of the role ``user`` at the other Pilotage. Every call reads it."""
+    storage: Word
+    """The other Pilotage's name for this queue's storage, through which inputs are handed over."""
+    ca_path: LocalPath = ""
+    """Trusted authorities: a file, or a folder with hashed names; empty: the system's."""
+    directory: LocalPath = ""
+    """The directory for forwarders; empty: as for pilots of the kind ``process``."""
+
+
+class ForwardingElement(Process):
+    """The computing element kind ``pilotage``. Its options are those of ``ForwardingOptions``."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        given = self._given = parse("pilotage", ForwardingOptions, options)
+        self._peer = Peer(given.url, Credentials(token_file=given.token_file, ca_path=given.ca_path))
+        super().__init__({"directory": given.directory} if given.directory else {})
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Start a forwarder for each order, if the other Pilotage answers and accepts our token."""
+        try:
+            if orders:
+                self._peer.check()
+        except Refused as refusal:
+            return [Submitted(error=f"{self._given.url} refuses us: {refusal}")] * len(orders)
+        if any(order.slots != 1 for order in orders):
+            several = "a forwarder holds one job, so that it counts once: set pilot_slots to 1"
+            return [Submitted(error=several)] * len(orders)
+        return super().submit(orders)
+
+    def capacity(self) -> Capacity:
+        """Return nothing: the other Pilotage chooses among its own queues."""
+        return Capacity()
+
+    def explained(self, attempt: str) -> Sequence[str]:
+        """Return the other Pilotage's decisions about an attempt."""
+        try:
+            task = self._peer.named(attempt)
+            job = self._peer.look(task).job if task is not None else None
+            if task is None or job is None:
+                return [f"{self._given.url} has no job of {attempt}" + (" yet" if task else "")]
+            at = f"{self._given.url}, task {task}, job {job['id']}:"
+            # Indented lines keep their numbers of rules, so take them out before.
+            told = map(without_rules, self._peer.explained(job["id"]))
+            return [at, *(f"  {line}" for line in told)]
+        except Refused as refusal:
+            raise OSError(f"{self._given.url}: {refusal}") from refusal
+
+    def command(self, order: PilotOrder, place: Path) -> list[str]:
+        """Return the command that becomes a forwarder."""
+        given = self._given
+        own = {"peer": given.url, "peer-token-file": given.token_file, "peer-storage": given.storage}
+        own |= {"peer-ca": given.ca_path} if given.ca_path else {}
+        told = [*agent_options(order), f"--directory={place}"]
+        told += [f"--{name}={value}" for name, value in own.items()]
+        return [sys.executable, "-I", "-m", "pilotage.adapters.computing.forwarding.forwarder", *told]

@@ -1,0 +1,188 @@
+"""LSF: ``bsub``, ``bjobs`` (which lists recently ended jobs too), ``bkill``."""
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+
+from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
+from pilotage.adapters.computing.batch.commands import Outcome
+from pilotage.adapters.computing.batch.profile import COUNTED, CommandFault, queue_names
+from pilotage.adapters.computing.options import Word, parse
+from pilotage.ports.computing import ElementState, Excess
+
+_RESERVED = "-J -q -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r -pack -jsdl -json -yaml"
+RESERVED = tuple(_RESERVED.split())
+"""Options of bsub that the adapter sets itself, or that would change its output."""
+
+STATES: Mapping[str, ElementState] = {
+    **dict.fromkeys(("PEND", "PROV", "WAIT"), "waiting"),
+    # Its owner or an administrator suspended it while it waited.
+    "PSUSP": "stuck",
+    **dict.fromkeys(("RUN", "USUSP", "SSUSP"), "running"),
+    **dict.fromkeys(("DONE", "EXIT"), "ended"),
+}
+EXCESSES: Mapping[str, Excess] = {
+    "TERM_MEMLIMIT": "memory",
+    "TERM_SWAP": "memory",
+    "TERM_RUNLIMIT": "walltime",
+    "TERM_CPULIMIT": "walltime",
+}
+"""First words of the exit reason of jobs that LSF killed for a limit."""
+
+COLUMNS = "jobid jobindex stat exit_code queue job_name pend_reason exit_reason delimiter='|'"
+POPULATION = f"""
+states=
+for queue; do
+  jobs=$(bjobs -u all -q "$queue" -noheader -o stat 2>&1) || case $jobs in
+    *"No unfinished job found"*|*"No job found"*|*"No matching job found"*) jobs= ;;
+    *) printf '%s\\n' "$jobs" >&2; exit 1 ;;
+  esac
+  states="$states
+$jobs"
+done
+{COUNTED}
+"""
+"""A shell script that counts the jobs of the queues that it gets, by state."""
+
+NOTHING = ("No job found", "No unfinished job found", "No matching job found")
+
+REMEDIES = (
+    ("no such queue", "correct option queue: `bqueues` lists those there are"),
+    ("user cannot use the queue", "ask the site for the right to use the queue"),
+    ("project", "correct option project"),
+    ("lsf is down", "wait: LSF is down; only its administrators can start it"),
+    ("batch daemon not responding", "wait: LSF is down; only its administrators can start it"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LsfOptions(SubmitOptions):
+    """Options of LSF for a queue's pilots, besides cores, memory and walltime."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    reserved = RESERVED
+
+    queue: Word | Literal[""] = ""
+    """The queue; empty: LSF's default."""
+    project: Word | Literal[""] = ""
+    """The project to charge."""
+    gpu: Word | Literal[""] = ""
+    """GPUs of each pilot in the form of bsub's ``-gpu``: ``num=1``."""
+
+
+class LsfProfile(Profile):
+    """LSF's commands and answers."""
+
+    kind = "lsf"
+    index = "LSB_JOBINDEX"
+    remedies = REMEDIES
+    refusals = ("job not submitted",)
+
+    def __init__(self, options: LsfOptions) -> None:
+        self._options = options
+        self.queues = queue_names(options.queue)
+
+    def name(self, name: str) -> str:
+        """Return the name without brackets and slashes, which have a meaning."""
+        return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
+
+    def log_ending(self, count: int) -> str:
+        """``%I`` is the index."""
+        return ".log" if count == 1 else ".%I.log"
+
+    def submit(self, request: Request) -> tuple[str, ...]:
+        """Return the arguments of bsub: all cores on one node, memory for the whole job."""
+        name = request.name if request.count == 1 else f"{request.name}[1-{request.count}]"
+        command = ["bsub", "-J", name, "-o", request.log, "-rn", "-n", str(request.cores)]
+        command += ["-W", str(math.ceil(request.walltime / 60)), "-R", "span[hosts=1]"]
+        if request.memory:
+            memory = f"{math.ceil(request.memory)}MB"
+            # -M limits, rusage reserves: without both, LSF would choose a host by cores alone.
+            command += ["-M", memory, "-R", f"rusage[mem={memory}/job]"]
+        chosen = (("-q", self._options.queue), ("-P", self._options.project), ("-gpu", self._options.gpu))
+        for flag, value in chosen:
+            command += [flag, value] if value else []
+        return (*command, *self._options.extra)
+
+    def submitted(self, stdout: str) -> str:
+        """Parse ``Job <12> is submitted to queue <normal>.``"""
+        found = set(re.findall(r"^\s*Job <(\d+)> is submitted", stdout, re.MULTILINE | re.ASCII))
+        if len(found) != 1:
+            raise CommandFault(f"bsub answered {stdout[:200]!r}, which has no job's number")
+        return str(found.pop())
+
+    def number(self, job: str) -> str:
+        """Return the part before the index."""
+        return job.partition("[")[0]
+
+    def elements(self, number: str, count: int) -> list[str]:
+        """Return ``12[1]``, ``12[2]`` and so on."""
+        return [number] if count == 1 else [f"{number}[{at}]" for at in range(1, count + 1)]
+
+    def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
+        """List all of this user's jobs, including recently ended ones."""
+        return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
+
+    def is_listed(self, outcome: Outcome) -> bool:
+        """Return whether the command answered.
+
+        "No such job" is an answer, though the command exits with an error.
+        """
+        return outcome.code == 0 or (
+            outcome.code is not None and any(words in outcome.stderr for words in NOTHING)
+        )
+
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
+        """Parse one line per job. A job of an array has its index in the name."""
+        found = {}
+        for line in stdout.split("\n"):
+            # A pending reason may have any signs, and a job that waits has no exit reason.
+            values = [value.strip() for value in line.split("|")]
+            if len(values) < 8 or not values[0].isdecimal():
+                continue
+            number, index, state, code, queue, name, *pending, exit_reason = values
+            reasons = (" ".join(pending), exit_reason)
+            reason = " ".join(words for words in reasons if words not in ("", "-"))
+            is_one = index.isdecimal() and int(index) > 0
+            found[f"{number}[{index}]" if is_one else number] = BatchJob(
+                name=re.sub(r"\[.*\]$", "", name),
+                state=STATES.get(state, "unknown"),
+                reason=f"{state}: {reason}" if reason else state,
+                exit_code=_exit_code(state, code),
+                queue=queue,
+                excess=EXCESSES.get(exit_reason.partition(":")[0], ""),
+            )
+        return found
+
+    def population(self) -> tuple[str, ...]:
+        """Count everybody's unfinished jobs of the queues by state."""
+        return ("sh", "-c", POPULATION, "bjobs", *sorted(self.queues)) if self.queues else ()
+
+    def state(self, word: str) -> ElementState:
+        """See ``Profile``."""
+        return STATES.get(word, "unknown")
+
+    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """Name jobs of arrays with their index."""
+        return ("bkill", *jobs)
+
+
+class Lsf(BatchElement):
+    """The computing element kind ``lsf``. Its options are those of ``LsfOptions``."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        parsed = parse("lsf", LsfOptions, options)
+        super().__init__(LsfProfile(parsed), parsed)
+
+
+def _exit_code(state: str, code: str) -> int | None:
+    """Above 128 is a signal. A job in state DONE has no code, which means 0."""
+    if state == "DONE":
+        return 0
+    if state != "EXIT" or not code.isdecimal():
+        return None
+    return int(code) if int(code) <= 128 else 128 - int(code)

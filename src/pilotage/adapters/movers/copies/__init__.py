@@ -1,0 +1,1 @@
+"""How a file is copied, checked and resumed."""

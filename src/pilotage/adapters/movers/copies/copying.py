@@ -1,0 +1,138 @@
+"""Copies between any two storages: complete with the right size and checksum, or not at all."""
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from pilotage.adapters.movers.copies.checksums import CheckedChunks, SourceChunks
+from pilotage.adapters.movers.copies.drafts import DraftingBackend, LocalDraft
+from pilotage.adapters.movers.copies.fault_attribution import SourceStream, source_errors
+from pilotage.adapters.movers.copies.ranged import whole
+from pilotage.adapters.movers.copies.resuming import resumed
+from pilotage.adapters.movers.copies.third_party import Carry, carried, fetched
+from pilotage.adapters.movers.storages.backend import Backend, PathEntry, offers
+from pilotage.model.values.paths import scratch_path
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError, WrongFileError
+
+SCRATCH_DEPTH = scratch_path("", 0, 0).count("/")
+"""Slashes in the path of an attempt's folder."""
+Keep = Callable[[LocalDraft], None]
+"""Takes a written file that does not have its name yet."""
+
+THIRD_PARTY = "third-party: copied by the storages themselves"
+"""The way of a file without any byte through this process."""
+
+KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
+
+
+def copy(
+    source: Backend,
+    target: Backend,
+    delivery: Delivery,
+    progress: Progress,
+    carry: Carry | None = None,
+    keep: Keep | None = None,
+) -> Delivered:
+    """Bring a file to its destination; one that is there and right counts as delivered.
+
+    Where the target can wait with the file's name, ``keep`` is given what was written, to publish it.
+
+    What a former attempt left half written is gone on with, where the storages can and nobody writes it any
+    more, or deleted, also under the hands of a mover that does.
+    Without a known checksum only the size is checked, and the adler32 of what was written is returned; a file
+    that is there already cannot be known to be right then, and is replaced. Within one storage a file of the
+    scratch area is renamed and not written again; storages that copy among themselves do so, and a service
+    with which files are carried is asked first. Raises DeliveryFailed, and whatever the storages raise.
+    """
+    path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
+    if _is_there(target, path, expected, progress):
+        return replace(expected, way="it was there already")
+    if delivery.scratch and source is target:
+        return replace(_renamed(target, delivery, expected, progress), way="renamed within its storage")
+    # Do this before deleting parts: a service may still be writing one, and continue.
+    found = carried(source, target, delivery, progress, carry) if carry else None
+    if found is not None:
+        found = replace(found, way="carried by the transfer service")
+    elif isinstance(taken := fetched(source, target, delivery, progress), Delivered):
+        found = replace(taken, way=THIRD_PARTY)
+    elif begun := resumed(source, target, delivery, expected, progress):
+        found = replace(begun, way=f"streamed, going on with what there was of it: {taken}")
+    # Do this only now: a partial file may have been useful, and an existing complete one left no part.
+    for part in delivery.former_parts:
+        _delete(target, part)
+    if found is not None:
+        return found
+    return replace(_streamed(source, target, delivery, progress, keep), way=f"streamed: {taken}")
+
+
+def _streamed(
+    source: Backend, target: Backend, delivery: Delivery, progress: Progress, keep: Keep | None
+) -> Delivered:
+    """Copy a file's bytes through this process. Return its description."""
+    path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
+    with ExitStack() as open_files:
+        with source_errors():
+            stream = open_files.enter_context(whole(source, delivery.source.path, expected.size))
+        checked = SourceChunks(SourceStream(stream), str(delivery.source), expected, progress)
+        if keep and offers(target, DraftingBackend):
+            keep(target.draft(path, delivery.part, checked))
+        else:
+            target.store(path, delivery.part, checked, expected.size)
+    return checked.found
+
+
+def clear(source: Backend, delivery: Delivery) -> None:
+    """Delete a delivered file from its scratch area. With the last file, delete its folders."""
+    if not delivery.scratch:
+        return
+    _delete(source, delivery.source.path)
+    folder = delivery.source.path.rpartition("/")[0]
+    # An empty folder disturbs nobody: a storage that cannot list or delete it may keep it.
+    with suppress(OSError, StorageError):
+        # Stop at the attempt's folder, .scratch/INSTANCE/JOB.ATTEMPT: the folders above are shared.
+        while folder.count("/") >= SCRATCH_DEPTH and next(iter(source.entries(folder)), None) is None:
+            source.delete_folder(folder, recursive=False)
+            folder = folder.rpartition("/")[0]
+
+
+def _is_there(target: Backend, path: str, expected: Delivered, progress: Progress) -> bool:
+    """Return whether the destination is right already.
+
+    Raises if something other than a file is in the way.
+    """
+    try:
+        entry = target.entry(path)
+    except FileNotFoundError:
+        return False
+    if entry.kind != "file":
+        raise WrongFileError(f"{path} is in the way: a {KINDS[entry.kind]}, not a file")
+    if not expected.checksum or entry.size != expected.size:
+        return False
+    try:
+        with target.read(path) as stream:
+            CheckedChunks(stream, path, expected, progress).all()
+    except DeliveryFailed:
+        return False
+    return True
+
+
+def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress: Progress) -> Delivered:
+    with source_errors(), storage.read(delivery.source.path) as stream:
+        found = SourceChunks(stream, str(delivery.source), expected, progress).all()
+    path = delivery.destination.path
+    storage.rename(delivery.source.path, path)
+    # The check read it before the renaming: a payload that is still alive may have replaced it.
+    entry = storage.entry(path)
+    if entry.kind == "file" and not entry.size:
+        # A size that the storage has not computed yet does not count.
+        with suppress(DeliveryFailed), storage.read(path) as stream:
+            entry = PathEntry("file", CheckedChunks(stream, path, found, progress).all().size)
+    if entry != PathEntry("file", found.size):
+        _delete(storage, path)
+        raise WrongFileError(f"{delivery.source} was exchanged while it was delivered")
+    return found
+
+
+def _delete(storage: Backend, path: str) -> None:
+    with suppress(FileNotFoundError):
+        storage.delete(path)

@@ -1,0 +1,161 @@
+"""Match patterns of paths folder by folder within limits, in the same way on every kind of storage."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from pilotage.adapters.movers.copies.checksums import adler32
+from pilotage.adapters.movers.storages.backend import (
+    Backend,
+    LinkingBackend,
+    PathEntry,
+    RootedBackend,
+    offers,
+)
+from pilotage.adapters.movers.storages.links import FoundPath, follow
+from pilotage.model.documents.serialization import from_document
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.file_names import is_own
+from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_part
+from pilotage.model.values.patterns import WILDCARDS, is_met
+from pilotage.ports.moving import ScanLimits, ScannedFiles, StorageError, WrongPatternError, is_below
+
+
+def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> ScannedFiles:
+    """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError, also
+    as WrongPatternError.
+
+    Links that lead to files and folders of the storage are followed: what they lead to has the link's name,
+    and ``paths`` say where it lies. Other links and special files are left out and told. Pilotage's own
+    folders and unfinished files are not found, and outputs of tasks only by patterns that begin with their
+    folder: what ``**`` finds is the same before and after other tasks ran. The adler32 is read of files up to
+    the limit's size, while there is time.
+    """
+    if not is_below(glob):
+        raise WrongPatternError(f"{glob!r} is not a pattern below storage {storage.name}")
+    deadline = _Deadline(limits.seconds)
+    found: dict[str, FoundPath] = {}
+    left_out: dict[str, str] = {}
+    if offers(backend, RootedBackend):
+        backend.check_root()
+    for one in _matches(backend, glob, deadline):
+        if one.is_link and one.fault and limits.refuse_links:
+            raise WrongPatternError(f"{one.path!r} cannot be an input: {one.fault}; or narrow the pattern")
+        if not (one.fault or is_file_name(one.path)):
+            if not limits.any_name:
+                what = f"{one.path!r} at {storage.name} cannot be an input: {FILE_NAMES}"
+                raise WrongPatternError(f"{what}; rename it, or narrow the pattern")
+            left_out[one.path] = FILE_NAMES
+        elif one.fault:
+            left_out[one.path] = one.fault
+        else:
+            found[one.path] = one
+        if len(found) + len(left_out) > limits.files:
+            raise WrongPatternError(f"more than {limits.files} files match: narrow the pattern")
+    files = (_input_file(backend, storage, found[path], limits, deadline) for path in sorted(found))
+    paths = {path: one.real for path, one in found.items() if one.real != path}
+    return ScannedFiles(files, left_out, paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder to search: its path, where it really lies, and the folders whose links led to it."""
+
+    path: str = ""
+    real: str = ""
+    former: tuple[str, ...] = ()
+
+    def below(self, name: str) -> str:
+        """Return the path of an entry."""
+        return f"{self.path}/{name}".lstrip("/")
+
+    def really(self, name: str) -> str:
+        """Return where an entry lies."""
+        return f"{self.real}/{name}".lstrip("/")
+
+
+class _Deadline:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self._end
+
+    def check(self) -> None:
+        """Raise StorageError if the time is up."""
+        if self.over:
+            raise StorageError(f"not listed within {self._seconds:g} s: narrow the pattern")
+
+
+def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[FoundPath]:
+    """Yield files, and links and special files that are left out, some twice where ``**`` stands more than
+    once.
+
+    No listing is open while another is: a deep tree must not use up the process's file descriptors.
+    """
+    todo: list[tuple[_Folder, tuple[str, ...]]] = [(_Folder(), tuple(pattern.split("/")))]
+    # With many ``**``, several ways lead to the same folder with the same rest to match.
+    seen: set[tuple[str, int]] = set()
+    while todo:
+        folder, (head, *rest) = todo.pop()
+        if (folder.path, len(rest)) in seen:
+            continue
+        seen.add((folder.path, len(rest)))
+        # Two stars also match no folder.
+        if head == "**" and rest:
+            todo.append((folder, tuple(rest)))
+        further = (head, *rest) if head == "**" else tuple(rest)
+        for name, entry in _entries(backend, folder, head, last=not rest):
+            deadline.check()
+            if not is_met(head, name) or is_own(folder.really(name)) or is_part(name):
+                continue
+            if OUTPUTS in (folder.below(name), folder.really(name)) and head != OUTPUTS:
+                continue
+            found = FoundPath(folder.below(name), folder.really(name), entry)
+            former = folder.former
+            if entry.kind == "link":
+                former = (*former, folder.real)
+                found = follow(backend, found, former if WILDCARDS.search(head) else ())
+            if found.is_folder:
+                todo += [(_Folder(found.path, found.real, former), further)] if further else []
+            elif not rest or found.entry.kind == "link":
+                yield found
+
+
+def _entries(backend: Backend, folder: _Folder, part: str, *, last: bool) -> Iterator[tuple[str, PathEntry]]:
+    """Yield entries that one part of a pattern may match.
+
+    Without wildcards, list no folder, because it may be large.
+    """
+    try:
+        if WILDCARDS.search(part):
+            yield from backend.entries(folder.real)
+        elif last or offers(backend, LinkingBackend):
+            yield part, backend.entry(folder.really(part))
+        else:
+            yield part, PathEntry("folder")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+
+
+def _input_file(
+    backend: Backend, storage: Storage, one: FoundPath, limits: ScanLimits, deadline: _Deadline
+) -> InputFile:
+    size, checksum = one.entry.size, ""
+    if size is None:
+        size = backend.entry(one.real).size
+    if size is None or (size <= limits.checksum_size and not deadline.over):
+        with backend.read(one.real) as stream:
+            size, checksum = adler32(stream, limits.checksum_size)
+        if not checksum:
+            raise StorageError(f"{one.path!r} at {storage.name}: its size is unknown or changes")
+    document = {"name": one.path, "size": size, "checksum": checksum, "replicas": [storage.name]}
+    try:
+        return from_document(InputFile, document)
+    except ValidationError as error:
+        raise StorageError(f"{one.path!r} at {storage.name}: {error.errors()[0]['msg']}") from error

@@ -1,0 +1,125 @@
+"""Copies that storages make among themselves, checked like any other. No bytes pass through this machine."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, runtime_checkable
+
+from pilotage.adapters.movers.copies.checksums import CheckedChunks, check
+from pilotage.adapters.movers.processes.threads import Cancelled
+from pilotage.adapters.movers.storages.backend import Backend, offers
+from pilotage.adapters.movers.storages.folder_calls import beside
+from pilotage.adapters.movers.storages.storage_failures import nothing_left, reason
+from pilotage.adapters.movers.transfer_services import TransferServiceError
+from pilotage.ports.moving import (
+    Delivered,
+    Delivery,
+    DeliveryFailed,
+    Progress,
+    StorageError,
+    WrongFileError,
+)
+
+log = logging.getLogger(__name__)
+
+
+Carry = Callable[[], str]
+"""Copies the file of a delivery to a temporary name at its destination, and returns its path."""
+
+
+class CannotFetch(Exception):
+    """Two storages cannot copy to each other. Nothing was written."""
+
+
+@runtime_checkable
+class FetchingBackend(Backend, Protocol):
+    """A backend whose storage can fetch files from some others itself."""
+
+    def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:
+        """Let the storage fetch a file to the path ``draft``, making missing folders.
+
+        Raises CannotFetch if the two storages cannot do that, and any other exception for a failure.
+        """
+
+    def describe(self, path: str, kind: str) -> Delivered | None:
+        """Return bytes of a file and its checksum of a kind such as ``md5``, if the storage reports both."""
+
+
+def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered | str:
+    """Let the target fetch the file from the source. Return the reason if its bytes must be streamed instead.
+
+    Stream also if the storages try and fail: they may not reach each other, and streaming shows whether the
+    file itself is to blame. Raises DeliveryFailed if the result differs from the expected file.
+    """
+    if not offers(target, FetchingBackend):
+        return "storages of this kind take no files by themselves"
+    draft = beside(delivery.destination.path, delivery.part)
+    with nothing_left(draft, lambda: target.delete(draft)):
+        try:
+            target.fetch(source, delivery.source.path, draft, delivery.size, progress)
+        except CannotFetch as refused:
+            return str(refused)
+        except (StorageError, OSError) as error:
+            # A missing file says nothing about the storages, and streaming fails quickly because of it.
+            level = logging.INFO if isinstance(error, FileNotFoundError) else logging.WARNING
+            log.log(level, "transfer %d is streamed: %s", delivery.transfer, reason(error))
+            with suppress(FileNotFoundError):
+                target.delete(draft)
+            return f"the storages' own copy failed: {reason(error)}"
+        found = _checked(source, target, draft, delivery, progress)
+        target.rename(draft, delivery.destination.path)
+    return found
+
+
+def carried(
+    source: Backend, target: Backend, delivery: Delivery, progress: Progress, carry: Carry
+) -> Delivered | None:
+    """Let a service copy the file. Return None if it cannot reach these storages, or is not requested.
+
+    If it tries and fails, do not stream: whoever named a service wants the bytes to go that way. Raises the
+    service's errors, and DeliveryFailed if the result differs from the expected file.
+    """
+    own = beside(delivery.destination.path, delivery.part)
+    with nothing_left(own, lambda: target.delete(own)):
+        try:
+            draft = carry()
+        except CannotFetch:
+            return None
+        except (Cancelled, TransferServiceError):
+            raise
+        except Exception as error:
+            raise TransferServiceError(reason(error)) from error  # neither storage was asked by us
+    with nothing_left(draft, lambda: target.delete(draft)):
+        found = _checked(source, target, draft, delivery, progress)
+        target.rename(draft, delivery.destination.path)
+    return found
+
+
+def _described(storage: Backend, path: str, kind: str, size: int) -> Delivered | None:
+    """Return a storage's description of a file; None if it has not computed it yet, as just after a write."""
+    found = storage.describe(path, kind) if offers(storage, FetchingBackend) else None
+    return None if found is None or (found.size == 0 and size > 0) else found
+
+
+def _checked(
+    source: Backend, target: Backend, draft: str, delivery: Delivery, progress: Progress
+) -> Delivered:
+    """Compare the copy with the expected file, or with its source. Read it if its storage reports nothing."""
+    kind = delivery.checksum.partition(":")[0] or "adler32"
+    found = _described(target, draft, kind, delivery.size)
+    expected = Delivered(size=delivery.size, checksum=delivery.checksum)
+    if not expected.checksum:
+        expected = _described(source, delivery.source.path, kind, delivery.size) or expected
+    if found is None:
+        with target.read(draft) as stream:
+            chunks = CheckedChunks(stream, draft, expected, progress)
+            try:
+                return chunks.all()
+            except WrongFileError as wrong:
+                if chunks.found.size or not expected.size:
+                    raise
+                # It accepted all bytes and has none: neither the file nor its source is to blame.
+                raise DeliveryFailed(f"{wrong}: its storage lost what was written") from None
+    check(str(delivery.source), found, expected)
+    progress(found.size)
+    return found

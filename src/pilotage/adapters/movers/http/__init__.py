@@ -1,0 +1,1 @@
+"""Web servers as storages."""

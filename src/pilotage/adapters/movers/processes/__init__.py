@@ -1,0 +1,1 @@
+"""Threads and processes in which movers work."""

@@ -1,0 +1,1 @@
+"""The interface of a storage, and the other kinds of storages."""

@@ -1,0 +1,73 @@
+"""Symbolic links in storages: where they lead, and why some are not followed.
+
+A link is followed once, when a pattern finds it: the catalogue keeps where it leads to. Every later access
+goes there, through no link at all. So whoever changes the link, or a folder on its way, gains nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pilotage.adapters.movers.storages.backend import Backend, LinkError, LinkingBackend, PathEntry, offers
+from pilotage.model.values.file_names import is_own
+from pilotage.model.values.paths import is_output
+
+OUT = "it is a symbolic link that leads out of its storage; put what it leads to in its place"
+NOWHERE = "it is a symbolic link that leads to nothing; remove it"
+CIRCLE = "it is a symbolic link that leads back to a folder around it; remove it"
+TO_OURS = "it is a symbolic link to outputs or copies that Pilotage keeps; name these themselves"
+SPECIAL = "it is a special file, not a plain one"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPath:
+    """A path that matches, where it really lies, and what is there."""
+
+    path: str
+    real: str
+    entry: PathEntry
+    is_link: bool = False
+    link_fault: str = ""
+
+    @property
+    def fault(self) -> str:
+        """Return why it is no plain file; empty if it is one."""
+        return self.link_fault or (SPECIAL if self.entry.kind == "other" else "")
+
+    @property
+    def is_folder(self) -> bool:
+        """Return whether it is a folder, or a link to one that is followed."""
+        return self.entry.kind == "folder" and not self.link_fault
+
+
+def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPath:
+    """Follow a link. One that leads to one of the ``former`` folders, around it, or to the root is a circle.
+
+    What leads to nothing has an entry of the kind ``other``: nothing lies below it.
+    """
+
+    def refused(fault: str, entry: PathEntry = link.entry) -> FoundPath:
+        return replace(link, entry=entry, is_link=True, link_fault=fault)
+
+    try:
+        real, entry = _target(backend, link.real)
+    except LinkError:
+        return refused(OUT)
+    except (FileNotFoundError, NotADirectoryError):
+        return refused(NOWHERE, PathEntry("other"))
+    if is_own(real) or is_output(f"{real}/"):
+        return refused(TO_OURS)
+    # Only where the storage's root is ``/`` can a link lead to it: every folder lies below.
+    if not real or (entry.kind == "folder" and any(f"{one}/".startswith(f"{real}/") for one in former)):
+        return refused(CIRCLE)
+    return replace(link, real=real, entry=entry, is_link=True)
+
+
+def _target(backend: Backend, path: str) -> tuple[str, PathEntry]:
+    """Return the target of a link, and its kind. Raises LinkError, or FileNotFoundError for nothing."""
+    if not offers(backend, LinkingBackend):
+        raise LinkError(f"{path} may lead anywhere")
+    real = backend.resolved(path)
+    entry = backend.entry(real) if real else PathEntry("folder")
+    if entry.kind == "link":  # it leads to itself, or somebody changed it meanwhile
+        raise FileNotFoundError(real)
+    return real, entry

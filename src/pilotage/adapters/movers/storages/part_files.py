@@ -1,0 +1,109 @@
+"""Files of a directory that are being written. Each is locked by its writer."""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+
+from pilotage.adapters.movers.copies.write_behind import WriteBehind
+
+Parent = Callable[[str], AbstractContextManager[tuple[int, str]]]
+"""Opens the folder of a path. Returns its descriptor, and the name in it."""
+
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class LocalPart:
+    """See ``Part``. All of them lie in one folder."""
+
+    def __init__(self, folder: int, name: str, opened: int) -> None:
+        self._folder, self._name, self._file = folder, name, opened
+        self.size = self._end = os.fstat(opened).st_size
+        self._read = 0
+        self._behind = WriteBehind(opened, self._end)
+
+    def read(self, size: int, /) -> bytes:
+        """Read the bytes that it had when it was opened, from the first."""
+        data = os.pread(self._file, min(size, self.size - self._read), self._read)
+        self._read += len(data)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        left = memoryview(data)
+        while left:
+            written = os.pwrite(self._file, left, self._end)
+            self._end += written
+            left = left[written:]
+        self._behind.written(self._end)
+
+    def publish(self, path: str) -> None:
+        """Give the file its name in its folder once it is on the disk. The name must reach the disk too."""
+        self._behind.sync()
+        name = path.rpartition("/")[2]
+        os.rename(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.fsync(self._folder)
+
+    def discard(self) -> None:
+        """Delete it."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._name, dir_fd=self._folder)
+
+
+@contextmanager
+def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPart]:
+    """Open the part at a path, with the content of an earlier one unless somebody has that open."""
+    with parent(path) as (folder, name):
+        names = [name, *(one.rpartition("/")[2] for one in reversed(former))]
+        found = _first_unused(folder, names)
+        try:
+            if found is None:
+                file = os.open(name, NEW, 0o666, dir_fd=folder)
+                _lock(file)
+            else:
+                before, file = found
+                # A slow process that opened it under its old name can no longer publish it.
+                os.rename(before, name, src_dir_fd=folder, dst_dir_fd=folder)
+            yield LocalPart(folder, name, file)
+        finally:
+            os.close(file)
+
+
+def _first_unused(folder: int, names: Sequence[str]) -> tuple[str, int] | None:
+    """Return name and descriptor of the first part that can be locked. All others are deleted."""
+    found = None
+    for name in names:
+        with suppress(FileNotFoundError):
+            if found is None and (file := _reopened(folder, name)) is not None:
+                found = name, file
+            else:
+                # If somebody still writes it, they go on with a file without a name.
+                os.unlink(name, dir_fd=folder)
+    return found
+
+
+def _reopened(folder: int, name: str) -> int | None:
+    """Open a part that is a non-empty plain file, and lock it; return None if that fails."""
+    try:
+        file = os.open(name, OLD, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise
+        return None
+    state = os.fstat(file)
+    if stat.S_ISREG(state.st_mode) and state.st_nlink == 1 and state.st_size and _lock(file):
+        return file
+    os.close(file)
+    return None
+
+
+def _lock(file: int) -> bool:
+    """Lock a file until it is closed. On file systems without locks, no part is ever continued."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

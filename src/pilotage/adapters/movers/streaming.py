@@ -1,0 +1,255 @@
+"""The mover that streams bytes through this machine between any kinds of storages."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
+from typing import Any, Protocol
+from uuid import uuid4
+
+from pilotage.adapters.movers import transfer_services
+from pilotage.adapters.movers.copies import copying, scanning
+from pilotage.adapters.movers.copies.checksums import CheckedChunks
+from pilotage.adapters.movers.copies.drafts import LocalDraft, Publisher
+from pilotage.adapters.movers.copies.fault_attribution import blamed, source_errors
+from pilotage.adapters.movers.processes.threads import CopyThreads, RunningCopy
+from pilotage.adapters.movers.storages import fsspec_backend
+from pilotage.adapters.movers.storages.backend import (
+    Backend,
+    GrantingBackend,
+    SpaceBackend,
+    StorageOptionError,
+    offers,
+)
+from pilotage.adapters.movers.storages.storage_failures import explained, reason
+from pilotage.adapters.movers.transfer_services import ServiceAdapter, Sign
+from pilotage.model.records.federation import Storage, TransferService
+from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_scratch
+from pilotage.model.values.slot_parts import SMALL_FILE
+from pilotage.ports import adapters
+from pilotage.ports.moving import (
+    PER_VO,
+    SCAN_LIMITS,
+    Abilities,
+    Delivered,
+    Delivery,
+    DeliveryFailed,
+    Grant,
+    Place,
+    Progress,
+    Readable,
+    ScanLimits,
+    ScannedFiles,
+    Space,
+    StorageError,
+    WrongFileError,
+    is_below,
+    options_for,
+)
+
+GROUP = "pilotage.storages"
+"""The entry point group of backends, by URL scheme."""
+
+
+class _BackendFactory(Protocol):
+    writable: bool
+
+    def __call__(self, url: str, options: Mapping[str, Any], /) -> Backend: ...
+
+
+def check(storage: Storage) -> None:
+    """Raise ValueError if a storage's URL or options are wrong, as far as that shows without opening it.
+
+    Check only backends: one of fsspec's file systems may connect when it is made.
+    """
+    scheme = storage.url.partition("://")[0]
+    per_vo = storage.options.get(PER_VO, {})
+    if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
+        raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
+    if factory := dict(_own()).get(scheme):
+        own = options_for(storage)
+        for more in ({}, *per_vo.values()):
+            factory(storage.url, {**own, **more})
+
+
+def hint(scheme: str) -> str:
+    """Return what to install for storages of a scheme, after a semicolon; empty if nothing helps."""
+    if scheme in adapters.installed(GROUP):
+        try:
+            adapters.factory(GROUP, scheme)
+        except adapters.AdapterError as error:
+            return f"; {error.__cause__ or error}"
+    return ""
+
+
+def _own() -> Iterator[tuple[str, _BackendFactory]]:
+    """Yield the importable backends by scheme. Others lack a package."""
+    for scheme in adapters.installed(GROUP):
+        with suppress(adapters.AdapterError):
+            yield scheme, adapters.factory(GROUP, scheme)  # type: ignore[misc]
+
+
+class Streaming(CopyThreads):
+    """Copies between the backends of ``pilotage.storages``, and through fsspec for the other schemes."""
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        super().__init__(self._run, on_change)
+        self._publishers: dict[tuple[str, str], Publisher] = {}
+        self._opened: dict[tuple[str, str], Backend] = {}
+        self._services: dict[str, ServiceAdapter] = {}
+        self._opening = threading.Lock()
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """Return every scheme with a backend."""
+        own = dict(_own())
+        others = fsspec_backend.schemes() - own.keys()
+        read_only = {scheme for scheme, factory in own.items() if not factory.writable}
+        return Abilities(
+            name="streaming",
+            reads=others | own.keys(),
+            writes=others | (own.keys() - read_only),
+            scan=True,
+            remove=True,
+            open=True,
+        )
+
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> ScannedFiles:
+        """See ``scan``."""
+        with explained(StorageError, f"scanning {storage.url} for {glob!r}"):
+            return scanning.scan(self._backend(storage.url, options_for(storage)), storage, glob, limits)
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        """Delete a folder below ``.scratch``, or one file below ``.copies``. A missing one is no error."""
+        with explained(StorageError, f"removing {prefix!r} from {storage.url}"):
+            if not (is_scratch(prefix) or is_copy(prefix)) or not is_below(prefix):
+                raise StorageError(
+                    f"{prefix!r} is neither below {SCRATCH} nor below {COPIES} of storage {storage.name}"
+                )
+            backend = self._backend(storage.url, options_for(storage))
+            with suppress(FileNotFoundError):
+                if is_copy(prefix):
+                    backend.delete(prefix)
+                else:
+                    backend.delete_folder(prefix, recursive=True)
+
+    @contextmanager
+    def open(self, storage: Storage, path: str) -> Iterator[Readable]:
+        """See ``open``. Reading raises StorageError too."""
+        place = Place(url=storage.url, path=path, options=options_for(storage))
+        with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
+            yield stream
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """See ``store``."""
+        place = Place(url=storage.url, path=path, options=options_for(storage))
+        checked = CheckedChunks(stream, "what was sent", Delivered(size=size, checksum=""), lambda _: None)
+        with explained(StorageError, f"writing {place}"):
+            # Use a unique name: whoever sends a file again may still be sending it.
+            self._at(place).store(path, f".{uuid4().hex}.part", checked, size)
+        return checked.found
+
+    def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
+        """See ``grant``."""
+        place = Place(url=storage.url, path=path, options=options_for(storage))
+        with explained(StorageError, f"giving an address of {place}"):
+            backend = self._at(place)
+            return backend.grant(path, size) if offers(backend, GrantingBackend) else None
+
+    def space(self, storage: Storage) -> Space | None:
+        """See ``space``."""
+        with explained(StorageError, f"asking {storage.url} for its free space"):
+            backend = self._backend(storage.url, options_for(storage))
+            return backend.space() if offers(backend, SpaceBackend) else None
+
+    def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
+        """Copy one file and clear its scratch area. Blocks. Raises StorageError."""
+        with _told(delivery):
+            source, found = self._copied(delivery, progress, sign)
+            _clear(source, delivery)
+        return found
+
+    def _run(self, delivery: Delivery, running: RunningCopy) -> Delivered | None:
+        """Do the same, but leave a small file at a directory without its name: many are named together."""
+        if delivery.size > SMALL_FILE:
+            return self.deliver(delivery, running, running.sign)
+        kept: list[LocalDraft] = []
+        with _told(delivery):
+            source, found = self._copied(delivery, running, running.sign, kept.append)
+            if not kept:
+                _clear(source, delivery)
+                return found
+
+        def published(error: Exception | None) -> Delivered:
+            with _told(delivery):
+                if error is not None:
+                    raise error
+                _clear(source, delivery)
+            return found
+
+        publisher = self._publisher(delivery.destination)
+        publisher.add(kept[0], lambda error: running.conclude(partial(published, error)))
+        return None
+
+    def _copied(
+        self, delivery: Delivery, progress: Progress, sign: Sign, keep: copying.Keep | None = None
+    ) -> tuple[Backend, Delivered]:
+        with source_errors():
+            source = self._at(delivery.source)
+        target = self._at(delivery.destination)
+        adapter = self._service(delivery.service)
+        carry = partial(adapter.carry, delivery, progress, sign) if adapter else None
+        return source, copying.copy(source, target, delivery, progress, carry, keep)
+
+    def _publisher(self, place: Place) -> Publisher:
+        with self._opening:
+            return self._publishers.setdefault((place.url, repr(sorted(place.options.items()))), Publisher())
+
+    def _at(self, place: Place) -> Backend:
+        if not is_below(place.path):
+            raise WrongFileError(f"{place.path!r} is not a path below {place.url}")
+        return self._backend(place.url, place.options)
+
+    def _backend(self, url: str, options: Mapping[str, Any]) -> Backend:
+        """Return the backend of a storage. It is made once, so that it can keep its connections."""
+        key = (url, repr(sorted(options.items())))
+        with self._opening:
+            if key not in self._opened:
+                self._opened[key] = self._factory(url.partition("://")[0])(url, options)
+            return self._opened[key]
+
+    def _service(self, service: TransferService | None) -> ServiceAdapter | None:
+        """Return the adapter of a service. It is made once, so that it can ask for many files together."""
+        if service is None:
+            return None
+        with self._opening:
+            key = repr(service)
+            if key not in self._services:
+                self._services[key] = transfer_services.load(service)
+            return self._services[key]
+
+    def _factory(self, scheme: str) -> _BackendFactory:
+        if scheme in adapters.installed(GROUP):
+            made: Any = adapters.factory(GROUP, scheme)
+        else:
+            made = fsspec_backend.FsspecBackend
+        return made  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _told(delivery: Delivery) -> Iterator[None]:
+    """Turn the error of a delivery into DeliveryFailed with the blame."""
+    try:
+        yield
+    except Exception as error:
+        said, source = reason(error), str(delivery.source)
+        if said.startswith(f"{source} "):
+            said = f"the source{said.removeprefix(source)}"
+        failed = DeliveryFailed(f"{source} to {delivery.destination}: {said}")
+        failed.fault = blamed(error)
+        raise failed from error
+
+
+def _clear(source: Backend, delivery: Delivery) -> None:
+    with source_errors(), explained(StorageError, f"cleaning up {delivery.source}"):
+        copying.clear(source, delivery)

@@ -1,0 +1,54 @@
+"""Transfer services: adapters of the group ``pilotage.transfer_services``, by kind."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from pilotage.adapters.movers.storages.backend import StorageOptionError
+from pilotage.model.records.federation import TransferService
+from pilotage.model.records.observations import Fault
+from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
+from pilotage.ports import adapters
+from pilotage.ports.moving import PER_VO, Delivery, Progress, StorageError
+
+Sign = Callable[[], None]
+"""Called whenever the service answered about a file, even if no bytes moved."""
+
+
+class TransferServiceError(StorageError):
+    """A service failed to deliver a file; the message is its own.
+
+    ``fault`` is who is to blame according to the service; empty: itself, or nobody.
+    """
+
+    def __init__(self, error: str, fault: Fault = "") -> None:
+        super().__init__(error)
+        self.fault = fault
+
+
+class ServiceAdapter(Protocol):
+    """An adapter, made with a transfer service's URL and options. It raises ValueError for wrong ones."""
+
+    def carry(self, delivery: Delivery, progress: Progress, sign: Sign) -> str:
+        """Let the service copy a file to a temporary name in its destination folder. Return its path there.
+
+        Blocks. Raises CannotFetch, without having done anything, if the service cannot reach these storages.
+        Raises TransferServiceError if it knows who is to blame, and any other exception for other failures.
+        After these, nothing of this attempt goes on.
+        """
+
+
+def load(service: TransferService) -> ServiceAdapter:
+    """Make the adapter of a service. Raises AdapterError if there is none, and the adapter's ValueError."""
+    adapter: ServiceAdapter = adapters.factory(TRANSFER_SERVICES, service.kind)(service.url, service.options)
+    return adapter
+
+
+def check(service: TransferService) -> None:
+    """Raise ValueError if the URL or the options of a service are wrong, including those of one VO."""
+    per_vo = service.options.get(PER_VO, {})
+    if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
+        raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
+    own: dict[str, Any] = {name: value for name, value in service.options.items() if name != PER_VO}
+    made = adapters.factory(TRANSFER_SERVICES, service.kind)
+    for more in ({}, *per_vo.values()):
+        made(service.url, {**own, **more})

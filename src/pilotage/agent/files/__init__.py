@@ -1,0 +1,1 @@
+"""Files of a payload: inputs, outputs, and the storages that hold them."""

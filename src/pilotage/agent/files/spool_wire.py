@@ -1,0 +1,53 @@
+"""Documents about results that pilots leave in their site's spool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from ..wire import AttemptLogs, JobOrder, Report, Source
+
+MANIFEST = "manifest"
+"""The file with the manifest, in the folder of an attempt: its seal on a line, then ``LeftResults``.
+
+Each other file is named by its place among the manifest's.
+"""
+
+
+@dataclass(frozen=True)
+class LeftFile:
+    """An output in a spool: its path in the scratch folder that it belongs to, bytes and SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class LeftResults:
+    """What a pilot left of an attempt in its site's spool: the report, outputs that no storage has, logs."""
+
+    report: Report
+    files: tuple[LeftFile, ...] = ()
+    logs: Optional[AttemptLogs] = None
+
+
+@dataclass(frozen=True)
+class SealedManifest:
+    """What a pilot left of an attempt, as another one found it: its ``place`` in the spool, which keeps it
+    for some ``days``, the text of ``LeftResults``, and its seal."""
+
+    place: str
+    days: float
+    seal: str
+    manifest: str
+
+
+@dataclass(frozen=True)
+class CourierOrder:
+    """What a pilot does with results that another one left: store them by the ``order`` at the ``storage``,
+    or remove them if they are ``unwanted``, or else nothing."""
+
+    order: Optional[JobOrder] = None
+    storage: Optional[Source] = None
+    unwanted: bool = False

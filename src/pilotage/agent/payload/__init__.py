@@ -1,0 +1,1 @@
+"""A payload: its processes, their containment and their limits."""

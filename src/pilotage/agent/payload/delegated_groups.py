@@ -1,0 +1,232 @@
+"""Control groups that the agent may make for its payloads. It finds out by making one."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .control_group import ControlGroup, read, remove
+
+log = logging.getLogger(__name__)
+CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
+LEAF = "pilotage-agents"
+"""The group for agents. Version 2 lets no process sit in a group whose subgroups have limits."""
+WATCHING = "watching"
+_NAME = re.compile(r"pilotage-(\d+)-(\d+)-(\d+)\..+")
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+class NotDelegatedError(Exception):
+    """No groups can be made there; the message says why."""
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A tree of control groups: its controllers, its root, and the process's own group."""
+
+    version: int
+    controllers: tuple[str, ...]
+    root: Path
+    own: Path
+
+
+@dataclass(frozen=True)
+class DelegatedGroups:
+    """The parent groups, by controller, for the groups of payloads; or the reason why there are none."""
+
+    version: int = 0
+    parents: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        """The way payloads are limited: ``cgroup v1``, ``cgroup v2`` or ``watching``."""
+        return f"cgroup v{self.version}" if self.parents else WATCHING
+
+    def group(self, attempt: str) -> dict[str, Any]:
+        """Return the arguments of an attempt's ``ControlGroup``; empty if it gets no group."""
+        if not self.parents:
+            return {}
+        name = f"{_own_name()}.{attempt}"
+        return {
+            "version": self.version,
+            "folders": {controller: f"{parent}/{name}" for controller, parent in self.parents.items()},
+        }
+
+    def remove(self, attempt: str) -> None:
+        """Remove the group of an attempt whose supervisor could not do it."""
+        group = self.group(attempt)
+        if group and (fault := ControlGroup(**group).remove()):
+            log.warning("%s", fault)
+
+
+def find(processes: Path = Path("/proc/self")) -> DelegatedGroups:
+    """Find out whether groups can be made here, of version 2 or else 1.
+
+    Remove the groups of killed agents.
+    """
+    found = [one for one in hierarchies(processes) if set(CONTROLLERS) & set(one.controllers)]
+    faults = []
+    for version in (2, 1):
+        own = [one for one in found if one.version == version]
+        try:
+            if own:
+                return _tried(version, own)
+        except (NotDelegatedError, OSError) as fault:
+            faults.append(f"cgroup v{version}: {fault}")
+    return DelegatedGroups(fault="; ".join(faults) or "this machine shows no control groups")
+
+
+def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
+    """Yield the trees of control groups that this process sees, with its own group in each."""
+    own = dict(_memberships(processes / "cgroup"))
+    for line in read(str(processes / "mountinfo")).splitlines():
+        before, _, after = line.partition(" - ")
+        mounted, place = map(_unescaped, before.split()[3:5])
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2":
+            names: tuple[str, ...] = ("",)
+        elif kind == "cgroup":
+            names = tuple(name for name in options.split(",") if name in own)
+        else:
+            continue
+        if not names or names[0] not in own:
+            continue
+        # Containers mount only a part of a tree. Groups outside this part are invisible.
+        inside = os.path.relpath(own[names[0]], mounted)
+        group = Path(place) / inside
+        if inside.startswith("..") or not group.is_dir():
+            continue
+        if kind == "cgroup2":
+            names = tuple(read(str(group / "cgroup.controllers")).split())
+        yield Hierarchy(2 if kind == "cgroup2" else 1, names, Path(place), group)
+
+
+def _memberships(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield controller and path of each of a process's groups. The empty name stands for version 2."""
+    for line in read(str(path)).splitlines():
+        _, names, group = line.split(":", 2)
+        yield from ((name, group) for name in names.split(","))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
+
+
+def _tried(version: int, own: list[Hierarchy]) -> DelegatedGroups:
+    """Return the parent groups in which groups can be made. Raises NotDelegatedError and OSError."""
+    parents: dict[str, str] = {}
+    faults = []
+    for one in own:
+        wanted = tuple(name for name in CONTROLLERS if name in one.controllers)
+        parent = _opened(one, wanted) if version == 2 else one.own
+        _sweep(parent)
+        part = DelegatedGroups(version, dict.fromkeys(wanted, str(parent)))
+        try:
+            _try(part)
+        except OSError as error:
+            faults.append(f"{error.filename or parent}: {error.strerror}")
+        else:
+            parents.update(part.parents)
+    if not parents:
+        raise NotDelegatedError("; ".join(faults))
+    for fault in faults:
+        log.info("payloads are not limited by %s", fault)
+    return DelegatedGroups(version, parents)
+
+
+def _try(part: DelegatedGroups) -> None:
+    """Make a group with limits and put a process into it. Raises OSError if that fails."""
+    group = ControlGroup(**part.group("trial"))
+    # The command ends when its standard input closes.
+    command = (sys.executable, "-I", "-S", "-c", "input()")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            group.make(1 << 30, 1000, 1)
+            group.add(process.pid)
+        finally:
+            process.kill()
+            process.wait()
+            if fault := group.remove():
+                log.warning("%s", fault)
+
+
+def _opened(own: Hierarchy, wanted: tuple[str, ...]) -> Path:
+    """Return a group of version 2 whose subgroups have these controllers.
+
+    Raises NotDelegatedError and OSError.
+    """
+    parent = own.own.parent if own.own.name == LEAF else own.own
+    if os.geteuid() == 0 and parent != own.root and not _is_delegated(parent):
+        # Root could make groups, but a group that nobody delegated belongs to somebody else, such as systemd.
+        raise NotDelegatedError(f"{parent} is not delegated")
+    order = " ".join(f"+{name}" for name in wanted)
+    control = parent / "cgroup.subtree_control"
+    if set(wanted) <= set(read(str(control)).split()):
+        return parent
+    try:
+        control.write_text(order)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        leaf = parent / LEAF
+        leaf.mkdir(exist_ok=True)
+        _move(parent, leaf)
+        try:
+            control.write_text(order)
+        except OSError:
+            _move(leaf, parent)
+            with suppress(OSError):
+                leaf.rmdir()
+            raise
+    return parent
+
+
+def _is_delegated(group: Path) -> bool:
+    for name in ("user.delegate", "trusted.delegate"):
+        with suppress(OSError):
+            if os.getxattr(group, name) == b"1":
+                return True
+    return False
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move every process from one group to another. Skip processes that end meanwhile."""
+    for process in read(str(source / "cgroup.procs")).split():
+        with suppress(ProcessLookupError):
+            (target / "cgroup.procs").write_text(process)
+
+
+def _own_name() -> str:
+    """Return the prefix of this agent's group names: PID namespace, process id and start time."""
+    namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+    return f"pilotage-{namespace}-{os.getpid()}-{_start(os.getpid())}"
+
+
+def _start(process: int) -> int:
+    """Return the start time of a process in ticks since boot; 0 if it has ended."""
+    numbers = read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    return int(numbers[19]) if numbers else 0
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the groups of ended agents.
+
+    Groups from other PID namespaces stay: their agents cannot be checked.
+    """
+    namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+    for folder in parent.glob("pilotage-*"):
+        found = _NAME.fullmatch(folder.name)
+        if not found or int(found[1]) != namespace or _start(int(found[2])) == int(found[3]):
+            continue
+        if fault := remove(str(folder)):
+            log.warning("left by an agent that was killed: %s", fault)

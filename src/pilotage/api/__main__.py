@@ -1,9 +1,0 @@
-"""``python -m pilotage.api`` prints the OpenAPI document of all routes."""
-
-import sys
-
-from fastapi.responses import JSONResponse
-
-from .app import document
-
-sys.stdout.buffer.write(bytes(JSONResponse(document()).body))

@@ -1,0 +1,1 @@
+"""Commands on servers, the store and people."""

@@ -1,0 +1,171 @@
+"""The server, and the demonstration."""
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotage.cli.administration import serving
+from pilotage.cli.configuration import settings, store_name, using_store
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.places.adding import FILE
+from pilotage.cli.terminal.log_options import AccessOption, FormatOption, LevelOption, LogFormat, LogLevel
+from pilotage.cli.terminal.output import Json, echo
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from pilotage.settings import Settings
+
+app = typer.Typer()
+log = logging.getLogger(__name__)
+
+
+DeclaredFederation = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FEDERATION]", help="A federation to put in force first, else federation.yaml of the home."
+    ),
+]
+
+
+@app.command(epilog="Example: pilotage up federation.yaml")
+def up(
+    file: DeclaredFederation = None,
+    federation: Annotated[Path | None, typer.Option(help="The same as an option.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="LOOP,...", help="Run these loops only.")] = None,
+    no_api: Annotated[bool, typer.Option("--no-api", help="Run loops without the API.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Put the file in force also where it loses jobs or files.")
+    ] = False,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on, else that of PILOTAGE_URL.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port to listen on, likewise.")
+    ] = None,
+    log_format: FormatOption = LogFormat.TEXT,
+    log_level: LevelOption = LogLevel.INFO,
+    access_log: AccessOption = False,
+) -> None:
+    """Start the server: the API and the loops, until it is interrupted.
+
+    The server loads the file if it has changed since its last load. Otherwise the current federation stays in
+    force, with all later changes, and the server says so.
+
+    The first start makes an operator's token and writes it to the file token in the home.
+    """
+    import gc
+
+    from pilotage import log_lines
+
+    # Loaded modules stay for ever: searching them for garbage took a quarter of the start. The server
+    # collects once it runs.
+    gc.disable()
+    known = settings()
+    if not no_api:
+        known = serving.reachable(known.at(host, port))
+    elif host or port is not None:
+        known = known.at(host, port)
+    file = file or federation or _of_home(known)
+    with log_lines.logged(log_format.value, log_level.value, access=access_log):
+        _run(known, file, only, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
+
+
+def _of_home(known: "Settings") -> Path | None:
+    file = known.home / FILE
+    return file if file.is_file() else None
+
+
+def _run(
+    known: "Settings",
+    declared: Path | None,
+    only: str | None,
+    *,
+    with_api: bool,
+    force: bool,
+    is_terminal: bool,
+) -> None:
+    if is_terminal:  # what follows loads much of Python, for many seconds on a busy machine
+        echo(f"starting the server for {known.url}, with {declared or 'no federation'} ...", err=True)
+    from pilotage.federation.documents import read
+    from pilotage.flow.calls.administration import acceptance
+    from pilotage.flow.calls.administration.federation_changes import WorkInTheWay
+    from pilotage.model.records.federation import Federation
+    from pilotage.server import process as server
+
+    loops = _loops(only)
+    federation = read(Federation, declared, acceptance.faults) if declared else None
+    name = store_name(known.store)
+    with ExitStack() as held:
+        # Open the port first, so that a port in use fails before the store is touched.
+        listener = held.enter_context(_listener(known)) if with_api else None
+        if with_api:
+            held.enter_context(serving.home_of(known))
+        where = serving.place(known) if with_api else serving.beside(known)
+        if is_terminal:
+            echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
+        else:
+            log.info("Pilotage %s, store %s", where, name)
+        held.enter_context(using_store(known.store))
+        path = str(declared.resolve()) if declared else ""
+        # A log is read by others, and later: the code is for a terminal alone.
+        code = serving.one_time_code(known) if with_api and is_terminal else None
+        if code:
+            echo(f"the page, signed in, once, within 10 minutes: {known.url}/open?code={code.code}", err=True)
+        try:
+            server.run(known, federation, only=loops, listener=listener, path=path, force=force, code=code)
+        except WorkInTheWay as error:
+            raise BadInput(f"{declared} is not put in force: {error}. Or lose it, with --force") from error
+
+
+def _loops(only: str | None) -> tuple[str, ...]:
+    """Return the named loops; none means all. Raises ``BadInput`` for an unknown loop."""
+    from pilotage.server import process as server
+
+    loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()
+    unknown = [name for name in loops if name not in server.LOOPS]
+    if unknown:
+        raise BadInput(f"there is no loop {', '.join(unknown)}; there are {', '.join(server.LOOPS)}")
+    return loops
+
+
+def _listener(known: "Settings") -> "socket":
+    """Open the API's socket. Raises ``CommandFailure`` if something else already listens."""
+    import os
+
+    from pilotage.cli.administration.home_lock import server_of
+    from pilotage.server import process as server
+
+    try:
+        return server.listen(known.host, known.port)
+    except OSError as error:
+        if taken := server_of(known.home):
+            raise serving.home_taken(known, taken) from error
+        remedy = "give another with --port and in PILOTAGE_URL, or end what listens there"
+        where = f"port {known.port} of {known.host}"
+        # If the host has no address, this number is no errno.
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror
+        raise CommandFailure(f"{where} cannot be listened on: {reason}; {remedy}") from error
+
+
+@app.command(epilog="Example: pilotage demo --directory results")
+def demo(
+    directory: Annotated[
+        Path | None, typer.Option(help="Where the results go; ./pilotage-demo without.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the sites and the server's home behind.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The server's port, else a free one.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Run one real task all the way on this machine: five sites, their pilots and their transfers."""
+    from pilotage.demo.run import run
+
+    raise typer.Exit(run(directory, keep, json_output, port))

@@ -1,0 +1,160 @@
+"""Back up the store, bring it back, and upgrade it."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotage.cli.configuration import has_store, settings, store_name, using_store
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.terminal.output import Json, echo, show_json
+
+if TYPE_CHECKING:
+    from pilotage.settings import Settings
+    from pilotage.store.restored import Restored
+
+PilotsEnded = Annotated[
+    bool, typer.Option("--pilots-ended", help="No pilot of before runs at any site: jobs wait for none.")
+]
+
+app = typer.Typer(help="Back up the store, bring it back, and upgrade it.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: pilotage store backup /backup/pilotage-2026-11-26")
+def backup(file: Annotated[Path, typer.Argument(help="A new file.")], json_output: Json = False) -> None:
+    """Write the whole store to a file, while servers run.
+
+    It runs on a machine that reaches the store itself; for PostgreSQL it needs pg_dump. The file has no
+    tokens, and only you may read it. Outputs and inputs stay at their storages.
+    """
+    from pilotage.store import backup as backups
+
+    known = _with_store()
+    with _using(known.store):
+        written = backups.backup(known.store, file)
+    if json_output:
+        show_json({"file": str(file), "bytes": written})
+    else:
+        echo(f"{file}: {written / 1e6:.1f} MB")
+
+
+@app.command(epilog="Example: pilotage store restore /backup/pilotage-2026-11-26")
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `pilotage store backup` wrote.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete what the store has now.")] = False,
+    pilots_ended: PilotsEnded = False,
+    json_output: Json = False,
+) -> None:
+    """Put a backup in the place of an empty store, and do what `restored` does.
+
+    No server may run. PILOTAGE_STORE names the store; for PostgreSQL this needs pg_restore.
+    """
+    from pilotage.store import restore as restores
+
+    known = settings()
+    store_name(known.store)
+    with _using(known.store):
+        restores.restore(known.store, file, replace)
+    _show(_restored(known, pilots_ended), pilots_ended, json_output)
+
+
+@app.command(epilog="Example: pilotage store restored")
+def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> None:
+    """Prepare a store that went back to an earlier time, before its first server starts.
+
+    `restore` does this itself. Run it once after any other way back: a snapshot of a disk, PostgreSQL's
+    archived log, a replica that lacked the last commits.
+
+    No number or attempt is given twice: new records skip the numbers that the store may have forgotten. All
+    tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended. If you run
+    it again while they still wait, the tokens that you have made meanwhile stay.
+    """
+    _show(_restored(_with_store(), pilots_ended), pilots_ended, json_output)
+
+
+@app.command(epilog="Example: pilotage store upgrade\n\nExample: pilotage store upgrade --finish")
+def upgrade(
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Drop what only servers of the former version need.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Bring the store up to date, while servers of the former version run on.
+
+    Afterwards end each server, install the new version there, and start it. When no server of the former
+    version is left, run it again with --finish.
+    """
+    from pilotage.store import upgrading
+
+    known = _with_store()
+    with _using(known.store):
+        if finish:
+            upgrading.finish(known.store)
+        else:
+            done = upgrading.upgrade(known.store)
+    if json_output:
+        show_json({"finished": True} if finish else asdict(done))
+    elif finish:
+        echo("the upgrade is finished: servers of the former version can use this store no more")
+    elif done.before == done.after:
+        echo(f"the store is up to date: its tables are of version {done.after}")
+    else:
+        echo(f"the tables were of version {done.before}, and are of version {done.after}")
+        echo("next: end, upgrade and start each server; then pilotage store upgrade --finish")
+
+
+@contextmanager
+def _using(url: str) -> Iterator[None]:
+    """Turn errors of a backup, of the store and of its database into a ``CommandFailure``."""
+    from pilotage.store.backup import BackupError
+
+    try:
+        with using_store(url):
+            yield
+    except BackupError as error:
+        raise CommandFailure(str(error)) from error
+
+
+def _with_store() -> "Settings":
+    known = settings()
+    if not has_store(known.store):
+        raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
+    return known
+
+
+def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
+    from pilotage.store import Store
+    from pilotage.store import backup as backups
+    from pilotage.store.restored import restored
+
+    with _using(known.store):
+        backups.refuse_while_used(known.store)
+        with closing(Store.open(known.store)) as store:
+            done = restored(store, pilots_ended)
+            token = known.home / "token"
+            if token.is_file() and store.tokens.find(token.read_text().strip()) is None:
+                # The next server writes a new one there.
+                token.unlink()
+    return done
+
+
+def _show(done: "Restored", pilots_ended: bool, json_output: bool) -> None:
+    from pilotage.model.values.phrases import moment
+
+    if json_output:
+        show_json(asdict(done))
+        return
+    if done.newest_task is None or done.accepted is None:
+        echo("the store has no task: whoever submitted one must submit it again")
+    else:
+        echo(f"the newest task is {done.newest_task}, accepted {moment(done.accepted)}")
+        echo("whoever submitted a later one must submit it again")
+    echo(f"new tasks have numbers from {done.next_task}")
+    echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and the tokens of before have ended")
+    echo(f"jobs go to pilots again from {moment(done.matches_begin)}")
+    if not pilots_ended:
+        echo("    at once, if no pilot of before runs at any site: pilotage store restored --pilots-ended")
+    echo("next: pilotage up, which writes a new operator's token where there is none")

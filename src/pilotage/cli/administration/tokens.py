@@ -1,0 +1,152 @@
+"""Tokens for people."""
+
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotage.cli.configuration import connect, has_store, settings, using_store
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+
+if TYPE_CHECKING:
+    from pilotage.settings import Settings
+
+app = typer.Typer(help="Make, list and revoke people's tokens.", no_args_is_help=True)
+
+TOKENS = (
+    Column("token"),
+    Column("role"),
+    Column("name"),
+    Column("vo"),
+    Column("made", essential=False, number=True),
+    Column("ends in", number=True),
+)
+
+
+class Role(StrEnum):
+    """Roles of tokens: users have their own tasks, operators everything, sites their advertisement."""
+
+    USER = "user"
+    OPERATOR = "operator"
+    SITE = "site"
+
+
+@app.command(epilog="Example: pilotage token create --role user --name ada --vo atlas --to ada.token")
+def create(
+    name: Annotated[str, typer.Option(help="Who bears it; of a site's, the site.")],
+    role: Annotated[Role, typer.Option(help="What the bearer may do.")] = Role.USER,
+    vo: Annotated[str, typer.Option(help="The bearer's virtual organisation.")] = "",
+    group: Annotated[str, typer.Option(help="The bearer's group in it.")] = "",
+    vo_role: Annotated[str, typer.Option(help="The bearer's role in it.")] = "",
+    expires: Annotated[
+        float, typer.Option(min=0, max=36_500, help="Days until it expires; 0 for never.")
+    ] = 365.0,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Write it into this file, which only you can read.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Make a token, and print it or write it into a file. It is not shown again.
+
+    This machine's store makes it if there is one. Otherwise the server does, and requires an operator's
+    token.
+    """
+    if not name.strip():
+        raise BadInput("--name is empty; say who bears the token")
+    seconds = expires * 86400 or None
+    identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
+    if to is None:
+        token = _made(role, identity, seconds)
+        if json_output:
+            show_json({"token": token})
+        else:
+            typer.echo(token)
+        return
+    _write_private(to, lambda: _made(role, identity, seconds))
+    if json_output:
+        show_json({"file": str(to)})
+    else:
+        echo(f"{to}: the token of {name}, a {role.value}'s; only you can read it")
+
+
+def _made(role: Role, identity: dict[str, str], seconds: float | None) -> str:
+    known = settings()
+    if has_store(known.store):
+        return _made_in_store(known, role, identity, seconds)
+    with connect(known) as client:
+        return client.make_token(**identity, role=role.value, expires_in=seconds)
+
+
+def _write_private(file: Path, made: Callable[[], str]) -> None:
+    """Write a token into a file of mode 600, in place of one there. Without the file it is not made."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as stream:
+                stream.write(f"{made()}\n")
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise CommandFailure(f"{file} cannot be written: {error.strerror}") from error
+
+
+@app.command("list", epilog="Example: pilotage token list")
+def list_(limit: Limit = 100, after: After = "", json_output: Json = False) -> None:
+    """List the unexpired tokens of people, newest first. The secrets themselves are not stored."""
+    with connect() as client:
+        found = client.tokens(after=after or None, limit=limit)
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (one["id"], one["role"], one["name"], one["vo"], f"{ago(one['created'])} ago", _left(one["expires"]))
+        for one in found
+    ]
+    show(TOKENS, rows, "There are no tokens.")
+    hint_next(found, "token")
+
+
+def _left(expires: float | None) -> str:
+    # ago() expects a moment in the past: mirror this one, which lies ahead.
+    return "never" if expires is None else ago(2 * time.time() - expires)
+
+
+@app.command(epilog="Example: pilotage token revoke 3f1c09aa7be2")
+def revoke(
+    tokens: Annotated[list[str], typer.Argument(help="Tokens, as the list names them.", metavar="TOKEN...")],
+    json_output: Json = False,
+) -> None:
+    """Revoke tokens of people. Within 5 s the server refuses requests that use them."""
+    for token in tokens:
+        if not re.fullmatch("[0-9a-f]{12,64}", token):
+            raise BadInput(f"{token} names no token; pilotage token list names them")
+    with connect() as client:
+        revoked = [client.revoke_token(token) for token in tokens]
+    if json_output:
+        show_json({"tokens": revoked})
+        return
+    for one in revoked:
+        echo(f"token {one['id']} of {one['name']} is revoked")
+
+
+def _made_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
+    from pilotage.model.values.identity import Credential, Identity, UnfitName
+    from pilotage.store import Store
+
+    expires = None if seconds is None else time.time() + seconds
+    credential = Credential(role=role.value, identity=Identity(**identity), expires=expires)
+    with using_store(settings.store), closing(Store.open(settings.store)) as store:
+        try:
+            return store.tokens.create(credential)
+        except UnfitName as error:
+            raise BadInput(f"--{error.field.replace('_', '-')} {error}") from error

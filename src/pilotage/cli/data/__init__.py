@@ -1,0 +1,1 @@
+"""Commands on files, datasets, storages and transfers."""

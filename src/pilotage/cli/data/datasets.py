@@ -1,0 +1,127 @@
+"""Datasets of the catalogue, as commands of ``pilotage files``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import BadInput
+from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.model.values.phrases import plural
+
+if TYPE_CHECKING:
+    from pilotage.client import Record, Table
+
+DATASETS = (
+    Column("dataset"),
+    Column("version", number=True),
+    Column("files", number=True),
+    Column("bytes", number=True),
+    Column("made"),
+    Column("by", essential=False),
+)
+MEMBERS = (Column("file"), Column("bytes", number=True), Column("checksum", essential=False))
+
+DatasetName = Annotated[
+    str, typer.Argument(help="SCOPE:NAME, or a name in your VO's scope.", metavar="DATASET")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be forgotten.")]
+
+
+def datasets(
+    scope: Annotated[str, typer.Option(help="Only those of this scope.")] = "",
+    limit: Limit = 100,
+    after: After = "",
+    json_output: Json = False,
+) -> None:
+    """List datasets, each with its current version."""
+    with connect() as client:
+        found = client.datasets(scope=scope, limit=limit, after=after or None)
+    _show(found, json_output, "There are no datasets.", "dataset")
+
+
+def versions(dataset: DatasetName, limit: Limit = 100, after: After = "", json_output: Json = False) -> None:
+    """List the versions of a dataset, the newest first."""
+    with connect() as client:
+        found = client.dataset_versions(dataset, limit=limit, after=after or None)
+    _show(found, json_output, "There are none.", "version")
+
+
+def define(
+    dataset: DatasetName,
+    files: Annotated[list[str] | None, typer.Argument(help="Names of files.", metavar="[FILE]...")] = None,
+    match: Annotated[str, typer.Option(help="Files that match: * within a folder, ** for any.")] = "",
+    from_file: Annotated[Path | None, typer.Option("--from", help="A file with a name in each line.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="These besides those of the current version.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Those of the current version but these.")] = False,
+    json_output: Json = False,
+) -> None:
+    """Make the next version of a dataset from registered files in its scope.
+
+    Older versions stay as they are. If nothing would differ, there is no new version.
+    """
+    if add and remove:
+        raise BadInput("give --add or --remove, not both")
+    scope, colon, name = dataset.rpartition(":")
+    named = [*(files or ()), *_names(from_file)]
+    edit = "add" if add else "remove" if remove else "set"
+    if not (named or match):
+        raise BadInput("name files, or give --match PATTERN or --from FILE")
+    with connect() as client:
+        made = client.make_dataset(name, scope=scope if colon else "", edit=edit, files=named, match=match)
+    if json_output:
+        show_json(made)
+    else:
+        echo(f"{made['dataset']}@{made['version']}: {plural(made['files'], 'file')}, {made['size']} bytes")
+
+
+def undefine(dataset: DatasetName, dry_run: DryRun = False, json_output: Json = False) -> None:
+    """Forget a dataset with all its versions, unless a task still reads one. Its files stay as they are."""
+    with connect() as client:
+        found = client.forget_dataset(dataset, dry_run=dry_run)
+    if json_output:
+        show_json(found if dry_run else {"forgotten": dataset})
+    elif found:
+        files = plural(found["files"], "file")
+        echo(f"{found['dataset']} would be forgotten, up to version {found['version']}; its {files} stay")
+    else:
+        echo(f"{dataset} is forgotten; its files stay")
+
+
+def list_members(dataset: str, limit: int, after: str, json_output: bool) -> None:
+    """Show the files of ``DATASET`` or ``DATASET@VERSION``."""
+    name, _, version = dataset.partition("@")
+    if version and not version.isdecimal():
+        raise BadInput(f"{version!r} is no version: give NAME@3, for instance")
+    chosen = int(version) if version else None
+    with connect() as client:
+        found = client.dataset_files(name, limit=limit, after=after or None, version=chosen)
+    if json_output:
+        show_json(found)
+        return
+    rows = [(file["file"], file["size"], file["checksum"]) for file in found]
+    show(MEMBERS, rows, "It has no files.")
+    hint_next(found, "file")
+
+
+def _names(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def _show(found: "Table[Record]", json_output: bool, nothing: str, noun: str) -> None:
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (one["dataset"], one["version"], one["files"], one["size"], ago(one["created"]), one["author"])
+        for one in found
+    ]
+    show(DATASETS, rows, nothing)
+    hint_next(found, noun)

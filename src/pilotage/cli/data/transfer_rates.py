@@ -1,0 +1,174 @@
+"""Running transfers: their speed and remaining time, computed from two requests to the server."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pilotage.cli.terminal.layout import lay_out
+from pilotage.cli.terminal.output import Column, console, echo, has_colour
+from pilotage.explain.layout import folded
+from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
+from pilotage.model.values.phrases import duration, plural
+
+if TYPE_CHECKING:
+    from pilotage.client import Client
+
+PERIOD = 2.0
+"""Seconds between two requests to the server."""
+
+BYTES_OVER, ENDS_OVER = 10.0, 60.0
+"""Seconds over which a rate averages moved bytes, and ended transfers. Slow transfers end seldom."""
+
+MOVING = (
+    Column("transfer", number=True),
+    Column("file"),
+    Column("to", essential=False),
+    Column("share", essential=False),
+    Column("moved", number=True),
+    Column("MB/s", number=True),
+    Column("left", number=True),
+)
+SHARES = (
+    Column("share"),
+    Column("delivering", number=True),
+    Column("waiting", number=True),
+    Column("MB/s", number=True),
+    Column("done a second", number=True),
+    Column("left", number=True),
+)
+WAITING = (TransferState.QUEUED, *TRANSFERS_AHEAD)
+SHARE = 3
+"""The index of the share in a row of ``MOVING``."""
+
+ROOM = 3
+"""Screen lines for the table's titles, a note about omitted rows, and the cursor."""
+
+
+class Rate:
+    """A rate between requests, averaged over the last seconds so that the display does not jump."""
+
+    def __init__(self, over: float) -> None:
+        self._over, self._seen = over, 0.0
+        self.mean = 0.0
+
+    def add(self, amount: float, passed: float) -> None:
+        """Add the amount of the seconds since the last request."""
+        self._seen = min(self._over, self._seen + passed)
+        self.mean += (amount / passed - self.mean) * min(1.0, passed / self._seen)
+
+
+class TransferRates:
+    """Rates of transfers in bytes per second, and of finished transfers, between requests."""
+
+    def __init__(self) -> None:
+        self._last: Mapping[str, Any] = {}
+        self._rates: dict[tuple[int, int], Rate] = {}
+        self._done: dict[str, Rate] = {}
+
+    def update(self, seen: Mapping[str, Any]) -> None:
+        """Add another document of ``/transfers/progress``."""
+        passed = seen["time"] - self._last.get("time", seen["time"])
+        if passed > 0:
+            self._update_bytes(seen, passed)
+            for share, counts in seen["shares"].items():
+                before = self._last["shares"].get(share, {}).get("done", 0)
+                # Archived transfers are no longer counted, so the number may fall.
+                ended = max(0, counts.get("done", 0) - before)
+                self._done.setdefault(share, Rate(ENDS_OVER)).add(ended, passed)
+        self._last = seen
+
+    def _update_bytes(self, seen: Mapping[str, Any], passed: float) -> None:
+        before = {_key(one): one["moved"] for one in self._last["delivering"]}
+        rates, self._rates = self._rates, {}
+        for one in seen["delivering"]:
+            key = _key(one)
+            if one["moved"] is not None and key in before:
+                self._rates[key] = rates.get(key) or Rate(BYTES_OVER)
+                self._rates[key].add(one["moved"] - (before[key] or 0), passed)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return the running transfers, one row each."""
+        return [self._row(one) for one in self._last["delivering"]]
+
+    def _row(self, one: Mapping[str, Any]) -> tuple[object, ...]:
+        rate = self._rates.get(_key(one))
+        moved, left = "at another server", ""
+        if one["moved"] is not None:
+            moved = f"{one['moved'] / max(1, one['size']):.0%} of {one['size'] / 1e6:,.1f} MB"
+            left = duration((one["size"] - one["moved"]) / rate.mean) if rate and rate.mean else ""
+        shown = "" if rate is None else f"{rate.mean / 1e6:,.1f}"
+        return one["id"], one["file"], one["destination"], one["share"], moved, shown, left
+
+    def shares(self) -> list[tuple[object, ...]]:
+        """Return the shares with active transfers: rates of moving ones, times of waiting ones."""
+        rows: list[tuple[object, ...]] = []
+        for share, counts in sorted(self._last["shares"].items()):
+            waiting, done = _waiting(counts), self._done.get(share)
+            mine = [one for one in self._last["delivering"] if one["share"] == share]
+            if mine or waiting:
+                moved = sum(self._rates[key].mean for one in mine if (key := _key(one)) in self._rates)
+                ends = "" if done is None else f"{done.mean:,.1f}"
+                left = duration((waiting + len(mine)) / done.mean) if done and done.mean else ""
+                rows.append((share, len(mine), waiting, f"{moved / 1e6:,.1f}", ends, left))
+        return rows
+
+    def summary(self) -> str:
+        """Return one line: what is under way, how fast, and how long the waiting transfers will probably
+        take."""
+        moving = len(self._last["delivering"])
+        waiting = _waiting(self._last["counts"])
+        rate = sum(one.mean for one in self._rates.values())
+        told = f"{plural(moving, 'transfer')} delivered at {rate / 1e6:,.1f} MB/s, {waiting} waiting"
+        if self._done:
+            ends = sum(one.mean for one in self._done.values())
+            told += f"; {ends:,.1f} done a second"
+            if ends and (left := waiting + moving):
+                told += f", about {duration(left / ends)} left"
+        return told
+
+    def screen(self, width: int, height: int) -> list[str]:
+        """Return everything as lines, with as many transfers as fit the screen."""
+        lines = folded([self.summary()], width)
+        if shares := self.shares():
+            lines += ["", *lay_out(SHARES, shares, width, has_colour()), ""]
+        rows = sorted(self.rows(), key=lambda row: (str(row[SHARE]), row[0]))
+        shown = rows[: max(1, height - len(lines) - ROOM)]
+        at = list(range(len(MOVING)))
+        if len(lay_out(MOVING, shown, width)) > len(shown) + 1:
+            # One line each: the shares stand above, and each transfer names its destination.
+            at = [place for place in at if MOVING[place].essential]
+        if rows:
+            lines += lay_out(
+                [MOVING[place] for place in at],
+                [[row[place] for place in at] for row in shown],
+                width,
+                has_colour(),
+            )
+        if more := len(rows) - len(shown):
+            lines.append(f"and {more} more")
+        return lines
+
+
+def keep_showing(client: "Client") -> NoReturn:
+    """Show running transfers until the user interrupts. Without a terminal, print a line for each change."""
+    from rich.live import Live
+    from rich.text import Text
+
+    out, rates, before = console(), TransferRates(), ""
+    with Live(console=out, auto_refresh=False) as live:
+        while True:
+            rates.update(client.transfer_progress())
+            if out.is_terminal:
+                live.update(Text.from_ansi("\n".join(rates.screen(out.width, out.height))), refresh=True)
+            elif (line := rates.summary()) != before:
+                echo(line)
+                before = line
+            time.sleep(PERIOD)
+
+
+def _key(one: Mapping[str, Any]) -> tuple[int, int]:
+    return one["id"], one["attempt"]
+
+
+def _waiting(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(state, 0) for state in WAITING)

@@ -1,0 +1,1 @@
+"""Commands on the federation, sites, queues and pilots."""

@@ -1,0 +1,99 @@
+"""Circuit breakers: places that fail again and again, and how to lift them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.terminal.output import Column, Json, echo, show, show_json
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+
+app = typer.Typer(help="Show circuit breakers that have tripped, and lift them.", invoke_without_command=True)
+
+BREAKERS = (
+    Column("kind"),
+    Column("holds back"),
+    Column("state"),
+    Column("since", essential=False),
+    Column("until"),
+    Column("why"),
+)
+
+
+@app.callback(epilog="Example: pilotage breakers\n\nExample: pilotage breakers lift north-disk")
+def breakers(
+    context: typer.Context, limit: Limit = 1000, after: After = "", json_output: Json = False
+) -> None:
+    """Show the circuit breakers that have tripped: what they hold back, until when and why.
+
+    While one is open nothing goes there. Once it is half-open a single pilot, job, delivery or question
+    probes the place: the breaker closes where that does well, else it opens for longer.
+
+    Below are the records that a step has set aside because it fails at them.
+    """
+    if context.invoked_subcommand:
+        return
+    from pilotage.model.values.phrases import moment
+
+    with connect() as client:
+        found = client.breakers(after=after or None, limit=limit)
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            one["kind"],
+            one["what"],
+            one["state"],
+            moment(one["since"]),
+            until(one),
+            one["reason"],
+        )
+        for one in found
+    ]
+    show(BREAKERS, rows, "No circuit breaker has tripped.")
+    hint_next(found, "circuit breaker")
+    for line in found.document.get("set_aside", ()):
+        echo(line)
+
+
+@app.command(
+    epilog="Example: pilotage breakers lift north-disk\n\nExample: pilotage breakers lift node17 --kind node"
+)
+def lift(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A storage, queue, node or server.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="Only those of this kind: server, list-match, empty-pilots, queue, node or storage.",
+        ),
+    ] = "",
+    json_output: Json = False,
+) -> None:
+    """Close the circuit breakers of a storage, queue, node or server: all is tried at once. For operators.
+
+    What failed there until now counts no more. The name of a queue lifts those of its servers and nodes, too.
+    """
+    with connect() as client:
+        document = client.lift_breakers(name, kind=kind or None)
+    if json_output:
+        show_json(document)
+        return
+    for one in document["lifted"]:
+        echo(f"lifted: {one['what']}")
+    if not document["lifted"]:
+        echo(f"no circuit breaker of {name} has tripped")
+
+
+def until(breaker: Mapping[str, Any]) -> str:
+    """Tell when a breaker is half-open, or what probes the place next."""
+    from pilotage.model.values.phrases import moment
+
+    return f"{breaker['probe']} probes next" if breaker["state"] == "half-open" else moment(breaker["until"])
+
+
+def summary(found: Iterable[Mapping[str, Any]]) -> str:
+    """Tell the breakers of one queue or storage: their states, until when and why."""
+    return "; ".join(f"{one['what']}: {one['state']}, {until(one)}: {one['reason']}" for one in found)

@@ -1,0 +1,140 @@
+"""Queues and global shares, with their current load."""
+
+from typing import Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.places import queue_test
+from pilotage.cli.places.breakers import summary
+from pilotage.cli.places.restricting import add_verbs
+from pilotage.cli.terminal.output import Column, Json, counts, limit_of, show, show_json
+from pilotage.explain.restrictions import status
+
+app = typer.Typer(help="Show queues; test, drain, close or open one.", invoke_without_command=True)
+shares_app = typer.Typer()
+
+QUEUES = (
+    Column("queue"),
+    Column("site", essential=False),
+    Column("status"),
+    Column("cores", essential=False, number=True),
+    Column("memory", essential=False, number=True),
+    Column("walltime", essential=False, number=True),
+    Column("jobs"),
+    Column("pilots"),
+    Column("why", essential=False),
+)
+HISTORY = (
+    Column("share"),
+    Column("target", number=True),
+    Column("used", number=True),
+    Column("running", number=True),
+    Column("use over time", essential=False),
+)
+SHARES = (
+    Column("share"),
+    Column("vo"),
+    Column("target", number=True),
+    Column("jobs"),
+    Column("transfers"),
+)
+
+
+MOST_BARS = 48
+"""Most spans of time of a share that a line shows, the last ones."""
+
+
+@app.callback(epilog="Example: pilotage queues --json\n\nExample: pilotage queues test north-short")
+def queues(context: typer.Context, json_output: Json = False) -> None:
+    """Show queues with their limits, jobs, pilots, and circuit breakers that have tripped.
+
+    A queue whose breaker is open gets nothing until the time that is shown; the reason stands beside it.
+    """
+    if context.invoked_subcommand:
+        return
+    with connect() as client:
+        found = client.queues()
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            queue["name"],
+            queue["site"],
+            _status(queue),
+            queue["cores"] or "any",
+            limit_of(queue["max_memory"], "MB"),
+            limit_of(queue["max_walltime"] / 3600, "h"),
+            counts(queue["jobs"]),
+            counts(queue["pilots"]),
+            "; ".join(filter(None, (queue.get("restriction", ""), summary(queue["breakers"])))),
+        )
+        for queue in found
+    ]
+    show(QUEUES, rows, "There are no queues; load a federation with: pilotage federation load FILE")
+
+
+def _status(queue: Any) -> str:
+    """Return a queue's status, with the state of a breaker that holds back more than single nodes."""
+    states = {one["state"] for one in queue["breakers"] if one["kind"] != "node"}
+    return status(queue["status"], queue.get("restriction", ""), states)
+
+
+app.command(name="test", epilog="Example: pilotage queues test north-short --timeout 3600")(
+    queue_test.send_pilot
+)
+
+
+add_verbs(app, "queue")
+
+
+@shares_app.command(epilog="Example: pilotage shares\n\nExample: pilotage shares --days 7")
+def shares(
+    days: Annotated[
+        int | None, typer.Option(min=1, max=30, help="Show their use over so many days instead.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Show global shares with their jobs and transfers, or their use over days."""
+    if days is not None:
+        _show_history(days, json_output)
+        return
+    with connect() as client:
+        found = client.shares()
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            share["name"],
+            share["vo"],
+            f"{share['target']:g}",
+            counts(share["jobs"]),
+            counts(share["transfers"]),
+        )
+        for share in found
+    ]
+    show(SHARES, rows, "There are no shares.")
+
+
+def _show_history(days: int, json_output: bool) -> None:
+    """Show what shares used of the running jobs, in the mean and over time."""
+    from pilotage.explain.usage import bars
+
+    with connect() as client:
+        found = client.share_history(days=days)
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            one["share"],
+            f"{one['target']:.0%}",
+            f"{one['used']:.0%}",
+            f"{one['running']:.1f}",
+            f"|{bars([span['used'] for span in one['spans'][-MOST_BARS:]], 1.0)}|",
+        )
+        for one in found
+    ]
+    show(HISTORY, rows, "Nothing ran in that time, or no server has recorded it.")

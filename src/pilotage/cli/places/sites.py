@@ -1,0 +1,129 @@
+"""Sites: their advertisements, and which of them match a task."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import BadInput
+from pilotage.cli.places.restricting import add_verbs
+from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
+from pilotage.cli.terminal.subjects import Task, task_number
+
+app = typer.Typer(
+    help="Show sites, their advertisements, and what matches them; drain, close or open one.",
+    invoke_without_command=True,
+)
+
+SITES = (
+    Column("site"),
+    Column("told by"),
+    Column("age", number=True),
+    Column("jobs", number=True),
+    Column("submitting", number=True),
+    Column("matched since", number=True),
+    Column("state"),
+)
+MATCHES = (Column("site"), Column("queue"), Column("rank", number=True), Column("not true"))
+
+
+@app.callback(epilog="Example: pilotage sites")
+def sites(context: typer.Context, json_output: Json = False) -> None:
+    """Show sites with their advertised counts, their limits, and the jobs matched to them since."""
+    if context.invoked_subcommand:
+        return
+    with connect() as client:
+        found = client.sites()
+    if json_output:
+        show_json(found)
+        return
+    show(SITES, map(_row, found), "There are no sites; pilotage federation load FILE")
+
+
+def _row(site: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        site["site"],
+        site["source"] or "nobody",
+        ago(site["advertised"]),
+        _of(site["current_jobs"], site["max_jobs"]),
+        _of(site["current_submitting_jobs"], site["max_submitting_jobs"]),
+        "" if site["matched"] is None else site["matched"],
+        site.get("restriction") or site["problem"] or _matching(site),
+    )
+
+
+def _matching(site: Mapping[str, Any]) -> str:
+    hidden = site["counts_everybody"] is False
+    return "matches; its batch system does not show other people's jobs" if hidden else "matches"
+
+
+def _of(count: int | None, most: int | None) -> str:
+    told = "" if count is None else str(count)
+    return told if most is None else f"{told} of {most}"
+
+
+@app.command(epilog="Example: pilotage sites ad lab\n\nExample: pilotage sites ad lab --send lab.ad")
+def ad(
+    site: Annotated[str, typer.Argument(help="The site.")],
+    send: Annotated[
+        Path | None, typer.Option(help="A file with the ClassAd to advertise, with the site's token.")
+    ] = None,
+    forget: Annotated[
+        bool, typer.Option(help="Forget what the site sent: its batch systems are read.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Print the ClassAd of a site as matching sees it, or advertise it."""
+    if send is not None and forget:
+        raise BadInput("--send and --forget do not go together; give one")
+    with connect() as client:
+        if send is not None:
+            client.advertise(site, _read(send))
+            done = "is advertised"
+        elif forget:
+            client.withdraw_advertisement(site)
+            done = "is read from its batch systems again"
+        else:
+            document = client.advertisement(site)
+            show_json(document) if json_output else typer.echo(document["ad"])
+            return
+    if json_output:
+        show_json({"site": site, "done": done})
+    else:
+        echo(f"{site} {done}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error
+
+
+@app.command(epilog="Example: pilotage sites match 12")
+def match(
+    task: Task,
+    json_output: Json = False,
+) -> None:
+    """Show which sites match a task's jobs by the ads of both, and what fails at the others."""
+    with connect() as client:
+        number = task_number(client, task)
+        found = client.matches(number)
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            one["site"],
+            one["queue"],
+            "" if one["rank"] is None else f"{one['rank']:g}",
+            "; ".join(f"{part['rule']} {part['name']} ({part['have']})" for part in one["refusals"]),
+        )
+        for one in found
+    ]
+    show(MATCHES, rows, f"Task {number} has no jobs yet.")
+
+
+add_verbs(app, "site")

@@ -1,0 +1,1 @@
+"""Commands that change nothing: decisions from saved worlds, and simulations."""

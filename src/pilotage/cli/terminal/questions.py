@@ -1,0 +1,31 @@
+"""Questions to people at a terminal."""
+
+import sys
+
+import typer
+
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.terminal.output import echo
+
+
+def is_interactive() -> bool:
+    """Return whether somebody can answer: standard input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Ask a question on standard error. Return whether the answer is yes; no answer means no."""
+    return typer.confirm(question, err=True)
+
+
+def ask(told: str, named: str = "") -> None:
+    """Ask whether to do ``told``, with a line before that is ``named``.
+
+    Raises ``BadInput`` where nobody can answer, ``CommandFailure`` if the answer is no.
+    """
+    if not is_interactive():
+        raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
+    if named:
+        echo(named, err=True)
+    if not confirmed(f"{told}?"):
+        raise CommandFailure("nothing was changed")

@@ -1,0 +1,97 @@
+"""Options that choose tasks by label, name, owner, VO, state and site."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.cli.errors import BadInput
+from pilotage.model.records.states import TaskState
+
+if TYPE_CHECKING:
+    from pilotage.client import Client
+
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=TEXT", help="Tasks with this label; several: with all of them."),
+]
+NameGlob = Annotated[
+    str | None,
+    typer.Option("--name", metavar="GLOB", help="Tasks of this name; * stands for anything, ? for any one."),
+]
+Owner = Annotated[str | None, typer.Option("--owner", help="Tasks of this owner, for operators.")]
+Vo = Annotated[str | None, typer.Option("--vo", help="Tasks of this VO's people, for operators.")]
+State = Annotated[TaskState | None, typer.Option("--state", metavar="STATE", help="Tasks in this state.")]
+Site = Annotated[
+    str | None, typer.Option("--site", help="Tasks with jobs at this site that have not ended well.")
+]
+OPTIONS = {"label": Labels, "name": NameGlob, "owner": Owner, "vo": Vo, "state": State, "site": Site}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilters:
+    """What tasks are chosen by."""
+
+    label: list[str] | None
+    name: str | None
+    owner: str | None
+    vo: str | None
+    state: TaskState | None
+    site: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty text: a script whose variable is not set would choose everybody's tasks."""
+        empty = [name for name in ("name", "owner", "vo", "site") if getattr(self, name) == ""]
+        if empty:
+            raise BadInput(f"--{empty[0]} is empty: give a text, or leave it out")
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any condition."""
+        return bool(self.label or self.name or self.owner or self.vo or self.state or self.site)
+
+    def tasks(self, client: "Client", limit: int, sort: str | None = None, after: str = "") -> Any:
+        """Return a page of the tasks, newest first unless sorted otherwise."""
+        return client.tasks(
+            label=self.label or None,
+            name=self.name,
+            owner=self.owner,
+            vo=self.vo,
+            state=self.state.value if self.state else None,
+            site=self.site,
+            sort=sort,
+            after=after or None,
+            limit=limit,
+        )
+
+    def refuse_beside(self, subjects: object) -> None:
+        """Refuse them beside tasks that are named. Raises ``BadInput``."""
+        if subjects and self.given:
+            raise BadInput(
+                "name tasks, or choose them by --label, --name, --owner, --vo, --state and --site; not both"
+            )
+
+
+def with_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options; it gets them as ``filters``."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.name != "filters"]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(name, kind, default=None, annotation=annotation)
+        for name, annotation in OPTIONS.items()
+    ]
+
+    @wraps(command)
+    def filtered(**values: Any) -> None:
+        chosen = TaskFilters(**{name: values.pop(name) for name in OPTIONS})
+        command(**values, filters=chosen)
+
+    keywords = [one.replace(kind=kind) for one in own]
+    filtered.__signature__ = signature.replace(parameters=[*keywords, *added])  # type: ignore[attr-defined]
+    filtered.__annotations__ = {one.name: one.annotation for one in (*own, *added)} | {"return": None}
+    del filtered.__wrapped__
+    return filtered

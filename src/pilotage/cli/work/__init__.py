@@ -1,0 +1,1 @@
+"""Commands on tasks, jobs and workflows."""

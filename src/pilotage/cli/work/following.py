@@ -1,0 +1,192 @@
+"""Follow tasks to their end, with a live view on terminals and plain lines elsewhere."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from pilotage.cli.errors import CommandFailure, Detached, StillUnderWay
+from pilotage.cli.terminal.layout import visible
+from pilotage.cli.terminal.output import Column, console, counts, echo, is_terminal, table
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
+from pilotage.model.values.phrases import jobs_wait
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from pilotage.client import Client
+
+KINDS = ("task", "job")
+"""Kinds of records whose changes a table of tasks shows."""
+
+MOST_NAMED = 20
+"""Most tasks that a hint names."""
+
+
+def follow(
+    client: "Client",
+    tasks: list[int],
+    shown: bool,
+    *,
+    is_any: bool = False,
+    timeout: float | None = None,
+    stderr: bool = False,
+) -> list[Mapping[str, Any]]:
+    """Wait until all tasks have ended, or one with ``is_any``. Return their views in the given order.
+
+    Raises ``StillUnderWay`` after ``timeout`` s, and ``Detached`` where the user interrupts.
+    """
+    from pilotage import client as failures
+
+    progress = bars(console(stderr)) if shown and is_terminal(stderr) else None
+    seen = SeenTask(progress, in_lines=shown and not progress, stderr=stderr)
+    try:
+        with progress or nullcontext():
+            for task in client.follow(tasks, timeout=timeout, is_any=is_any):
+                seen.update(task)
+    except failures.StillUnderWay:
+        raise StillUnderWay(left_of(seen, tasks, f"after {timeout:g} s")) from None
+    except KeyboardInterrupt:
+        raise Detached(left_of(seen, tasks, "and goes on without this command")) from None
+    return [seen.views[task] for task in tasks]
+
+
+def bars(out: "Console") -> "Progress":
+    """Return the bars of tasks."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.fields[mark]}{task.description}", markup=False),
+        BarColumn(bar_width=12),
+        TextColumn("{task.fields[jobs]}", markup=False),
+        TimeElapsedColumn(),
+        console=out,
+    )
+
+
+def left_of(seen: "SeenTask", tasks: Sequence[int], how: str) -> str:
+    """Say how the tasks that have not ended stand, and how to come back."""
+    left = [task for task in tasks if not seen.ended(task)]
+    named = " ".join(map(str, left[:MOST_NAMED]))
+    states = ", ".join(
+        f"task {task} is {seen.views[task]['state'] if task in seen.views else 'unknown'}"
+        for task in left[:3]
+    )
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return f"{states}{more} {how}; to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
+
+
+class SeenTask:
+    """The last state of each task, and its display; without ``progress`` no bars."""
+
+    def __init__(self, progress: "Progress | None", in_lines: bool, stderr: bool = False) -> None:
+        self._stderr = stderr
+        self.views: dict[int, Mapping[str, Any]] = {}
+        self._progress = progress
+        self._in_lines = in_lines
+        self._bars: dict[int, Any] = {}
+
+    def ended(self, task: int) -> bool:
+        """Return whether a task is known to have ended."""
+        return task in self.views and has_ended(self.views[task])
+
+    def mark(self, marked: int) -> None:
+        """Mark the bar of one task."""
+        if self._progress is not None:
+            for task, bar in self._bars.items():
+                self._progress.update(bar, mark="> " if task == marked else "  ")
+
+    def update(self, view: Mapping[str, Any]) -> None:
+        """Show a task as it is now."""
+        task = view["id"]
+        before = self.views.get(task)
+        self.views[task] = view
+        jobs = counts(view["jobs"])
+        hint = "".join(f"; {line}" for line in waiting(view))
+        if self._in_lines and (
+            before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
+        ):
+            echo(
+                f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}", self._stderr
+            )
+        if self._progress is not None:
+            self._draw(self._progress, view, jobs)
+
+    def _draw(self, progress: "Progress", view: Mapping[str, Any], jobs: str) -> None:
+        task = view["id"]
+        # A bar without a total pulses, because the number of jobs is not known yet.
+        if task not in self._bars:
+            self._bars[task] = progress.add_task("", total=None, jobs="", mark="")
+        progress.update(
+            self._bars[task],
+            description=visible(f"task {task} {view['name']} {view['state']}"),
+            total=sum(view["jobs"].values()) or None,
+            completed=sum(view["jobs"].get(state, 0) for state in ENDED["job"]),
+            # A line of a terminal has no room for the hint beside the bar.
+            jobs=visible(jobs),
+        )
+
+
+def waiting(view: Mapping[str, Any], is_explained: bool = False) -> list[str]:
+    """Return what a task waits for, with the command that explains it; nothing if it does not wait.
+
+    Where it ``is_explained`` how many jobs wait for what, return only what makes them wait for long.
+    """
+    jobs: dict[str, int] = view["jobs"]
+    started = any(jobs.get(state) for state in AT_A_PILOT)
+    ready = 0 if started else jobs.get(JobState.ACTIVATED, 0)
+    lines = []
+    if view.get("after") and not is_explained:
+        lines.append(f"it {view['after']}")
+    if view["state"] == TaskState.SCOUTING:
+        lines.append("its scouts go first: the other jobs are made when these have shown what they need")
+    pending = jobs.get(JobState.PENDING, 0)
+    if pending and not is_explained:
+        lines.append(f"{jobs_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
+    lines += [view["throttled"]] if view.get("throttled") else []
+    if ready and not is_explained:
+        lines.append(f"{jobs_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
+    # Where jobs have started, their files may wait all the same.
+    lines += [f"{'nothing starts' if ready else 'held up'}: {one}" for one in view.get("troubles", ())]
+    return lines
+
+
+def has_ended(view: Mapping[str, Any]) -> bool:
+    """Return whether a task has ended, or only goes on if somebody acts: one before it failed."""
+    return view["state"] in ENDED["task"] or bool(view.get("blocked"))
+
+
+def keep_showing(
+    client: "Client",
+    look: Callable[[], Sequence[Any]],
+    rows: Callable[[Any], list[tuple[object, ...]]],
+    columns: Sequence[Column],
+) -> None:
+    """Keep a table of tasks up to date until the user interrupts: look when the server tells of a change.
+
+    Without a terminal, print a line for each change.
+    """
+    if not is_terminal():
+        seen = SeenTask(None, in_lines=True)
+        for _ in client.changes(kinds=KINDS):
+            # The server sends the newest first, but lines go downwards.
+            for view in reversed(look()):
+                seen.update(view)
+    from rich.live import Live
+
+    with Live(console=console(), auto_refresh=False) as live:
+        for _ in client.changes(kinds=KINDS):
+            live.update(table(columns, rows(look())), refresh=True)
+
+
+def fail_unless_finished(views: Sequence[Mapping[str, Any]]) -> None:
+    """Raises ``CommandFailure`` that names the tasks that did not finish."""
+    others = [_end(view) for view in views if view["state"] != TaskState.FINISHED]
+    if others:
+        raise CommandFailure("; ".join(others))
+
+
+def _end(view: Mapping[str, Any]) -> str:
+    if view.get("blocked"):
+        return f"task {view['id']} {view['after']}"
+    return f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")

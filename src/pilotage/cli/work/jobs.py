@@ -1,0 +1,162 @@
+"""The jobs of a task, one a line, after a table of their failures."""
+
+from collections.abc import Sequence, Set
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.terminal.output import Column, Json, echo, one_line, show, show_json, span
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.subjects import Task, task_numbers
+from pilotage.model.records.states import JobState
+
+if TYPE_CHECKING:
+    from pilotage.client import Client
+    from pilotage.client.records import Table
+
+app = typer.Typer()
+
+GROUPS = (
+    Column("error"),
+    Column("queue"),
+    Column("exit", number=True),
+    Column("failed", number=True),
+    Column("retried", number=True),
+    Column("example"),
+)
+MOST_GROUPS = 10
+"""Most groups of failures that are shown."""
+
+
+class Sort(StrEnum):
+    """What jobs are sorted by."""
+
+    ID = "id"
+    WAIT = "wait"
+    RUN = "run"
+    MEMORY = "memory"
+    ATTEMPT = "attempt"
+    SINCE = "since"
+    EXIT = "exit"
+    QUEUE = "queue"
+    STATE = "state"
+
+
+Failed = Annotated[
+    bool, typer.Option("--failed", help="Only jobs that failed, or are tried again after that.")
+]
+State = Annotated[JobState | None, typer.Option(help="Only jobs in this state.", metavar="STATE")]
+SortBy = Annotated[Sort, typer.Option(help="By which column: numbers from the largest down, words upwards.")]
+
+
+@app.command(epilog="Example: pilotage jobs 12 --failed, or the longest: pilotage jobs 12 --sort run")
+def jobs(
+    task: Task,
+    failed: Failed = False,
+    state: State = None,
+    sort: SortBy = Sort.ID,
+    limit: Limit = 50,
+    after: After = "",
+    json_output: Json = False,
+) -> None:
+    """List a task's jobs: where they are, how long they wait and run, and how they failed.
+
+    Failures come first, by error and queue: how many jobs failed for good, how many are retried, and an
+    example. A failure of one job in the list has only its line there. The error of a job is what its payload
+    said last, else the first line.
+    """
+    asked: dict[str, Any] = {
+        "failed": failed,
+        "state": state,
+        "sort": sort.value,
+        "limit": limit,
+        "after": after or None,
+        "parameters": True,
+    }
+    with connect() as client:
+        of_each = [_read(client, number, asked) for number in task_numbers(client, [task])]
+    if json_output:
+        documents = [_document(*one) for one in of_each]
+        show_json({"tasks": documents} if len(documents) > 1 else documents[0])
+        return
+    for one in of_each:
+        if len(of_each) > 1:
+            echo(f"task {one[0]}:")
+        _show(*one, failed, state, sort)
+
+
+def _read(client: "Client", number: int, asked: dict[str, Any]) -> tuple[int, Any, "Table[Any]"]:
+    return number, client.failures(number), client.jobs(number, **asked)
+
+
+def _document(number: int, failures: Any, found: "Table[Any]") -> dict[str, Any]:
+    return {"task": number, "failures": failures, **found.to_dict()}
+
+
+def _show(
+    number: int, failures: Any, found: "Table[Any]", failed: bool, state: JobState | None, sort: Sort
+) -> None:
+    _show_failures(failures, {job["id"] for job in found})
+    kind = "failed " if failed else ""
+    nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
+    show(*_table(found, sort), nothing)
+    hint_next(found, "job")
+    if failures["groups"]:
+        echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
+
+
+def _show_failures(failures: Any, listed: Set[int]) -> None:
+    """Show groups of failed jobs, without those whose only job is ``listed`` below with the same words."""
+    groups = [
+        one
+        for one in failures["groups"]
+        if one["failed"] + one["retried"] > 1 or one["example"] not in listed
+    ]
+    if not groups:
+        return
+    rows = [
+        (
+            one_line(group["error"], 100),
+            group["queue"],
+            group["exit_code"],
+            group["failed"] or "",
+            group["retried"] or "",
+            f"job:{group['example']}",
+        )
+        for group in groups[:MOST_GROUPS]
+    ]
+    show(GROUPS, rows, "")
+    others = failures["left_out"] + sum(one["failed"] + one["retried"] for one in groups[MOST_GROUPS:])
+    if others:
+        echo(f"and {others} jobs with other errors")
+    echo("")
+
+
+def _table(found: Sequence[Any], sort: Sort) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
+    """Return columns and rows. What no job has gets no column."""
+    columns: list[tuple[Column, Any]] = [
+        (Column("job", number=True), lambda job: job["id"]),
+        (Column("index", number=True), lambda job: job.get("index")),
+        (Column("parameters", essential=False), lambda job: _parameters(job.get("parameters"))),
+        (Column("queue"), lambda job: job["queue"]),
+        (Column("state"), lambda job: job["state"]),
+        (Column("try", number=True), lambda job: job["attempt"]),
+        (Column("wait", number=True), lambda job: span(job["wait"])),
+        (Column("run", number=True), lambda job: span(job["run"])),
+        (Column("memory", number=True), lambda job: _memory(job["max_rss"]) if sort is Sort.MEMORY else ""),
+        (Column("exit", number=True), lambda job: job["exit_code"]),
+        (Column("error", essential=False), lambda job: one_line(job["reason"], 120)),
+    ]
+    cells = [(column, [value(job) for job in found]) for column, value in columns]
+    shown = [(column, values) for column, values in cells if any(value not in ("", None) for value in values)]
+    return tuple(column for column, _ in shown), list(zip(*(values for _, values in shown), strict=True))
+
+
+def _memory(most: float | None) -> str:
+    return "" if most is None else f"{most:.0f} MB"
+
+
+def _parameters(values: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in (values or {}).items())

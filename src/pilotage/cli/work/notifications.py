@@ -1,0 +1,162 @@
+"""Notifications: the sent ones, a person's own receivers, the secret of their webhooks, and a test."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.subjects import task_number
+
+app = typer.Typer(
+    help="Show what people are told of their tasks, and whom it is sent to.", no_args_is_help=True
+)
+
+NOTIFICATIONS = (
+    Column("id", number=True),
+    Column("task", number=True),
+    Column("topic"),
+    Column("receiver"),
+    Column("state"),
+    Column("since", number=True),
+    Column("error", essential=False),
+)
+
+TEST_TIMEOUT = 60.0
+"""Seconds for which the test waits for its notifications."""
+
+Url = Annotated[list[str], typer.Option("--url", metavar="URL", help="A webhook; may be repeated.")]
+Command = Annotated[
+    list[str], typer.Option("--command", metavar="NAME", help="A command that the server's operator allows.")
+]
+Email = Annotated[list[str], typer.Option("--email", metavar="ADDRESS", help="An e-mail address.")]
+
+
+@app.command("list", epilog="Example: pilotage notify list --task 12")
+def list_(
+    task: Annotated[str, typer.Option(help="Only those of this task, by number or name.")] = "",
+    limit: Limit = 100,
+    after: After = "",
+    json_output: Json = False,
+) -> None:
+    """List notifications, newest first, with receiver and state."""
+    with connect() as client:
+        number = task_number(client, task) if task else 0
+        found = client.notifications(task=number, limit=limit, after=after or None)
+    if json_output:
+        show_json(found)
+    else:
+        _show(found)
+        hint_next(found, "notification")
+
+
+@app.command("set", epilog="Example: pilotage notify set --email ada@example.org --on end --on failure")
+def set_(
+    url: Url = [],  # noqa: B006
+    command: Command = [],  # noqa: B006
+    email: Email = [],  # noqa: B006
+    on: Annotated[
+        list[str], typer.Option("--on", metavar="TOPIC", help="end, failure or held; all by default.")
+    ] = [],  # noqa: B006
+    json_output: Json = False,
+) -> None:
+    """Say whom to tell of your tasks that name nobody themselves. Without options: nobody."""
+    with connect() as client:
+        document = client.set_notifications(_receivers(url, command, email, on))
+    _settings(document, json_output)
+
+
+@app.command("show", epilog="Example: pilotage notify show")
+def show_settings(json_output: Json = False) -> None:
+    """Show whom to tell of your tasks that name nobody themselves."""
+    with connect() as client:
+        document = client.notification_settings()
+    _settings(document, json_output)
+
+
+@app.command(epilog="Example: pilotage notify secret")
+def secret(json_output: Json = False) -> None:
+    """Make the secret that signs your webhooks, and print it. It is not shown again; an old one ends."""
+    with connect() as client:
+        made = client.make_webhook_secret()
+    if json_output:
+        show_json({"secret": made})
+    else:
+        typer.echo(made)
+
+
+@app.command("test", epilog="Example: pilotage notify test --url https://hooks.example.org/me")
+def send_test(
+    url: Url = [],  # noqa: B006
+    command: Command = [],  # noqa: B006
+    email: Email = [],  # noqa: B006
+    json_output: Json = False,
+) -> None:
+    """Send a test to these receivers, or to your own ones, and say what came of it. 1 unless all took it."""
+    with connect() as client:
+        ids = client.test_notifications(_receivers(url, command, email))
+        until = time.monotonic() + TEST_TIMEOUT
+        while True:
+            recent = client.notifications(limit=1000)
+            found = [one for one in recent if one["id"] in ids]
+            if not any(_is_open(one) for one in found) or time.monotonic() > until:
+                break
+            time.sleep(0.3)
+    if json_output:
+        show_json({"notifications": found})
+    else:
+        _show(found)
+    if [one["state"] for one in found] != ["sent"] * len(ids):
+        raise CommandFailure("not every receiver took the test")
+
+
+def _is_open(one: Any) -> bool:
+    """Return whether a first attempt has not ended, and no limit holds it back."""
+    return one["attempt"] == 1 and one["state"] in ("waiting", "sending") and not one["error"]
+
+
+def _receivers(
+    url: Sequence[str], command: Sequence[str], email: Sequence[str], on: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    if unknown := sorted({*on} - {"end", "failure", "held"}):
+        raise BadInput(f"--on {unknown[0]}: give end, failure or held")
+    topics = {"on": list(on)} if on else {}
+    named = (("url", url), ("command", command), ("email", email))
+    return [{kind: value, **topics} for kind, values in named for value in values]
+
+
+def _settings(document: Any, json_output: bool) -> None:
+    if json_output:
+        show_json(document)
+        return
+    for one in document["notify"]:
+        receiver = one["url"] or one["email"] or f"command {one['command']}"
+        echo(f"{receiver}: {', '.join(one['on'])}")
+    if not document["notify"]:
+        echo("Nobody is told of tasks that name nobody: pilotage notify set")
+    made = document["secret_made"]
+    echo(
+        f"Webhooks are signed with the secret made {ago(made)} ago."
+        if made
+        else "Webhooks are not signed: pilotage notify secret"
+    )
+
+
+def _show(notifications: Sequence[Any]) -> None:
+    rows = [
+        (
+            one["id"],
+            one["task"] or "-",
+            one["topic"],
+            one["receiver"].partition(":")[2],
+            one["state"],
+            f"{ago(one['since'])} ago",
+            one["error"],
+        )
+        for one in notifications
+    ]
+    show(NOTIFICATIONS, rows, "There are no notifications.")

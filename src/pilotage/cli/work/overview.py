@@ -1,0 +1,107 @@
+"""Jobs and transfers now, in ten lines: waiting, running, failing."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pilotage.cli.places.breakers import until
+from pilotage.cli.terminal.output import counts, echo, one_line, show_json
+from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState
+from pilotage.model.values.phrases import plural
+
+if TYPE_CHECKING:
+    from pilotage.client import Client
+
+LATELY = 86_400.0
+"""Seconds for which failed tasks are shown."""
+
+MOST_TASKS = 1000
+"""Most tasks of a state that are read."""
+
+MOST_NAMED = 3
+"""Most tasks or breakers of a line."""
+
+_WAITING = (
+    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
+    *(JobState.ASSIGNED, JobState.ACTIVATED),
+)
+_MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
+
+
+def show_overview(client: "Client", json_output: bool) -> None:
+    """Print the overview of the caller's tasks, an operator's of all, and of all queues."""
+    pages = (client.tasks(state=state.value, limit=MOST_TASKS) for state in LIVE_TASKS)
+    # By number: a task may go on while the pages are read.
+    live = list({view["id"]: view for page in pages for view in page}.values())
+    failed = client.tasks(state="failed", limit=MOST_TASKS)
+    lately = [view for view in failed if view["since"] > time.time() - LATELY]
+    queues = list(client.queues())
+    if json_output:
+        show_json({"tasks": live, "failed": lately, "queues": queues})
+        return
+    for line in (*_of_tasks(live), *_of_failed(lately), *_of_queues(queues)):
+        echo(line)
+
+
+def _of_tasks(live: list[Any]) -> Iterator[str]:
+    jobs: Counter[str] = Counter()
+    for view in live:
+        jobs.update(view["jobs"])
+    found = Counter(view["state"] for view in live)
+    told = ", ".join(f"{_at_least(many)} {state}" for state, many in found.items())
+    yield f"tasks:   {told or 'none is under way'}"
+    if max(found.values(), default=0) >= MOST_TASKS:
+        yield f"         jobs of {MOST_TASKS} tasks of a state are counted below, and no others"
+    yield f"wait:    {_some(jobs, _WAITING)}"
+    yield f"run:     {_some(jobs, AT_A_PILOT)}"
+    yield f"move:    {_some(jobs, _MOVING)}"
+    if held := [view for view in live if view["held"]]:
+        yield f"held:    {_named(held)}"
+
+
+def _of_failed(failed: list[Any]) -> Iterator[str]:
+    if not failed:
+        yield "failed:  no task in the last day"
+        return
+    yield f"failed:  {_named(failed)} in the last day; why: pilotage jobs {failed[0]['id']} --failed"
+
+
+def _of_queues(queues: list[Any]) -> Iterator[str]:
+    pilots: Counter[str] = Counter()
+    for queue in queues:
+        pilots.update(queue["pilots"])
+    yield f"pilots:  {_live_pilots(pilots)} at {plural(len(queues), 'queue')}"
+    offline = [queue["name"] for queue in queues if queue["status"] != "online"]
+    if offline:
+        yield f"offline: {', '.join(offline[:MOST_NAMED])}{_more(len(offline))}"
+    tripped = [one for queue in queues for one in queue["breakers"]]
+    if tripped:
+        first = tripped[0]
+        told = f"{first['what']}: {first['state']}, {until(first)}: {one_line(first['reason'])}"
+        others = f"; {plural(len(tripped) - 1, 'other')}: pilotage breakers" if len(tripped) > 1 else ""
+        yield f"breaker: {told}{others}"
+
+
+def _live_pilots(pilots: Counter[str]) -> str:
+    return counts({state: pilots[state] for state in ("created", "submitted", "running")}) or "none"
+
+
+def _at_least(many: int) -> str:
+    return f"{many} or more" if many >= MOST_TASKS else f"{many}"
+
+
+def _some(jobs: Counter[str], states: tuple[JobState, ...]) -> str:
+    found = {state.value: jobs[state.value] for state in states}
+    many = sum(found.values())
+    return f"{plural(many, 'job')}{f': {counts(found)}' if many else ''}"
+
+
+def _named(views: list[Any]) -> str:
+    named = ", ".join(f"{view['id']} {view['name']}" for view in views[:MOST_NAMED])
+    many = f"{_at_least(len(views))} tasks" if len(views) != 1 else "1 task"
+    return f"{many}: {named}{_more(len(views))}"
+
+
+def _more(many: int) -> str:
+    return f" and {many - MOST_NAMED} more" if many > MOST_NAMED else ""

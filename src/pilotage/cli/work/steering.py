@@ -1,0 +1,218 @@
+"""Verbs on tasks under way and on single jobs: retry, set, hold, release, finish, cancel."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import BadInput, CommandFailure, exit_code
+from pilotage.cli.terminal.output import Json, counts, echo, show_json
+from pilotage.cli.terminal.subjects import tasks_of, work_of
+from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
+from pilotage.cli.work.bulk import Chosen, is_changeable
+
+if TYPE_CHECKING:
+    from pilotage.client import Client, Record
+    from pilotage.client.subjects import RequestSubject
+
+    Verb = Callable[[Client, RequestSubject], Record]
+
+app = typer.Typer()
+
+Tasks = Annotated[
+    list[str] | None, typer.Argument(help="Tasks or workflows, by number or name.", metavar="[TASK...]")
+]
+Subjects = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Tasks or workflows by number or name, and jobs, such as job:345.", metavar="[TASK|job:ID...]"
+    ),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask before tasks chosen by options are changed.")
+]
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which jobs, and where they would go.")]
+Anyway = Annotated[bool, typer.Option("--anyway", help="Change jobs even if no queue would take them.")]
+
+
+@app.command(epilog="Example: pilotage retry 12 --set ram=4000, or one job of it: pilotage retry job:345")
+@with_filters
+def retry(
+    filters: TaskFilters,
+    subjects: Subjects = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="FIELD=VALUE", help="Change this field of the retried jobs. May be repeated."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    anyway: Anyway = False,
+    yes: Yes = False,
+    json_output: Json = False,
+) -> None:
+    """Run jobs again that failed, were cancelled or closed. What is finished stays."""
+    changed = _changes(changes or [])
+    word = "would be retried" if dry_run else "retried"
+    # A dry run changes nothing: there is nothing to ask.
+    chosen = Chosen(subjects, filters, yes or dry_run)
+
+    def verb(client: "Client", subject: "RequestSubject") -> "Record":
+        return client.retry(subject, changed, dry_run=dry_run, anyway=anyway)
+
+    _each(chosen, "retry", _told(word), json_output, verb)
+
+
+@app.command("set", epilog="Example: pilotage set 12 ram=4000 walltime=7200")
+@with_filters
+def change(
+    filters: TaskFilters,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            help="Tasks by number or name, jobs such as job:345, then fields as in a task file; "
+            "memory=12000 is all that a job may use, in MB.",
+            metavar="[TASK|job:ID...] FIELD=VALUE...",
+        ),
+    ],
+    dry_run: DryRun = False,
+    anyway: Anyway = False,
+    yes: Yes = False,
+    json_output: Json = False,
+) -> None:
+    """Change fields of jobs that have not started, and of those not made yet."""
+    changes = _changes([word for word in words if "=" in word])
+    subjects = [word for word in words if "=" not in word]
+    if not changes:
+        raise BadInput("give tasks or jobs, then fields: pilotage set 12 ram=4000 walltime=7200")
+    word = "would be changed" if dry_run else "changed"
+
+    def verb(client: "Client", subject: "RequestSubject") -> "Record":
+        return client.set(subject, changes, dry_run=dry_run, anyway=anyway)
+
+    _each(Chosen(subjects, filters, yes or dry_run), "set", _told(word), json_output, verb)
+
+
+@app.command(epilog="Example: pilotage hold 12, or many: pilotage hold --label campaign=a")
+@with_filters
+def hold(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
+    """Start no more jobs of tasks until they are released. Jobs that run go on."""
+    _each(Chosen(tasks, filters, yes), "hold", _told("held"), json_output)
+
+
+@app.command(epilog="Example: pilotage release 12")
+@with_filters
+def release(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
+    """Let jobs of held tasks start again."""
+    _each(Chosen(tasks, filters, yes), "release", _told("released"), json_output)
+
+
+@app.command(epilog="Example: pilotage finish 12")
+@with_filters
+def finish(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
+    """End tasks with what they have: a merge takes the outputs so far; other jobs close."""
+    _each(Chosen(tasks, filters, yes), "finish", _told("closed"), json_output)
+
+
+@app.command(epilog="Example: pilotage cancel 12, or one job: pilotage cancel job:345")
+@with_filters
+def cancel(
+    filters: TaskFilters, subjects: Subjects = None, yes: Yes = False, json_output: Json = False
+) -> None:
+    """Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay."""
+    _each(Chosen(subjects, filters, yes), "cancel", lambda _: "", json_output)
+
+
+def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
+    """Return the same with the tasks of workflows that a verb can change; the last ones first to cancel."""
+    found: list[str] = []
+    for subject in subjects:
+        work = None if subject.startswith("job:") else work_of(client, subject)
+        if work is None or work.kind == "task":
+            found.append(f"{work.number}" if work else subject)
+            continue
+        views = [view for view in tasks_of(client, work) if is_changeable(verb, view)]
+        if not views:
+            raise CommandFailure(f"no task of workflow {work.number} is there to {verb}")
+        # What follows goes first, so that the end of a task before it starts nothing.
+        ordered = reversed(views) if verb == "cancel" else views
+        found += [str(view["id"]) for view in ordered]
+    return list(dict.fromkeys(found))
+
+
+def _changes(words: list[str]) -> dict[str, Any]:
+    """Return changed fields by name."""
+    from pilotage.cli.terminal.what_if_options import parsed
+
+    found = parsed(words)
+    if found["queues"]:
+        queue, fields = next(iter(found["queues"].items()))
+        field = next(iter(fields))
+        raise BadInput(
+            f"{queue}.{field} is no whole field of a task; give one, as in ram=2000, "
+            "and change queues with pilotage federation"
+        )
+    changes: dict[str, Any] = found["task"]
+    return changes
+
+
+def _told(word: str) -> Callable[[Any], str]:
+    def told(answer: Any) -> str:
+        jobs = answer.get("jobs")
+        if jobs is None:
+            return ""
+        many = sum(jobs.values())
+        before = f" ({counts(jobs)} before)" if many else ""
+        return f", {many} job{'' if many == 1 else 's'} {word}{before}"
+
+    return told
+
+
+def _each(
+    chosen: Chosen, word: str, told: Callable[[Any], str], json_output: bool, verb: "Verb | None" = None
+) -> None:
+    """Do it to each; one that is refused leaves the others to do, a server that is away fails them all.
+
+    Without a ``verb``, the client's method of this ``word`` does it.
+    """
+    answers: list[Any] = []
+    failures: list[str] = []
+    with connect() as client:
+        # Find all of them first: a word that is none stops the command before it has done anything.
+        subjects = [
+            found
+            for one in _expanded(client, chosen.subjects(client, word), word)
+            for found in _tried(failures, client.subject, one)
+        ]
+        for subject in subjects:
+            own = partial(verb, client) if verb else getattr(client, word)
+            for answer in _tried(failures, own, subject):
+                answers.append(answer)
+                if not json_output:
+                    # A verb on a job answers with the job, which names its task by number.
+                    view = answer["task"] if subject.kind == "task" and word != "cancel" else answer
+                    state = f" is {view['state']}" if "state" in view else ""
+                    echo(f"{subject}{state}{told(answer)}")
+                    for line in answer.get("lines", ()):
+                        echo(line)
+    if json_output:
+        show_json({"done": answers, "refused": failures})
+    if failures:
+        raise CommandFailure("; ".join(failures))
+
+
+def _tried(failures: list[str], call: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Return the answer of a call, or nothing if it is refused: then keep the reason."""
+    from pilotage.client import ClientError
+
+    try:
+        return [call(*arguments)]
+    except ClientError as error:
+        if exit_code(error) != CommandFailure.code:
+            raise
+        failures.append(str(error))
+        return []

@@ -1,0 +1,186 @@
+"""Submit tasks from a file or from standard input."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import BadInput, CommandFailure, tell
+from pilotage.cli.planning.deciding import references
+from pilotage.cli.terminal.output import Json, echo, show_json, warn
+from pilotage.cli.work import submissions
+from pilotage.client.errors import ClientError, Refused
+from pilotage.federation.faults import BadFile
+
+if TYPE_CHECKING:
+    from pilotage.client import Client, Record
+    from pilotage.federation.source_files import SourceFile
+
+app = typer.Typer()
+
+Wait = Annotated[bool, typer.Option("--wait", help="Return when the tasks have ended; 1 if one failed.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Show how they go on until they have ended.")]
+Key = Annotated[
+    str,
+    typer.Option(
+        metavar="KEY",
+        help="A name for this submission: the same key again names the same tasks, never new ones.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to submit the same file again.")]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedFile:
+    """What became of a file: the server's answer, if it gave one, and why the file was not accepted."""
+
+    file: Path
+    answer: Mapping[str, Any] | None
+    failure: BadFile | CommandFailure | ClientError | None = None
+
+    @property
+    def tasks(self) -> Sequence[Mapping[str, Any]]:
+        """Return the accepted tasks."""
+        found: Sequence[Mapping[str, Any]] = (self.answer or {}).get("tasks", ())
+        return found
+
+
+@app.command(
+    epilog="Example: pilotage submit task.yaml --wait, or from standard input: pilotage submit - < task.yaml"
+)
+def submit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="YAML or JSON files of tasks; -: standard input."),
+    ],
+    wait: Wait = False,
+    watch: Watch = False,
+    key: Key = "",
+    yes: Yes = False,
+    json_output: Json = False,
+) -> None:
+    """Submit tasks and print their ids.
+
+    With ``workflow: NAME`` beside ``tasks:`` they are a workflow, and may come after each other. A file with
+    faults is refused as a whole, and every fault has its line, also what the server finds. Of several files
+    the others are submitted all the same, and the exit code is 2. A file holds at most 1000 tasks. On a
+    terminal, the same file a second time is submitted only after a question.
+    """
+    from pilotage.cli.work import following
+
+    if len(files) > 1 and (key or Path("-") in files):
+        raise BadInput("--key and standard input are of one submission: give one file")
+    with connect() as client:
+        done, code = _submit_each(client, files, key, yes, json_output)
+        ids = [task["id"] for one in done for task in one.tasks]
+        views = (
+            following.follow(client, ids, shown=watch and not json_output) if ids and (wait or watch) else []
+        )
+    if json_output:
+        _show(done, views, is_one=len(files) == 1)
+    try:
+        following.fail_unless_finished(views)
+    except CommandFailure as failure:
+        code = max(code, tell(failure))
+    raise typer.Exit(code)
+
+
+def _submit_each(
+    client: "Client", files: Sequence[Path], key: str, yes: bool, json_output: bool
+) -> tuple[list[SubmittedFile], int]:
+    """Submit files, each by a request of its own. Return what became of them, and the exit code.
+
+    What is refused stops no other file; a server that fails does.
+    """
+    done: list[SubmittedFile] = []
+    code = 0
+    for at, file in enumerate(files):
+        done.append(one := _submission(client, file, key, yes))
+        if one.failure is None:
+            if not json_output:
+                _tell(one.answer)
+            continue
+        code = max(code, tell(one.failure))
+        left = files[at + 1 :]
+        if left and isinstance(one.failure, ClientError) and not isinstance(one.failure, Refused):
+            echo(f"not submitted: {' '.join(map(str, left))}", err=True)
+            break
+    return done, code
+
+
+def _submission(client: "Client", file: Path, key: str, yes: bool) -> SubmittedFile:
+    answer: Mapping[str, Any] | None = None
+    try:
+        tasks, workflow = _read(source := _source(file))
+        if not (key or yes):
+            submissions.ask_if_known(client, source.content)
+        try:
+            answer = _sent(client, workflow, tasks, key)
+        except Refused as error:
+            answer = error.answer
+            if error.is_of_tasks:
+                raise source.refused((one.task, one.field, one.message) for one in error.faults) from None
+            raise
+    except (BadFile, CommandFailure, ClientError) as failure:
+        return SubmittedFile(file, answer, failure)
+    found = SubmittedFile(file, answer)
+    submissions.remember(source.content, [task["id"] for task in found.tasks])
+    return found
+
+
+def _show(done: Sequence[SubmittedFile], views: Sequence[Mapping[str, Any]], is_one: bool) -> None:
+    """Show one answer as it is, and several in a list, with the file of each."""
+    by_id = {view["id"]: view for view in views}
+    found: list[dict[str, Any]] = []
+    for one in done:
+        tasks = [by_id.get(task["id"], task) for task in one.tasks]
+        answer = {**(one.answer or {}), **({"tasks": tasks} if tasks else {})}
+        whose = {"file": str(one.file), "tasks": [], "refused": [], "error": str(one.failure or "")}
+        found.append(answer if is_one else {**whose, **answer})
+    if not is_one:
+        show_json({"files": found})
+    elif done[0].answer is not None:
+        show_json(found[0])
+
+
+def _read(source: "SourceFile") -> tuple[list[Any], str]:
+    """Return the documents of tasks, and the name of their workflow. The base installation checks less, and
+    leaves the rest to the server."""
+    if find_spec("pydantic") is None:
+        from pilotage.federation.source_files import read_unchecked
+
+        return read_unchecked(source)
+    from pilotage.federation import documents
+    from pilotage.model.documents.serialization import to_document
+
+    specs = documents.read_tasks(source, references)
+    return [to_document(spec) for spec in specs], documents.read_workflow_name(source)
+
+
+def _sent(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "Record":
+    if workflow:
+        return client.submit_workflow(workflow, tasks, key=key)
+    return client.submit_all(tasks, key=key)
+
+
+def _source(file: Path) -> "SourceFile":
+    from pilotage.federation.source_files import SourceFile
+
+    if str(file) != "-":
+        return SourceFile.of(file)
+    if sys.stdin.isatty():
+        echo("the task comes from the terminal: end it with Ctrl-D", err=True)
+    return SourceFile.of_stream("standard input", sys.stdin.buffer)
+
+
+def _tell(answer: Any) -> None:
+    if answer.get("id") is not None:
+        echo(f"workflow:{answer['id']} {answer['name']}")
+    for task in answer["tasks"]:
+        echo(f"{task['id']} {task['name']}")
+    warn(answer)

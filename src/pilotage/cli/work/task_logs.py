@@ -1,0 +1,80 @@
+"""What the jobs of a task wrote: head and tail of each log, or the lines with a text."""
+
+from typing import Any
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import CommandFailure
+from pilotage.cli.terminal.layout import visible
+from pilotage.cli.terminal.output import console, echo, show_json
+from pilotage.cli.terminal.subjects import task_number
+from pilotage.model.values.phrases import plural
+
+AT_ONCE = 100
+"""Jobs whose logs one request reads."""
+
+_NO_LOG = {
+    **dict.fromkeys(
+        ("throttled", "pending", "defined", "held", "assigned", "activated"), "This attempt has not started."
+    ),
+    **dict.fromkeys(("sent", "starting"), "Its pilot prepares it."),
+    "running": "It runs; its pilot sends the output at its next call.",
+}
+
+
+def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, json_output: bool) -> None:
+    """Print excerpts of the logs of at most ``most`` jobs. Raises CommandFailure if there is nothing."""
+    shown: list[Any] = []
+    after: str | None = ""
+    with connect() as client:
+        task = task_number(client, subject)
+        while after is not None and len(shown) < most:
+            answer = client.task_logs(
+                task,
+                failed=failed,
+                match=match or None,
+                lines=lines,
+                limit=AT_ONCE if match else min(AT_ONCE, most - len(shown)),
+                after=after or None,
+            )
+            found, after = answer["jobs"][: most - len(shown)], answer["next"] or None
+            shown += found
+            for one in () if json_output else found:
+                _show(one, match)
+    if json_output:
+        show_json({"jobs": shown})
+    elif shown and after is not None:
+        echo(f"{plural(len(shown), 'job')} shown; of more jobs: --limit {most * 10}")
+    if not shown:
+        kind = "failed job" if failed else "job"
+        wrote = f" wrote {match!r}, as far as logs are kept" if match else " is there"
+        raise CommandFailure(f"no {kind} of task {task}{wrote}")
+
+
+def _show(found: Any, match: str) -> None:
+    job = found["job"]
+    title = f"job:{job['id']}, attempt {found['attempt']}, {job['state']}"
+    title += f" at {job['queue']}" if job["queue"] else ""
+    title += f": {job['reason']}" if job["reason"] and not match else ""
+    console().print(f"== {visible(title)} ==", style="bold")
+    for log in found["logs"]:
+        _show_log(log, match)
+    if not found["logs"]:
+        echo(_NO_LOG.get(job["state"], "It wrote nothing, or its log is not kept any more."))
+
+
+def _show_log(log: Any, match: str) -> None:
+    before = f"{log['stream']}: "
+    for line in log["head"]:
+        _type(before + line)
+    if log["left_out"] and match:
+        _type(f"{before}[and {plural(log['left_out'], 'more line')} with it]")
+    elif log["left_out"] or log["lost"]:
+        lost = f", and {log['lost']:,} bytes that are not kept" if log["lost"] else ""
+        _type(f"{before}[{plural(log['left_out'], 'line')} between{lost}]")
+    for line in log["tail"]:
+        _type(before + line)
+
+
+def _type(line: str) -> None:
+    """Print a line of a log, never folded, without what terminals obey."""
+    console().print(visible(line), overflow="ignore", no_wrap=True, crop=False)

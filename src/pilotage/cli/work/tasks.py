@@ -1,0 +1,265 @@
+"""Look at tasks."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.terminal.output import (
+    Column,
+    Json,
+    ago,
+    counts,
+    echo,
+    one_line,
+    show,
+    show_json,
+    show_lines,
+    width,
+)
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.subjects import Task, task_number, task_numbers, work_of
+from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
+from pilotage.model.records.states import ENDED
+from pilotage.model.values.phrases import plural
+
+if TYPE_CHECKING:
+    from pilotage.client import Client
+    from pilotage.client.records import Table
+
+app = typer.Typer()
+
+TASKS = (
+    Column("task", number=True),
+    Column("name"),
+    Column("state"),
+    Column("jobs"),
+    Column("priority", essential=False, number=True),
+    Column("owner", essential=False),
+    Column("labels", essential=False),
+    Column("since", number=True),
+    Column("error", essential=False),
+)
+
+
+class TaskOrder(StrEnum):
+    """What tasks are sorted by."""
+
+    NEWEST = "newest"
+    CHANGED = "changed"
+    PRIORITY = "priority"
+    NAME = "name"
+
+
+OUTPUTS = (Column("name"), Column("bytes", number=True), Column("where"))
+
+
+@app.command(epilog="Example: pilotage status 12 --watch, or many: pilotage status --label campaign=a")
+@with_filters
+def status(
+    filters: TaskFilters,
+    task: Annotated[str | None, typer.Argument(help="A task, or a workflow; else all tasks.")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
+    ] = False,
+    sort: Annotated[
+        TaskOrder | None, typer.Option(help="By what: times and priorities from the largest, names upwards.")
+    ] = None,
+    limit: Limit = 50,
+    after: After = "",
+    now: Annotated[
+        bool, typer.Option("--now", help="What waits, runs, fails and moves, in ten lines.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line."""
+    from pilotage.cli.work import following, overview
+
+    filters.refuse_beside(task)
+    order = sort and sort.value
+    if now and (task is not None or watch or filters.given):
+        raise BadInput("--now is about all that is under way; leave out tasks, filters and --watch")
+    with connect() as client:
+        if now:
+            overview.show_overview(client, json_output)
+        elif task is not None:
+            work = work_of(client, task)
+            if watch:
+                numbers = task_numbers(client, [f"{work.kind}:{work.number}"])
+                following.follow(client, numbers, shown=not json_output)
+            (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
+        elif watch and not json_output:
+            following.keep_showing(client, lambda: filters.tasks(client, limit, order, after), rows, TASKS)
+        else:
+            nothing = "No task matches." if filters.given else "There are no tasks."
+            _show_tasks(filters.tasks(client, limit, order, after), nothing, json_output)
+
+
+def _show_tasks(found: "Table[Any]", nothing: str, json_output: bool) -> None:
+    if json_output:
+        show_json(found)
+        return
+    show(TASKS, rows(found), nothing)
+    hint_next(found, "task")
+
+
+def rows(document: Any) -> list[tuple[object, ...]]:
+    """Return the rows of ``TASKS``."""
+    return [
+        (
+            view["id"],
+            view["name"],
+            f"{view['state']}, held" if view.get("held") else view["state"],
+            counts(view["jobs"]),
+            view["priority"],
+            f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"],
+            _labels(view),
+            ago(view["since"]),
+            one_line(view["error"]),
+        )
+        for view in document
+    ]
+
+
+def _labels(view: Any) -> str:
+    return ", ".join(f"{name}={text}" for name, text in view.get("labels", {}).items())
+
+
+@app.command(epilog="Example: pilotage outputs 12")
+def outputs(
+    task: Task,
+    json_output: Json = False,
+) -> None:
+    """List the files that a task's jobs made, and their storages."""
+    with connect() as client:
+        number = task_number(client, task)
+        document = client.outputs(number)
+    if json_output:
+        show_json(document)
+        return
+    found = [
+        (file["name"], file["size"], url or "at no storage any more")
+        for file in document
+        for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
+    ]
+    show(OUTPUTS, found, f"Task {number} has no outputs yet.")
+
+
+def _show_workflow(client: "Client", workflow: int, json_output: bool) -> None:
+    if json_output:
+        show_json(client.workflow(workflow))
+        return
+    show_lines(client.explain_workflow(workflow, width=width())["lines"])
+
+
+def _show_task(client: "Client", task: int, json_output: bool) -> None:
+    view = client.task(task)
+    by_queue = _jobs_by_queue(client, task)
+    has_ended = view["state"] in ENDED["task"]
+    wait = {} if has_ended else _wait(client, task)
+    if json_output:
+        show_json({**view, "jobs_by_queue": by_queue, "wait": wait or None})
+        return
+    who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
+    echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
+    submitted = f"submitted {ago(view['created'])} ago"
+    echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
+    if view["error"] and not view.get("after"):
+        echo(f"error: {view['error']}", colour="red")
+    for line in _lines(view, wait):
+        echo(line)
+    if by_queue is None:
+        echo(f"jobs: {counts(view['jobs'])}")
+    else:
+        found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
+        show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
+    if view["state"] in ("failed", "cancelled"):
+        echo(f"why: pilotage explain {view['id']}; again: pilotage retry {view['id']}")
+    if has_ended:
+        echo(f"its outputs: pilotage outputs {view['id']}; to bring them here: pilotage fetch {view['id']}")
+
+
+def _lines(view: Any, wait: Any) -> Iterator[str]:
+    """Yield remarks on a task: why it waits, who holds it, its measurements, warnings."""
+    from pilotage.cli.work import following
+
+    if wait.get("why"):
+        yield f"{wait['why']} More: pilotage explain {view['id']}"
+    if wait.get("line"):
+        yield wait["line"]
+    if wait.get("end"):
+        yield wait["end"]
+    if view.get("labels"):
+        yield f"labels: {_labels(view)}"
+    if view.get("held"):
+        # What lacks a secret would be held again at once.
+        way = "" if view["held"].startswith("its ") else f"; to let it go on: pilotage release {view['id']}"
+        yield f"held by {view['held']}: nothing of it starts{way}"
+    yield from map(_change, view.get("changes", ()))
+    if view.get("datasets"):
+        yield f"reads {', '.join(view['datasets'])}"
+    if view.get("measured"):
+        yield _measured(view["measured"])
+    yield from view.get("set_aside", ())
+    yield from following.waiting(view, is_explained=bool(wait.get("why")))
+    yield from (f"warning: {text}" for text in view.get("warnings", ()))
+    yield from view.get("published", ())
+    yield from view.get("notified", ())
+
+
+def _wait(client: "Client", task: int) -> Any:
+    """Return why a task waits, and its place in line; nothing from an earlier server."""
+    from pilotage.client import OtherVersion
+
+    with suppress(OtherVersion):
+        return client.why_waiting(task)
+    return {}
+
+
+def _change(note: Any) -> str:
+    """Return the changes of a task's jobs with their authors, in one line."""
+    whose = f"job {note['job']}" if note["job"] else plural(note["jobs"], "job")
+    return f"changed by {note['by']} {ago(note['time'])} ago, {whose}: {note['what']}"
+
+
+def _measured(found: Any) -> str:
+    """Return the needs that the scouts measured, in one line."""
+    units = {
+        "memory": "MB",
+        "cpu_time": "HS23 s/event",
+        "walltime": "s",
+        "out_disk": "MB/event",
+        "work_disk": "MB",
+    }
+    values = [f"{name} {found[name]:.4g} {units[name]}" for name in units if found[name] is not None]
+    return f"measured by {found['finished']} scouts: {', '.join(values)}"
+
+
+def _jobs_by_queue(client: "Client", task: int) -> dict[str, dict[str, int]] | None:
+    """Return the number of jobs by queue and state; None from an earlier server."""
+    from pilotage.client import OtherVersion
+
+    with suppress(OtherVersion):
+        return client.jobs_by_queue(task).to_dict()
+    return None
+
+
+@app.command(epilog="Example: pilotage publish 12")
+def publish(
+    task: Task,
+    json_output: Json = False,
+) -> None:
+    """Register outputs that could not enter the task's dataset, after you removed the obstacle."""
+    with connect() as client:
+        number = task_number(client, task)
+        view = client.publish(number)
+    if json_output:
+        show_json({"published": view["published"]})
+    for line in () if json_output else view["published"]:
+        echo(line)
+    if not view["published"]:
+        raise CommandFailure(f"task {number} has no output_dataset")

@@ -1,0 +1,206 @@
+"""The view of ``watch`` on a terminal: a bar a task, and keys for why it waits and for a log."""
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.errors import Detached
+from pilotage.cli.terminal.layout import visible
+from pilotage.cli.terminal.output import console, echo, is_terminal, width
+from pilotage.cli.work.following import SeenTask, bars, left_of
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from pilotage.client import Client
+
+PERIOD = 0.2
+"""Seconds for which a key is awaited before the view is drawn again."""
+
+HELP = "up/down: select a task   w: why it waits   l: log   q: quit, the tasks go on"
+
+_UP, _DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
+
+
+def has_keys() -> bool:
+    """Return whether somebody can see the view and press keys."""
+    return is_terminal() and sys.stdin.isatty() and not console().is_dumb_terminal
+
+
+def watch(client: "Client", tasks: Sequence[int]) -> None:
+    """Show tasks until all have ended, or until somebody quits.
+
+    Raises ``Detached`` where the user interrupts, and the errors of the requests that follow tasks.
+    """
+    from rich.live import Live
+
+    out = console()
+    followed = _Followed(tasks)
+    followed.start()
+    view = _View(client, tasks, out)
+    try:
+        with (
+            _interrupts() as check,
+            _keys() as pressed,
+            Live(console=out, auto_refresh=False, vertical_overflow="crop") as live,
+        ):
+            while followed.goes_on(view.seen):
+                check()
+                live.update(view.drawn(), refresh=True)
+                key = pressed()
+                if key == "q":
+                    break
+                view.press(key)
+            view.text = []
+            live.update(view.drawn(), refresh=True)
+    except KeyboardInterrupt:
+        raise Detached(left_of(view.seen, tasks, "and goes on without this command")) from None
+    if followed.failure is not None:
+        raise followed.failure
+    if not all(map(view.seen.ended, tasks)):
+        echo(left_of(view.seen, tasks, "and goes on without this command"))
+
+
+class _Followed(threading.Thread):
+    """Follows tasks beside the keys, with a client of its own."""
+
+    def __init__(self, tasks: Sequence[int]) -> None:
+        # A daemon: nothing can stop a request that waits for news, and the process may end during it.
+        super().__init__(name="follow", daemon=True)
+        self.failure: Exception | None = None
+        self._tasks = tasks
+        self._news: SimpleQueue[Mapping[str, Any] | None] = SimpleQueue()
+
+    def run(self) -> None:
+        """Pass on each task that changed, then None at the end."""
+        try:
+            with connect() as client:
+                for task in client.follow(self._tasks):
+                    self._news.put(task)
+        except Exception as error:
+            self.failure = error
+        self._news.put(None)
+
+    def goes_on(self, seen: SeenTask) -> bool:
+        """Show the news. Return whether there may be more."""
+        try:
+            while (task := self._news.get_nowait()) is not None:
+                seen.update(task)
+        except Empty:
+            return True
+        return False
+
+
+class _View:
+    """What the terminal shows: the bars, the keys, and the text that somebody asked for."""
+
+    def __init__(self, client: "Client", tasks: Sequence[int], out: "Console") -> None:
+        self._client = client
+        self._tasks = tasks
+        self._out = out
+        self._selected = 0
+        self._bars = bars(out)
+        self.seen = SeenTask(self._bars, in_lines=False)
+        self.text: list[str] = []
+
+    def press(self, key: str) -> None:
+        """Do what a key stands for. Others mean nothing."""
+        task = self._tasks[self._selected]
+        if key in _UP or key in _DOWN:
+            step = -1 if key in _UP else 1
+            self._selected = min(max(self._selected + step, 0), len(self._tasks) - 1)
+            self.text = []
+        elif key == "w":
+            self.text = self._asked(self._why, task)
+        elif key == "l":
+            self.text = self._asked(self._log, task)
+
+    def drawn(self) -> "RenderableType":
+        """Return the view, no higher than the terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        self.seen.mark(self._tasks[self._selected])
+        room = max(0, self._out.height - len(self._tasks) - 3)
+        lines = [HELP, *self.text[:room]]
+        text = Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
+        return Group(self._bars.get_renderable(), text)
+
+    def _asked(self, ask: Callable[[int], list[str]], task: int) -> list[str]:
+        from pilotage.client import ClientError
+
+        try:
+            return [visible(line) for line in ask(task)]
+        except ClientError as error:
+            return [visible(str(error))]
+
+    def _why(self, task: int) -> list[str]:
+        from pilotage.explain.layout import folded
+
+        lines = self._client.explain(task, limit=1)["lines"]
+        return [f"-- why: task {task} --", *folded(lines, width())]
+
+    def _log(self, task: int) -> list[str]:
+        found = [
+            job
+            for state in ("failed", "running")
+            for job in self._client.jobs(task, state=state, sort="since", limit=1)
+        ]
+        if not found:
+            return [f"no job of task {task} has failed, and none runs: there is no log to show"]
+        job = max(found, key=lambda one: float(one["since"]))
+        written = self._client.logs(f"job:{job['id']}")["logs"]
+        lines = [line for log in written for part in log["parts"] for line in part["text"].splitlines()]
+        head = f"-- log of job:{job['id']}, {job['state']}: pilotage logs job:{job['id']} shows all --"
+        return [head, *(lines[-self._out.height :] or ["nothing yet; its pilot is asked: press l again"])]
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], None]]:
+    """Yield a check that raises KeyboardInterrupt after an interrupt.
+
+    Python drops an exception that is raised while it frees an object, and the interrupt would be lost.
+    """
+    interrupted = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[], str]]:
+    """Read keys at once and without an echo. Yield the wait for the next one; it returns empty for none."""
+    import termios
+    import tty
+
+    stream = sys.stdin.fileno()
+    before = termios.tcgetattr(stream)
+
+    def pressed() -> str:
+        ready, _, _ = select.select([stream], [], [], PERIOD)
+        # An arrow is several characters, which come together.
+        return os.read(stream, 16).decode(errors="replace") if ready else ""
+
+    try:
+        tty.setcbreak(stream)
+        yield pressed
+    finally:
+        termios.tcsetattr(stream, termios.TCSADRAIN, before)

@@ -1,0 +1,40 @@
+"""List workflows: tasks that come after each other."""
+
+from typing import Any
+
+import typer
+
+from pilotage.cli.configuration import connect
+from pilotage.cli.terminal.output import Column, Json, ago, counts, show, show_json
+from pilotage.cli.terminal.paging import After, Limit, hint_next
+
+app = typer.Typer()
+
+WORKFLOWS = (
+    Column("workflow"),
+    Column("name"),
+    Column("tasks"),
+    Column("owner", essential=False),
+    Column("submitted", number=True),
+)
+
+
+@app.command(epilog="Example: pilotage workflows, and one of them: pilotage status workflow:3")
+def workflows(
+    limit: Limit = 50,
+    after: After = "",
+    json_output: Json = False,
+) -> None:
+    """List workflows, newest first, with their tasks by state."""
+    with connect() as client:
+        found = client.workflows(limit=limit, after=after or None)
+    if json_output:
+        show_json(found)
+        return
+    show(WORKFLOWS, [_row(view) for view in found], "There are no workflows.")
+    hint_next(found, "workflow")
+
+
+def _row(view: Any) -> tuple[object, ...]:
+    owner = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
+    return f"workflow:{view['id']}", view["name"], counts(view["tasks"]), owner, ago(view["created"])

@@ -1,5 +1,0 @@
-"""Slurm through its REST service, for sites where neither its commands nor a login node can be reached."""
-
-from .element import SlurmRest
-
-__all__ = ["SlurmRest"]

@@ -1,0 +1,1 @@
+"""Calls on the federation, servers and people."""

@@ -1,0 +1,133 @@
+"""Close a person: end what they may do and what runs for them, and name what stays."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pilotage.flow import task_cancellation
+from pilotage.flow.errors import NoSuchTask, NotNow, NotThere
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, TaskState
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.scopes import personal_scope
+from pilotage.model.values.types import DESCRIBED
+from pilotage.policies.pilots import withdrawal
+from pilotage.store import TaskFilter, TaskPage, TaskView
+
+MOST_TASKS = 200
+"""Most tasks that one call cancels. The answer says how many are left."""
+
+MOST_DATASETS = 1000
+"""Most datasets that are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedPerson:
+    """What ended of a person, or would end, and what stays."""
+
+    __pydantic_config__ = DESCRIBED
+
+    name: str
+    """The person's name in their VO."""
+    vo: str
+    """Their virtual organisation; empty: none."""
+    tokens: int
+    """Their tokens as user or operator."""
+    tasks: tuple[int, ...]
+    """Their tasks that were cancelled."""
+    jobs: int
+    """Live jobs of these."""
+    pilots: int
+    """Their private pilots."""
+    secrets: int
+    """Their secrets of payloads."""
+    receivers: int
+    """Their receivers of notifications."""
+    left: int
+    """Live tasks beyond those of one call: close the person again."""
+    datasets: tuple[str, ...]
+    """Their datasets, which stay with their files."""
+
+
+def close(
+    runtime: Runtime, person: Identity, because: str, actor: str, dry_run: bool = False
+) -> ClosedPerson:
+    """End a person's tokens, tasks, private pilots, secrets and receivers of notifications, in this order.
+
+    Stored outputs and datasets stay, and so does what has ended. Raises ``NotThere``.
+    """
+    store, reason = runtime.store, f"{person.name} was closed: {because}"
+    done = _found(runtime, person)
+    if not any((done.tokens, done.tasks, done.pilots, done.secrets, done.receivers, done.datasets)):
+        raise NotThere(f"{_told(person)} has no token, live task, pilot, secret or dataset")
+    if dry_run:
+        return done
+    # First what could make more of the rest: from now on nothing is submitted.
+    store.tokens.close(person)
+    done = replace(_found(runtime, person), tokens=done.tokens)
+    for number in done.tasks:
+        with suppress(NoSuchTask):  # it was archived meanwhile
+            task_cancellation.cancel(runtime, number, reason, actor)
+    _end_pilots(runtime, person, reason, actor, dry_run=False)
+    for one in store.secrets.names(person.name, person.vo):
+        store.secrets.remove(person.name, person.vo, one.name)
+    if done.receivers:
+        store.notification_settings.save(person, ())
+    return done
+
+
+def _found(runtime: Runtime, person: Identity) -> ClosedPerson:
+    """Return what would end of a person now, and what stays."""
+    store = runtime.store
+    live = list(_live_tasks(runtime, person))
+    return ClosedPerson(
+        name=person.name,
+        vo=person.vo,
+        tokens=sum(one.vo == person.vo for one in store.tokens.of_person(person.name)),
+        tasks=tuple(task.id for task in live[:MOST_TASKS]),
+        jobs=sum(task.jobs.get(state, 0) for task in live[:MOST_TASKS] for state in LIVE_JOBS),
+        pilots=_end_pilots(runtime, person, "", "", dry_run=True),
+        secrets=len(store.secrets.names(person.name, person.vo)),
+        receivers=len(store.notification_settings.of(person).notify),
+        left=max(0, len(live) - MOST_TASKS),
+        datasets=_datasets(runtime, person),
+    )
+
+
+def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
+    """Return the person of a name. Raises ``NotNow`` if several VOs have one and none is given."""
+    if vo is not None:
+        return Identity(name=name, vo=vo)
+    found = {one.vo for one in runtime.store.tokens.of_person(name)}
+    wanted, page = TaskFilter(owner=name), runtime.store.task_lists.page
+    for state in LIVE_TASKS:
+        found |= {task.vo for task in page(TaskPage(wanted=wanted, state=state, limit=MOST_TASKS))}
+    if len(found) > 1:
+        told = " or ".join(repr(one) for one in sorted(found))
+        raise NotNow(f"several people are called {name}: say which, by --vo {told}")
+    return Identity(name=name, vo=found.pop() if found else "")
+
+
+def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
+    """Yield a person's live tasks, the last first: the end of a task then starts nothing that follows it."""
+    pages = (TaskPage(owner=person, state=state, limit=10 * MOST_TASKS) for state in LIVE_TASKS)
+    # By number: a task may go on while the pages are read. What goes back is in the next call.
+    found = {task.id: task for page in pages for task in runtime.store.task_lists.page(page)}
+    yield from sorted(found.values(), key=lambda task: (task.state is not TaskState.WAITING, -task.id))
+
+
+def _end_pilots(runtime: Runtime, person: Identity, reason: str, actor: str, *, dry_run: bool) -> int:
+    world = runtime.world("pilots")
+    decision = withdrawal.end_private(world, person.name, person.vo, reason)
+    if dry_run:
+        return sum(len(move.ids) for move in decision.moves)
+    return task_cancellation.end_pilots(runtime, world, decision, actor)
+
+
+def _datasets(runtime: Runtime, person: Identity) -> tuple[str, ...]:
+    found = runtime.store.datasets.current(personal_scope(person), "", MOST_DATASETS)
+    return tuple(one.dataset for one in found)
+
+
+def _told(person: Identity) -> str:
+    return f"{person.name} of VO {person.vo}" if person.vo else f"{person.name} without a VO"

@@ -1,0 +1,1 @@
+"""Calls on files, datasets and storages."""

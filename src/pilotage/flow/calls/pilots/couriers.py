@@ -1,0 +1,85 @@
+"""A pilot delivers results that another one left in the spool of their queue, if it may run that work (P7).
+
+The attempt stays that of the pilot that left them: who carries files only stores them.
+"""
+
+import logging
+
+from pilotage.agent.files.spool_wire import CourierOrder
+from pilotage.agent.wire import JobOrder
+from pilotage.flow.calls.pilots.pilot_files import told
+from pilotage.flow.errors import PilotGone
+from pilotage.flow.outside import left_manifests, left_results
+from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.world import Heartbeat, World
+from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS
+from pilotage.model.records.work import Job, Pilot, Task
+from pilotage.model.values.paths import scratch_path
+from pilotage.ports.computing import LeftBehind
+from pilotage.store.worlds.reports import told_by_pilots
+
+log = logging.getLogger(__name__)
+
+
+def take(runtime: Runtime, pilot: int, left: LeftBehind) -> CourierOrder:
+    """Let a pilot deliver what it found in its spool. The job waits for it from now on.
+
+    The answer is empty if it is not this pilot's to deliver, or if nobody's pilot left it. Raises PilotGone.
+    """
+    try:
+        manifest = left_manifests.read(left.manifest.partition("\n")[2])
+    except (ValueError, RecursionError):
+        return CourierOrder()
+    pair = manifest.pair
+    world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot, holding=(pair,))]))
+    courier = next((one for one in world.pilots if one.state in LIVE_PILOTS), None)
+    if courier is None:
+        raise PilotGone(pilot)
+    job = next((one for one in world.jobs if one.id == pair[0]), None)
+    if job is None:
+        return CourierOrder()
+    if job.attempt != pair[1] or job.state not in AT_A_PILOT:
+        return CourierOrder(unwanted=True)
+    if not _may_deliver(runtime, world, courier, job):
+        return CourierOrder()
+    return _order(runtime, world, courier, job, left)
+
+
+def _may_deliver(runtime: Runtime, world: World, courier: Pilot, job: Job) -> bool:
+    """Return whether the pilot is one of the same queue that may run the work of the job's owner (P7)."""
+    holder = runtime.store.queries.pilot(job.pilot or 0)
+    task = next(task for task in world.tasks if task.id == job.task)
+    return holder is not None and holder.queue == courier.queue and _may_run(courier, task)
+
+
+def _may_run(courier: Pilot, task: Task) -> bool:
+    if courier.kind == "private":
+        return courier.owner == task.owner
+    return not task.spec.private_pilots
+
+
+def _order(runtime: Runtime, world: World, courier: Pilot, job: Job, left: LeftBehind) -> CourierOrder:
+    holder = runtime.store.queries.pilot(job.pilot or 0)
+    queue = next((one for one in world.federation.queues if one.name == job.queue), None)
+    if holder is None or queue is None:
+        return CourierOrder()
+    kept, manifest = runtime.store.results_in_spools, left.manifest.partition("\n")[2]
+    if kept.manifest(job.id, job.attempt) is None:
+        left_manifests.keep(runtime.store, runtime.clock, queue, holder.broker, holder, [left])
+    is_real = kept.manifest(job.id, job.attempt) == manifest
+    if not is_real or not kept.give(job.id, job.attempt, courier.id, world.time):
+        return CourierOrder()
+    log.info("job %d: pilot %d delivers the results of its attempt", job.id, courier.id)
+    scratch = scratch_path(world.federation.name, job.id, job.attempt)
+    storage = next(one for one in world.federation.storages if one.name == queue.storage)
+    return CourierOrder(JobOrder(job.id, job.attempt, scratch), told(storage))
+
+
+def delivered(runtime: Runtime, pilot: int, job: int, attempt: int) -> bool:
+    """Accept the report of an attempt once a pilot has stored its outputs. Return whether it was to do so."""
+    results = runtime.store.results_in_spools.carried(job, attempt, pilot)
+    if results is None:
+        return False
+    left_results.accept(runtime, results)
+    runtime.store.results_in_spools.done(results)
+    return True

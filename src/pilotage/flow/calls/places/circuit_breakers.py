@@ -1,0 +1,96 @@
+"""Circuit breakers of all kinds: which have tripped, and how an operator lifts them (P6, P8, P12, F2, F4)."""
+
+import logging
+from collections.abc import Iterable
+
+from pilotage.flow.errors import NotThere
+from pilotage.flow.runtime import Runtime
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind
+from pilotage.model.circuit_breakers.changes import breaker_changes
+from pilotage.model.circuit_breakers.jobs import job_breakers
+from pilotage.model.circuit_breakers.storages import storage_breakers
+from pilotage.model.documents.decision import Change, Decision, Forget, NoteBreakers
+from pilotage.model.records.unified_queues import counted_together
+from pilotage.model.values.step_names import BROKER, LIFT, PROVISION, STAGE
+from pilotage.policies.pilots.circuit_breakers import of_pilots
+from pilotage.store.worlds.provisioning import live_and_ended_pilots
+
+log = logging.getLogger(__name__)
+
+ACTING = (STAGE, PROVISION, BROKER, LIFT)
+"""Steps that have something to do once a breaker is closed."""
+
+
+def tripped(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
+    """Return the breakers that are open or half-open, by kind. Raises ``NoFederation``."""
+    return (*of_queues(runtime), *of_storages(runtime))
+
+
+def of_queues(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
+    """Return those of queues, their servers and nodes (P6, P8, P12, F2)."""
+    return (*of_pilots_and_servers(runtime), *of_jobs(runtime))
+
+
+def of_pilots_and_servers(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
+    """Return the breakers that hold pilots back (P6, P8, P12)."""
+    return of_pilots(
+        runtime.elements.asked(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
+    )
+
+
+def of_jobs(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
+    """Return those of queues and nodes (F2)."""
+    failures = runtime.store.snapshots.failures(runtime.clock())
+    return job_breakers(failures, runtime.store.federation())
+
+
+def of_storages(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
+    """Return those of storages (F4)."""
+    staging = runtime.store.federation().staging
+    return storage_breakers(runtime.store.transfer_queries.failed_deliveries(), staging, runtime.clock())
+
+
+def note(runtime: Runtime, actor: str) -> None:
+    """Make events of the breakers that have opened, become half-open or closed since the last look."""
+    begun = runtime.begin(1)
+    if changes := _noted(runtime, tripped(runtime), begun.time):
+        decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
+        runtime.store.commit(decision, actor)
+
+
+def _noted(runtime: Runtime, now: Iterable[CircuitBreaker], time: float) -> tuple[NoteBreakers, ...]:
+    found = breaker_changes(runtime.store.noted_breakers(), now, time)
+    return (NoteBreakers(changes=found),) if found else ()
+
+
+def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> tuple[CircuitBreaker, ...]:
+    """Close every breaker of a storage, queue, node or server, or those of one kind; returns these.
+
+    What failed there until now counts no more: also where too little failed to trip a breaker of a storage.
+    Raises ``NotThere`` where neither the federation nor a breaker has the name.
+    """
+    known, federation = tripped(runtime), runtime.store.federation()
+    # Pseudo-queues are one place.
+    names = {name, *counted_together(federation).get(name, ())}
+    lifted = tuple(one for one in known if names & {*one.names} and kind in (None, one.kind))
+    declared = {one.name for one in federation.queues} | {one.name for one in federation.storages}
+    if name not in declared.union(*(one.names for one in known)):
+        raise NotThere(
+            f"there is no storage, queue, node or server {name!r} with a circuit breaker; "
+            "pilotage breakers lists those that have tripped"
+        )
+    keys = {one.key for one in lifted}
+    if kind in (None, "storage"):
+        failed = runtime.store.transfer_queries.failed_deliveries()
+        keys |= {("storage", *one.end) for one in failed if name in one.end}
+    if keys:
+        begun = runtime.begin(1)
+        left = tuple(one for one in known if one.key not in keys)
+        changes: tuple[Change, ...] = (Forget(lifted=tuple(sorted(keys))), *_noted(runtime, left, begun.time))
+        decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
+        runtime.store.commit(decision, actor)
+        for one in lifted:
+            log.warning("%s: circuit breaker closed, lifted by %s", one.what, actor)
+        for step in ACTING:
+            runtime.wakeups.wake(step)
+    return lifted

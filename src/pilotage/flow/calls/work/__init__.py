@@ -1,0 +1,1 @@
+"""Calls on tasks, jobs and workflows."""

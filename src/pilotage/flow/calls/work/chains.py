@@ -1,0 +1,69 @@
+"""Find the tasks that submitted tasks come after: in their workflow, or among the owner's earlier ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pilotage.federation.workflow_checks import too_many, workflow_faults
+from pilotage.flow.calls.data.inputs import Fault
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules.chains import references
+from pilotage.model.values.identity import Identity
+from pilotage.store import Store
+
+NOBODY: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The predecessors of a task by its words for them: earlier tasks by number, others by their place."""
+
+    earlier: Mapping[str, int] = field(default_factory=dict)
+    fellows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The predecessors of submitted tasks by index, and the faults of words that name none."""
+
+    links: Mapping[int, Links] = field(default_factory=dict)
+    faults: Mapping[int, list[Fault]] = field(default_factory=dict)
+
+
+def found(store: Store, specs: Sequence[TaskSpec], owner: Identity, is_workflow: bool) -> Chains:
+    """Return the predecessors of tasks: in a workflow its own tasks first, then the owner's newest ones."""
+    wanted = [references(spec) for spec in specs]
+    if not is_workflow and not any(wanted):
+        return Chains()
+    faults: dict[int, list[Fault]] = {}
+    for at, where, message in workflow_faults(specs) if is_workflow else too_many(specs):
+        faults.setdefault(at, []).append((where, message))
+    if faults:
+        return Chains(faults=faults)
+    names = {spec.name: at for at, spec in enumerate(specs)} if is_workflow else NOBODY
+    others = {word for words in wanted for word in words if word not in names}
+    known = store.workflow_queries.tasks_named(owner, others)
+    links: dict[int, Links] = {}
+    for at, words in enumerate(wanted):
+        fellows = {word: names[word] for word in words if word in names}
+        links[at] = Links({word: known[word] for word in words if word in known}, fellows)
+        unknown = {word: place for word, place in words.items() if word in others and word not in known}
+        if unknown:
+            faults[at] = [(place, _unknown(word, specs)) for word, place in unknown.items()]
+    return Chains(links, faults)
+
+
+def _unknown(word: str, specs: Sequence[TaskSpec]) -> str:
+    if word.isdecimal():
+        return f"there is no task {word}, or it is not yours"
+    together = any(spec.name == word for spec in specs)
+    hint = "; it is in this submission: name that with workflow: NAME" if together else ""
+    return f"you have no task of the name {word!r}{hint}"
+
+
+def completed(spec: TaskSpec) -> TaskSpec:
+    """Return the task with everything that it comes after in ``after``: inputs become files later."""
+    words = references(spec)
+    given = tuple(spec.after)
+    named = {str(one) for one in given}
+    more = tuple(word for word in words if word not in named)
+    return replace(spec, after=(*given, *more)) if more else spec

@@ -1,0 +1,130 @@
+"""Change fields of a task for jobs that have not started, after a look at where they would go."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pilotage.explain import sure_waits
+from pilotage.explain.comparison import FieldChange, WhatIf, side_by_side
+from pilotage.flow.calls.work import preview, what_if
+from pilotage.flow.calls.work.steering import Moved
+from pilotage.flow.calls.work.task_fields import changes_of_jobs
+from pilotage.flow.errors import NoSuchTask, NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.task_changes import change_task
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.policies.tasks import changing
+from pilotage.store.worlds.work_of_tasks import brokered_again, one_job, one_task, unstarted_jobs_of
+
+_ALL_MADE = (TaskState.RUNNING, TaskState.MERGING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a person wants changed: fields with their values, and whether no queue needs to fit."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    anyway: bool = False
+
+
+def set_fields(runtime: Runtime, task: int, wanted: Wanted, who: str, job: int | None = None) -> Moved:
+    """Change fields for a task's jobs that have not started, or for one; return them by their state before.
+
+    Raises ``NoSuchTask``, ``BadDocument`` for the fields, and ``NotNow`` with what would work
+    instead, or why no queue would take the jobs.
+    """
+    world, jobs = _checked(runtime, task, job)
+    values = changes_of_jobs(world, jobs, wanted.fields)
+    looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
+    decide = partial(changing.change, values=values, who=who, only=job)
+    reads = one_job(task, job) if job else unstarted_jobs_of(task)
+    return change_task(runtime, task, who, decide, reads=reads).moved
+
+
+def set_preview(runtime: Runtime, task: int, wanted: Wanted, job: int | None = None) -> tuple[Moved, WhatIf]:
+    """Return the jobs that would change, by their state, and where they would go.
+
+    Raises as ``set_fields`` does, but not for want of a queue.
+    """
+    world, jobs = _checked(runtime, task, job)
+    values = changes_of_jobs(world, jobs, wanted.fields)
+    moved = Counter[Any]()
+    for move in changing.change(world, values, "", job).moves:
+        moved[move.source] += len(move.ids)
+    return moved, compared(runtime, world.tasks[0], jobs, values)
+
+
+def looked_at(
+    runtime: Runtime,
+    task: Task,
+    jobs: Sequence[Job],
+    values: Mapping[str, Any],
+    wanted: Wanted,
+    job: int | None = None,
+) -> None:
+    """Raise ``NotNow`` if no queue would ever take the changed jobs; not if wanted ``anyway``."""
+    if wanted.anyway or not values:
+        return
+    found = compared(runtime, task, jobs, values)
+    if told := list(sure_waits.of_choices(found.after)):
+        subject = f"job:{job}" if job else f"{task.id}"
+        raise NotNow("\n".join([*told, *side_by_side(found), f"--anyway changes {subject} all the same"]))
+
+
+def compared(runtime: Runtime, task: Task, jobs: Sequence[Job], values: Mapping[str, Any]) -> WhatIf:
+    """Broker these jobs again, without and with changes; or else those still to come."""
+    limit = runtime.store.federation().loops.batch
+    ids = [one.id for one in jobs[:limit]]
+    world = runtime.elements.reported(runtime.world(*brokered_again(task.id, ids=ids), batch=limit))
+    world = world if world.jobs else preview.split_up(world)
+    return what_if.compared(
+        world, changing.with_changes(world, values), _told(world, values), runtime.time_limit
+    )
+
+
+def _told(world: World, values: Mapping[str, Any]) -> Sequence[FieldChange]:
+    (task,) = world.tasks
+    first = world.jobs[0] if world.jobs else None
+    kind = first.kind if first else "normal"
+    before = task.changed(first.changes if first else task.changes, kind).expected(kind)
+    found = (FieldChange(field=name, before=getattr(before, name), after=values[name]) for name in values)
+    return [one for one in found if one.before != one.after]
+
+
+def _checked(runtime: Runtime, number: int, job: int | None) -> tuple[World, list[Job]]:
+    """Return the task, with the jobs that a change concerns. Raises as ``set_fields`` does."""
+    reads = one_job(number, job) if job else unstarted_jobs_of(number)
+    world = runtime.world(one_task(number), "task_counts", "advertisements", reads)
+    if not world.tasks:
+        raise NoSuchTask(number)
+    (task,) = world.tasks
+    if task.state not in LIVE_TASKS:
+        retried = f"pilotage retry {number} --set FIELD=VALUE changes what it retries"
+        instead = "submit it again with other values" if task.state is TaskState.FINISHED else retried
+        raise NotNow(f"task {number} is {task.state}: {instead}")
+    jobs = changing.affected(task, world.jobs, job)
+    if not jobs and job:
+        raise NotNow(_not_of_job(world.jobs[0]))
+    if not jobs and task.state in _ALL_MADE:
+        at_pilots = sum(count.jobs for count in world.task_counts if count.state in AT_A_PILOT)
+        raise NotNow(
+            f"no job of task {number} is left to start ({at_pilots} run): what runs keeps its limits; "
+            f"pilotage cancel job:ID ends one, and pilotage retry job:ID --set FIELD=VALUE runs it again"
+        )
+    return world, jobs
+
+
+def _not_of_job(job: Job) -> str:
+    again = f"pilotage retry job:{job.id} --set FIELD=VALUE"
+    if job.state in AT_A_PILOT:
+        return (
+            f"job {job.id} is {job.state}, and what runs keeps its limits: "
+            f"pilotage cancel job:{job.id}, then {again}"
+        )
+    if job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED):
+        return f"job {job.id} is {job.state}: {again}"
+    return f"job {job.id} is {job.state}: its payload has ended, and nothing is left to change"

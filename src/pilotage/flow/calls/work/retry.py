@@ -1,0 +1,133 @@
+"""Retry for a person the jobs of a task that ended badly."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pilotage.explain.comparison import WhatIf
+from pilotage.explain.publications import next_version
+from pilotage.flow.calls.data.rescans import rescan
+from pilotage.flow.calls.work.changes import Wanted, compared, looked_at
+from pilotage.flow.calls.work.steering import Moved
+from pilotage.flow.calls.work.submit import quota_of
+from pilotage.flow.calls.work.task_fields import changes_of_jobs
+from pilotage.flow.errors import NoSuchTask, NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.task_changes import change_task
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.publications import is_own
+from pilotage.model.records.states import State, TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.values.scopes import version_of
+from pilotage.model.values.step_names import CHAIN
+from pilotage.policies.tasks import retrying
+from pilotage.store import DatasetTaken
+from pilotage.store.worlds.retries import jobs_to_retry
+from pilotage.store.worlds.work_of_tasks import one_task
+
+_NOTHING = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Retried jobs by the state that they had ended in, and what a person should know of their inputs."""
+
+    moved: Moved
+    lines: tuple[str, ...] = ()
+
+
+def retry(
+    runtime: Runtime, task: int, actor: str, job: int | None = None, wanted: Wanted = _NOTHING
+) -> Retried:
+    """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
+
+    Their inputs are looked at again, so that what was replaced since is read as it is now.
+    That takes ``RESCAN_TIME`` s at most. Raises ``NoSuchTask``, ``BadDocument`` for the
+    fields, and ``NotNow`` with the reason and what would work instead.
+    """
+    world, jobs, values = _checked(runtime, task, job, wanted)
+    looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
+    again = rescan(runtime, world.tasks[0], jobs, actor)
+
+    def decide(world: World) -> Decision:
+        # Again: the commit hands back what others' work left no room for.
+        _check_quota(runtime, world)
+        return retrying.retry(world, job, values, actor)
+
+    done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
+    runtime.wakeups.wake(CHAIN)
+    return Retried(done.moved, tuple(filter(None, [again.told(task), _version_of_others(runtime, world)])))
+
+
+def retry_preview(
+    runtime: Runtime, task: int, job: int | None = None, wanted: Wanted = _NOTHING
+) -> tuple[Moved, WhatIf]:
+    """Return the jobs that a retry would take, by the state that they ended in, and where they would go.
+
+    Raises as ``retry`` does, but not for want of a queue.
+    """
+    world, jobs, values = _checked(runtime, task, job, wanted)
+    moved = Counter[State](one.state for one in jobs)
+    return moved, compared(runtime, world.tasks[0], jobs, values)
+
+
+def _checked(
+    runtime: Runtime, task: int, job: int | None, wanted: Wanted
+) -> tuple[World, list[Job], dict[str, Any]]:
+    world = runtime.world(one_task(task), "task_counts", "advertisements", jobs_to_retry)
+    if not world.tasks:
+        raise NoSuchTask(task)
+    _check(runtime, world, job)
+    moves = retrying.retry(world, job).moves
+    again = {id_ for move in moves if move.kind == "job" and move.next_attempt for id_ in move.ids}
+    jobs = [one for one in world.jobs if one.id in again]
+    fields = wanted.fields
+    values = changes_of_jobs(world, jobs, fields) if fields else {}
+    return world, jobs, values
+
+
+def _check(runtime: Runtime, world: World, job: int | None) -> None:
+    """Raise ``NotNow`` where there is nothing to retry, or a quota would be passed."""
+    (task,) = world.tasks
+    found = [one for one in retrying.retryable(task, world.jobs) if job in (None, one.id)]
+    if task.state is TaskState.FINISHED:
+        raise NotNow(f"task {task.id} finished: submit it again to run it once more")
+    if not found and not (task.state in retrying.ENDED and (world.task_counts or task.spec.after)):
+        raise NotNow(_nothing(task, world, job))
+    _check_quota(runtime, world)
+    if task.state in retrying.ENDED and (dataset := task.spec.output_dataset):
+        other = runtime.store.publication_queries.task_of(dataset, task.id)
+        if other is not None:
+            raise NotNow(str(DatasetTaken(dataset, other, f"task {task.id} gave it up when it ended")))
+
+
+def _check_quota(runtime: Runtime, world: World) -> None:
+    """Raise ``NotNow`` if a task that has ended fits no quota of unfinished work."""
+    (task,) = world.tasks
+    if task.state in retrying.ENDED:
+        faults = quota_of(runtime.store, world.federation, task.owner).take(task.spec)
+        if faults:
+            raise NotNow("; ".join(text for _, text in faults))
+
+
+def _version_of_others(runtime: Runtime, world: World) -> str:
+    """Return which dataset gets a next version although others made the last one meanwhile; empty if none."""
+    (task,) = world.tasks
+    dataset = task.spec.output_dataset
+    found = runtime.store.datasets.version(dataset) if dataset and is_own(dataset) else None
+    if not found or task.state not in retrying.ENDED:
+        return ""
+    return next_version(task.id, version_of(dataset, found.version), found.author)
+
+
+def _nothing(task: Task, world: World, job: int | None) -> str:
+    if job is not None:
+        return (
+            f"job {job} has not ended badly, so there is nothing to retry: "
+            f"pilotage explain job:{job} says how it stands"
+        )
+    if not world.task_counts:
+        return f"task {task.id} has no jobs ({task.error or task.state}): correct it and submit it again"
+    return f"task {task.id} is {task.state}, and no job of it has failed for good: wait for it, or cancel it"

@@ -1,0 +1,89 @@
+"""Calls of a person about a running task: hold it, release it, or end it with its results so far."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from pilotage.flow.errors import NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.task_cancellation import let_go
+from pilotage.flow.task_changes import change_task
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_TASKS, JobState, State, TaskState
+from pilotage.model.records.work import Task
+from pilotage.model.rules.chains import awaited, why
+from pilotage.model.values.step_names import CHAIN, SPLIT
+from pilotage.policies.tasks import finishing, holding
+
+_INSTEAD = "what has ended is retried (pilotage retry), or submitted again"
+_ENDED_WELL = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobState.FINISHED)
+
+Moved = Mapping[State, int]
+"""Jobs that a verb moved, by the state that they were in."""
+
+Verb = Callable[[Runtime, int, str], Moved]
+"""What a person does to a task: the runtime, the task, and the person as an actor."""
+
+
+def hold(runtime: Runtime, task: int, who: str) -> Moved:
+    """Hold a task: no job of it starts; returns the jobs that wait for the release, by their state before.
+
+    Raises ``NoSuchTask``, and ``NotNow`` where it has ended or is held.
+    """
+
+    def check(world: World) -> None:
+        (found,) = world.tasks
+        _live(found)
+        if found.held:
+            raise NotNow(f"task {task} is held by {found.held} already: pilotage release {task}")
+
+    return change_task(runtime, task, who, partial(holding.hold, who=who), check).moved
+
+
+def release(runtime: Runtime, task: int, who: str) -> Moved:
+    """Release a held task; returns the jobs that are brokered again, by their state before.
+
+    One that a failed task holds starts with what is there. Raises ``NoSuchTask``, and ``NotNow``
+    where it has ended or is not held.
+    """
+
+    def check(world: World) -> None:
+        (found,) = world.tasks
+        _live(found)
+        if found.state is TaskState.WAITING and not found.held:
+            _all_ended(runtime, found)
+        elif not found.held:
+            raise NotNow(f"task {task} is not held: pilotage explain {task} says why its jobs wait")
+
+    released = change_task(runtime, task, who, holding.release, check)
+    runtime.wakeups.wake(CHAIN)
+    runtime.wakeups.wake(SPLIT)
+    return released.moved
+
+
+def finish(runtime: Runtime, task: int, who: str) -> Moved:
+    """End a task with its results so far. Return the closed jobs, by their state before.
+
+    Raises ``NoSuchTask``, and ``NotNow`` where it has ended or no job of it ended well.
+    """
+
+    def check(world: World) -> None:
+        _live(world.tasks[0])
+        if not any(count.jobs for count in world.task_counts if count.state in _ENDED_WELL):
+            raise NotNow(f"no job of task {task} has ended well, so it has nothing: pilotage cancel {task}")
+
+    closed = change_task(runtime, task, who, finishing.finish, check)
+    let_go(runtime, closed.jobs.values(), who)
+    return closed.moved
+
+
+def _all_ended(runtime: Runtime, task: Task) -> None:
+    """Raise ``NotNow`` if a task waits for others that have not ended."""
+    before = runtime.store.workflow_queries.predecessors(task.id)
+    if awaited(before):
+        end = f"pilotage finish {awaited(before)[0].task} ends that with what it has"
+        raise NotNow(f"task {task.id} {why(task.id, before, on_end=True)}; {end}")
+
+
+def _live(task: Task) -> None:
+    if task.state not in LIVE_TASKS:
+        raise NotNow(f"task {task.id} is {task.state}: {_INSTEAD}")

@@ -1,0 +1,1 @@
+"""Pure functions of a world: each decides one thing."""

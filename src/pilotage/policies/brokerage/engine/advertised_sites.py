@@ -1,0 +1,188 @@
+"""All sites of a cycle: their ads in the library, common values, and how full they are."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from pilotage.model.documents.decision import Value
+from pilotage.model.rules.site_limits import ANY_NUMBER
+from pilotage.model.rules.work_budget import EVALUATIONS, LONG_EXPRESSION, WorkBudget
+from pilotage.model.values.classad import AttributeReference, Subexpression
+from pilotage.policies.brokerage.engine import classad_library as library
+from pilotage.policies.brokerage.engine.arrays import Codes, Column, Mask
+from pilotage.policies.brokerage.engine.site_ads import MOVING, SiteAd, SiteDemand
+
+T = TypeVar("T")
+
+NOBODY = library.ad({})
+"""The other ad of expressions that read none."""
+
+
+def names_of(references: Iterable[AttributeReference], other: bool) -> frozenset[str]:
+    """Return the attributes of one side that expressions read, in lower case."""
+    return frozenset(found.name for found in references if found.other is other)
+
+
+class Throttle:
+    """A demand of some sites that changes with matches, and reads nothing of a job (M6).
+
+    ``closed`` (S,) marks sites where it is not true. A site that is closed to all jobs gets no more matches,
+    so it stays closed for the cycle.
+    """
+
+    def __init__(self, demand: SiteDemand, sites: Mask) -> None:
+        self.demand = demand
+        self.sites = sites
+        self.closed: Mask = np.zeros(len(sites), dtype=bool)
+
+
+class AdvertisedSites:
+    """The ads of all sites (S), and this cycle's matches.
+
+    A value is computed once for all sites whose ads agree in what an expression reads.
+    """
+
+    def __init__(self, ads: Sequence[SiteAd]) -> None:
+        self.ads = ads
+        self._library = [library.ad(dict(one.attributes) | one.counts(0)) for one in ads]
+        self._told = [{name.lower(): value for name, value in one.attributes.items()} for one in ads]
+        self._free = np.array([0 if one.moves else one.room for one in ads], dtype=np.int64)
+        self._held = np.zeros(len(ads), dtype=np.int64)
+        self._kinds: dict[frozenset[str], tuple[Codes, list[int]]] = {}
+        self._matches: list[list[int]] = [[] for _ in ads]
+        self._moment = 0
+        self._work = WorkBudget()
+        self.task = 0
+        """The task whose turn it is: what is evaluated is counted for it."""
+        self.versions = np.zeros(len(ads), dtype=np.int64)
+        self.fresh: Mask = np.array([not one.stale for one in ads], dtype=bool)
+        self.demands, self.throttles = self._sorted()
+        for throttle in self.throttles:
+            for site in np.flatnonzero(throttle.sites):
+                throttle.closed[site] = not self.holds(throttle.demand, int(site))
+        self.open: Mask = ~np.any([np.zeros(len(ads), bool), *(t.closed for t in self.throttles)], axis=0)
+
+    def __len__(self) -> int:
+        return len(self.ads)
+
+    def _sorted(self) -> tuple[list[tuple[SiteDemand, Mask]], list[Throttle]]:
+        """Return the distinct demands with their sites, and those of them that are throttles."""
+        found: dict[SiteDemand, Mask] = {}
+        for place, one in enumerate(self.ads):
+            for demand in one.demands:
+                found.setdefault(demand, np.zeros(len(self.ads), dtype=bool))[place] = True
+        throttles = [Throttle(demand, sites) for demand, sites in found.items() if _is_throttle(demand.part)]
+        others = [(demand, sites) for demand, sites in found.items() if not _is_throttle(demand.part)]
+        return others, throttles
+
+    def holds(self, demand: SiteDemand, site: int, job: library.Ad = NOBODY) -> bool:
+        """Return whether a demand of a site is true as the site stands."""
+        return library.is_true(demand.part.evaluated, self._library[site], job)
+
+    def library_ad(self, site: int) -> library.Ad:
+        """Return the current ad of a site."""
+        return self._library[site]
+
+    def count(self, part: Subexpression, sites: int = 1) -> None:
+        """Count evaluations of an expression. Raises ``OverBudget``."""
+        self._work.spend(self.task, EVALUATIONS, sites * (1 + len(part.evaluated) // LONG_EXPRESSION))
+
+    def each(
+        self,
+        part: Subexpression,
+        names: frozenset[str],
+        value: Callable[[library.Ad], T],
+        kind: type = object,
+    ) -> Column:
+        """A value of an expression for each site, (S,): once for those that agree in the named attributes."""
+        codes, first = self._kind(names)
+        self.count(part, len(first))
+        values: Column = np.empty(len(first), dtype=kind)
+        for place, site in enumerate(first):
+            values[place] = value(self._library[site])
+        column: Column = values[codes]
+        return column
+
+    def _kind(self, names: frozenset[str]) -> tuple[Codes, list[int]]:
+        if names not in self._kinds:
+            first: dict[object, tuple[int, int]] = {}
+            ordered = sorted(names)
+            codes = [
+                first.setdefault(tuple(_hashable(told.get(name)) for name in ordered), (len(first), site))[0]
+                for site, told in enumerate(self._told)
+            ]
+            self._kinds[names] = np.array(codes, dtype=np.intp), [site for _, site in first.values()]
+        return self._kinds[names]
+
+    def hold(self, sites: Mask, jobs: int) -> None:
+        """Hold places at sites for waiting jobs that could take them: no job of lower priority does (M7)."""
+        self._held[sites] += jobs
+
+    @property
+    def kept(self) -> Mask:
+        """Return the sites whose remaining places waiting jobs of higher priority could all take (S,)."""
+        kept: Mask = (self._held > 0) & (self._free <= self._held)
+        return kept
+
+    def match(self, site: int) -> None:
+        """Count one more job matched to a site (M5)."""
+        self._free[site] -= 1
+        self._matches[site].append(self._moment)
+        self._moment += 1
+        self.versions[site] += 1
+        for name, count in self.ads[site].counts(self.matched(site)).items():
+            self._library[site][name] = count
+        for throttle in self.throttles:
+            if throttle.sites[site] and not self.holds(throttle.demand, site):
+                # Use a new array: reasons keep the one that decided.
+                throttle.closed = throttle.closed.copy()
+                throttle.closed[site] = True
+                self.open[site] = False
+
+    def matched(self, site: int, moment: int | None = None) -> int:
+        """Return the number of jobs that this cycle matched to a site before a moment."""
+        found = self._matches[site]
+        return len(found) if moment is None else bisect_left(found, moment)
+
+    def limit(self, site: int, by_job: bool) -> int:
+        """Return the most matches since its advertisement that a site may have, including this cycle's.
+
+        If requirements read matches besides the claimed limits, this is the number seen at the last decision:
+        jobs that others matched meanwhile are then handed back.
+        """
+        ad = self.ads[site]
+        if not (ad.moves or by_job):
+            return ANY_NUMBER
+        return (ad.advertisement.matched if ad.advertisement else 0) + self.matched(site)
+
+    def told(self, text: str, job: library.Ad, of_site: bool, site: int) -> Value:
+        """Return the value of an expression of a job, or of a site, at a site in its current state."""
+        ad = self._library[site]
+        return library.told(text, *((ad, job) if of_site else (job, ad)))
+
+    def described(self, part: Subexpression, of_site: bool, site: int) -> str:
+        """Return the attributes of a site that a part reads, with their values."""
+        names = names_of(part.references, other=not of_site)
+        # Attribute names ignore case. Show them as the ad writes them.
+        known = {name.lower(): name for name in self._library[site]}
+        said = defaultdict[str, object](lambda: "undefined")
+        said |= {
+            name: library.told(known[name], self._library[site], NOBODY) for name in names & known.keys()
+        }
+        return ", ".join(f"{known.get(name, name)} = {said[name]}" for name in sorted(names))[:400]
+
+
+def _is_throttle(part: Subexpression) -> bool:
+    return not names_of(part.references, other=True) and any(
+        found.name in MOVING for found in part.references
+    )
+
+
+def _hashable(value: object) -> object:
+    """Values of different types differ: 1, 1.0 and true are not the same to every expression."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    return type(value), value

@@ -1,0 +1,192 @@
+"""Groups of similar jobs: same task, changes, kind and priority, with inputs of the same sizes at the same
+storages."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from itertools import chain
+from typing import NamedTuple
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import JobKind, Task, TaskSpec
+from pilotage.model.rules import global_shares
+from pilotage.model.rules.rebrokerage import departures
+from pilotage.model.rules.work_budget import FILES, WorkBudget
+from pilotage.policies.brokerage.engine.plugin_options import Options, VoPolicy
+from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
+from pilotage.policies.brokerage.engine.spec_table import SpecTable, least_output
+
+SKIPPED_AFTER = 24 * 3600.0
+"""Seconds after a merge job was first skipped at its input, before it may go anywhere (B3)."""
+
+MEGABYTE = 1e6
+
+Placed = tuple[tuple[int, ...], int, int]
+"""Codes of the storages that hold some files, the number of files, and their bytes."""
+
+
+class Group(NamedTuple):
+    """Jobs that no check or weight can tell apart. ``jobs`` are in order of age.
+
+    ``task`` is the task with the changes of these jobs (``Job.changes``).
+    ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs request,
+    ``policy`` the options of the task's VO. ``home`` has the codes of the storages whose queues merge jobs
+    are pre-assigned to (B3). Other groups have none. ``together`` are the input files, each once, of all jobs
+    brokered together: those of the task with this kind (B11, B33). ``io_intensive`` marks work whose files
+    B11 limits. ``departures`` are the codes of queues that fast rebrokerage took these jobs from, and from
+    which no pilot has called since (B30).
+    """
+
+    task: Task
+    spec: TaskSpec
+    policy: VoPolicy
+    kind: JobKind
+    share: str
+    priority: int
+    inputs: tuple[Placed, ...]
+    home: tuple[int, ...]
+    jobs: tuple[int, ...]
+    together: tuple[Placed, ...] = ()
+    io_intensive: bool = False
+    departures: tuple[int, ...] = ()
+
+    @property
+    def output_size(self) -> float:
+        """Return the MB of a job's output: for a merge job as much as it reads, else at least 0.5 GB
+        (B17)."""
+        if self.kind == "merge":
+            return sum(total for _, _, total in self.inputs) / MEGABYTE
+        return least_output(self.spec)
+
+
+_Key = tuple[int, JobKind, str, str, int, tuple[Placed, ...], bool, tuple[int, ...]]
+"""Task, kind, changes, share, priority and inputs of a job, whether it is a merge job that is no longer
+pre-assigned, and the queues that it left."""
+
+_EVERYONE = Options()
+
+
+def groups_of(
+    world: World, queues: QueueColumns, options: Options = _EVERYONE, specs: SpecTable | None = None
+) -> list[Group]:
+    """Return the world's DEFINED jobs in groups, by share (see ``global_shares``), priority, then age.
+
+    ``specs`` remembers the expected needs of tasks from earlier passes. Raises ValueError for a job without
+    task.
+    """
+    specs = specs or SpecTable()
+    tasks = {task.id: task for task in world.tasks}
+    turn = global_shares.order(world.federation.shares, world.job_counts)
+    policies = options.policies(world.federation.brokerage)
+    locate = _Locator(world, queues)
+    work = WorkBudget()
+    members = _members(world, queues, locate, work)
+    asked: dict[tuple[int, JobKind, str], tuple[Task, TaskSpec, VoPolicy]] = {}
+    for (number, kind, changes, *_), jobs in members.items():
+        task = tasks.get(number)
+        if task is None:
+            raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
+        if (number, kind, changes) not in asked:
+            seen = specs.changed(task, changes, kind)
+            asked[number, kind, changes] = seen, specs.expected(seen, kind), policies.of(task.owner.vo)
+    together = _files_together(world, locate)
+    groups = []
+    for (number, kind, changes, share, priority, inputs, old, away), jobs in members.items():
+        task, spec, policy = asked[number, kind, changes]
+        gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
+        home = _home(inputs, queues) if gathered else ()
+        oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
+        # Index by position: names would take twice as long for some thousand groups.
+        read_together = together.get((number, kind), ())
+        bounded = kind != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
+        own = task, spec, policy, kind, share, priority, inputs, home, oldest_first
+        groups.append(Group(*own, read_together, bounded, away))
+    last = len(turn)
+    return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))
+
+
+def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobKind], tuple[Placed, ...]]:
+    """Return all files that a task's jobs of a kind read, each once (B11, B33)."""
+    names: defaultdict[tuple[int, JobKind], dict[tuple[str, ...], None]] = defaultdict(dict)
+    for job in world.jobs:
+        if job.inputs and job.state is JobState.DEFINED:
+            names[job.task, job.kind][job.inputs] = None
+    return {key: locate.together(tuple(found)) for key, found in names.items()}
+
+
+def _members(
+    world: World, queues: QueueColumns, locate: "_Locator", work: WorkBudget
+) -> dict[_Key, list[int]]:
+    silent = cache(lambda text: _silent(text, queues))
+    members: dict[_Key, list[int]] = {}
+    defined = JobState.DEFINED
+    for job in world.jobs:
+        if job.state is defined:
+            if job.inputs:
+                work.spend(job.task, FILES, len(job.inputs))
+            inputs = locate.files(job.inputs) if job.inputs else ()
+            skipped = job.skipped_since if job.kind == "merge" else None
+            old = skipped is not None and world.time - skipped >= SKIPPED_AFTER
+            away = silent(job.departures) if job.departures else ()
+            key = (job.task, job.kind, job.changes, job.share, job.priority, inputs, old, away)
+            members.setdefault(key, []).append(job.id)
+    return members
+
+
+def _silent(text: str, queues: QueueColumns) -> tuple[int, ...]:
+    """Return the queues that jobs left, as far as no pilot has called from there since (B30)."""
+    known = ((queues.index[name], time) for name, time in departures(text).items() if name in queues.index)
+    # Not `<=`: NaN means that no pilot ever called.
+    silent = [code for code, time in known if not queues.live.last_pilot[code] > time]
+    # Its pseudo-queues are one queue (B2).
+    return tuple(sorted({one for code in silent for one in queues.together.queues(code)}))
+
+
+def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:
+    """Return, of the storages that queues read, those with most of the bytes, or most files if all are
+    empty (B3)."""
+    held: dict[int, tuple[int, int]] = {}
+    for holders, count, total in inputs:
+        for code in holders:
+            if code in queues.read_storages and not queues.storage_tape[code]:
+                size, files = held.get(code, (0, 0))
+                held[code] = (size + total, files + count)
+    most = max(held.values(), default=None)
+    return tuple(sorted(code for code, much in held.items() if much == most))
+
+
+class _Locator:
+    """Finds the storages that hold files."""
+
+    def __init__(self, world: World, queues: QueueColumns) -> None:
+        self._sizes = {file.name: file.size for file in world.files}
+        self._found: dict[tuple[str, ...], tuple[Placed, ...]] = {}
+        holders: dict[str, set[int]] = {}
+        for replica in world.replicas:
+            if replica.storage in queues.storages:
+                holders.setdefault(replica.file, set()).add(queues.storages[replica.storage])
+        self._holders: Mapping[str, tuple[int, ...]] = {
+            file: tuple(sorted(codes)) for file, codes in holders.items()
+        }
+
+    def files(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
+        """Return these files, grouped by the storages that hold them."""
+        if names not in self._found:
+            self._found[names] = self._put_together(names)
+        return self._found[names]
+
+    def together(self, of_jobs: tuple[tuple[str, ...], ...]) -> tuple[Placed, ...]:
+        """Return the files of several jobs, each once, grouped by the storages that hold them."""
+        # Usually there is one list, which is known already.
+        return self.files(of_jobs[0] if len(of_jobs) == 1 else tuple(sorted({*chain(*of_jobs)})))
+
+    def _put_together(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
+        if len(names) == 1:
+            return ((self._holders.get(names[0], ()), 1, self._sizes.get(names[0], 0)),)
+        found: dict[tuple[int, ...], tuple[int, int]] = {}
+        for name in dict.fromkeys(names):
+            holders = self._holders.get(name, ())
+            count, total = found.get(holders, (0, 0))
+            found[holders] = (count + 1, total + self._sizes.get(name, 0))
+        return tuple(sorted((holders, count, total) for holders, (count, total) in found.items()))

@@ -1,0 +1,127 @@
+"""Checks for any brokerage that stand in no published text: VOs of a queue (F1), circuit breakers (F2, F4),
+and what its nodes lack (B14)."""
+
+import numpy as np
+
+from pilotage.model.circuit_breakers.empty_pilots import CONTAINERS, GPUS
+from pilotage.policies.brokerage.engine.arrays import Mask
+from pilotage.policies.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
+from pilotage.policies.brokerage.engine.task_columns import TaskColumns
+
+SHOWN = 3
+"""Queues of which a refusal says what pilots found there."""
+
+_LOOKED_AT = "a pilot finds it there, or an operator lifts the circuit breaker"
+
+
+@check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
+def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Accept queues that are open to the VO of the task's owner: they name that VO, or none."""
+    if queues.vo_kinds == ((),):
+        return NEVER
+    refused = [
+        [bool(open_to) and owner not in open_to for open_to in queues.vo_kinds] for owner in tasks.vo[:, 0]
+    ]
+    mask = np.array(refused, dtype=bool)[:, queues.vo_code]
+    return Verdict(mask, tasks.vo, queues.vos)
+
+
+@check("F1", "secrets stay here", "user", reads=("has_secrets",), lifted_by="leave the secrets out")
+def secrets_stay(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues that hand jobs to another Pilotage, for tasks with secrets: these stay here."""
+    if not queues.forwards.any():
+        return NEVER
+    have = np.where(queues.forwards, "hands jobs to another Pilotage", "")
+    return Verdict(tasks.has_secrets & queues.forwards, "secrets", have)
+
+
+@check(
+    "F2",
+    "black hole",
+    "wait",
+    reads=("owner",),
+    lifted_by="its circuit breaker is half-open; then one job probes it",
+)
+def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues where job after job of the task failed fast, or jobs of two tasks of the owner, or of
+    two owners, while nothing shows that the tasks are to blame."""
+    breakers = queues.live.breakers
+    if not breakers:
+        return NEVER
+    refused = np.zeros((len(tasks), len(queues)), dtype=bool)
+    have = np.full(refused.shape, "", dtype=object)
+    owners = [tasks.tables.owners[code] for code in tasks.owner[:, 0]]
+    for breaker in breakers:
+        place = queues.index[breaker.place[0]]
+        closed = np.array([breaker.holds_for(*owner) for owner in owners], dtype=bool)
+        refused[closed, place] = True
+        have[closed, place] = breaker.text
+    return Verdict(refused, "a queue where jobs do not fail at once", have)
+
+
+@check(
+    "F4",
+    "failing storage",
+    "wait",
+    reads=("inputs", "outputs", "nucleus"),
+    lifted_by="its circuit breaker is half-open; then one delivery probes it",
+)
+def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse storages where delivery after delivery failed, if the job needs them to give or take its input,
+    to take its output from its pilot, to give it, or to take it at the nucleus."""
+    breakers = queues.live.storage_breakers
+    if not breakers:
+        return NEVER
+    have = np.full((len(tasks), len(queues)), "", dtype=object)
+    missing = np.broadcast_to(tasks.missing_files(queues) > 0, have.shape)
+    away = np.broadcast_to(tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]], have.shape)
+    to_nucleus = np.broadcast_to(tasks.links.breaker[tasks.nucleus[:, 0]], have.shape)
+    have[away] = to_nucleus[away]
+    held_up = tasks.input_table.held_up[tasks.inputs[:, 0]].take(queues.storage, axis=1)
+    for number, breaker in enumerate(breakers, 1):
+        source, destination = breaker.place
+        have[missing & (held_up == number)] = breaker.told
+        if source and destination:
+            continue
+        own = queues.storage == queues.storages[source or destination]
+        # Pilots write outputs to the storage of their queue, also where it is at the nucleus.
+        have[(away if source else missing | tasks.outputs) & own] = breaker.told
+    return Verdict(have != "", "storages that do not fail", have)
+
+
+@check("B14", "container runtime", "operator", reads=("container",), lifted_by=_LOOKED_AT)
+def container_runtime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues where pilots found nodes without any program for containers, and none with one."""
+    asked = np.array([bool(one.name) for one in tasks.tables.containers], dtype=bool)
+    return _on_nodes(CONTAINERS, asked[tasks.container], queues)
+
+
+@check("B14", "GPUs of nodes", "operator", reads=("gpus",), lifted_by=_LOOKED_AT)
+def gpus_of_nodes(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues where pilots found nodes without the GPUs that they were sent for, and none with them."""
+    return _on_nodes(GPUS, tasks.gpus > 0, queues)
+
+
+def _on_nodes(need: str, asked: Mask, queues: QueueColumns) -> Verdict:
+    """Refuse queues with an open breaker of this need to jobs that have it, ``asked`` (T, 1)."""
+    found = {queues.index[one.place[0]]: one for one in queues.live.lacking_nodes if one.place[1] == need}
+    if not found or not asked.any():
+        return NEVER
+    have = np.full(len(queues), "", dtype=object)
+    for place, breaker in found.items():
+        have[place] = breaker.error
+    told = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(found.items())]
+    more = ", ..." if len(told) > SHOWN else ""
+    mended = f"{', '.join(told[:SHOWN])}{more}; once that is mended: pilotage breakers lift NAME"
+    return Verdict(asked & (have != ""), need, have, mended)
+
+
+CHECKS: tuple[Check, ...] = (
+    vo,
+    secrets_stay,
+    black_hole,
+    failing_storage,
+    container_runtime,
+    gpus_of_nodes,
+)

@@ -1,0 +1,65 @@
+"""Queues that count together: a unified queue and its pseudo-queues (B2)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.unified_queues import counted_together
+from pilotage.policies.brokerage.engine.arrays import Codes, Column
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesTogether:
+    """Which queues count together, by place among the columns of all queues (Q,).
+
+    Only queues that do not count alone are in ``places``. ``first`` (Q,) is the first of those that count
+    together with each queue.
+    """
+
+    places: Mapping[int, Sequence[int]]
+    first: Codes
+
+    @classmethod
+    def of(cls, federation: Federation, index: Mapping[str, int]) -> "QueuesTogether":
+        """Return those of a federation, given the places of its queues."""
+        first = np.arange(len(index), dtype=np.intp)
+        places: dict[int, Sequence[int]] = {}
+        for name, names in counted_together(federation).items():
+            if len(names) > 1:
+                places[index[name]] = [index[one] for one in names]
+                first[index[name]] = index[names[0]]
+        return cls(places, first)
+
+    def __bool__(self) -> bool:
+        return bool(self.places)
+
+    def queues(self, queue: int) -> Sequence[int]:
+        """Return the places of the queues that count together with one, itself included."""
+        return self.places.get(queue, (queue,))
+
+    def sum(self, column: Column) -> Column:
+        """Return the sum over the queues that count together, at each of them."""
+        return self._merged(column, np.sum)
+
+    def latest(self, times: Column) -> Column:
+        """Return the latest time at any of the queues that count together; NaN if there is none."""
+        return self._merged(times, np.fmax.reduce)
+
+    def mean(self, values: Column, weights: Column) -> Column:
+        """Return the weighted mean over the queues that count together; an unknown value counts nothing."""
+        merged = self.latest(values)
+        for queue, places in self.places.items():
+            known = [one for one in places if weights[one] and not np.isnan(values[one])]
+            if known:
+                merged[queue] = np.average(values[known], weights=weights[known])
+        return merged
+
+    def _merged(self, column: Column, merge: Callable[[Column], float]) -> Column:
+        if not self.places:
+            return column
+        merged = column.copy()
+        for queue, places in self.places.items():
+            merged[queue] = merge(column[places])
+        return merged

@@ -1,0 +1,108 @@
+"""Task fields behind each check's need, easiest to change first."""
+
+from pilotage.model.documents.decision import Asked
+from pilotage.model.records.work import Measured
+from pilotage.model.values.priorities import HIGH_PRIORITY
+from pilotage.policies.brokerage.engine.check import MEGABYTE
+from pilotage.policies.brokerage.engine.job_groups import Group
+from pilotage.policies.brokerage.engine.spec_table import LEAST_OUTPUT
+
+_NOTHING = Measured(finished=0)
+_BELOW = 1 + 1e-9
+"""Factor on a walltime: it must stay below the limit, so the advised value is a little less than the
+limit."""
+
+
+def nucleus(group: Group) -> tuple[Asked, ...]:
+    """No scouts, or a priority below 800. A scout with such a priority would need both."""
+    if group.kind == "scout":
+        return () if group.priority >= HIGH_PRIORITY else no_scouts(group)
+    return (Asked(field="priority", value=group.priority, instead=HIGH_PRIORITY - 1),)
+
+
+def no_scouts(group: Group) -> tuple[Asked, ...]:
+    """No scouts: only they have needs that other jobs of the task lack."""
+    return (Asked(field="scouts", value=group.spec.scouts, instead=0),) if group.kind == "scout" else ()
+
+
+def cores(group: Group) -> tuple[Asked, ...]:
+    """Merge jobs have one core, whatever the task requests."""
+    return () if group.kind == "merge" else (Asked(field="cores", value=group.spec.cores, each=1.0),)
+
+
+def most_cores(group: Group) -> tuple[Asked, ...]:
+    """The bound itself."""
+    return (Asked(field="max_cores", value=group.spec.max_cores, each=1.0),)
+
+
+def gpus(group: Group) -> tuple[Asked, ...]:
+    """The GPUs themselves. Nothing if only the architecture names one, because that has no number."""
+    return (Asked(field="gpus", value=group.spec.gpus, each=1.0),) if group.spec.gpus else ()
+
+
+def memory(group: Group) -> tuple[Asked, ...]:
+    """Nothing if the memory was measured: the request no longer counts then."""
+    if _measured(group).memory is not None:
+        return ()
+    spec, factor = group.spec, float(group.policy.constants.memory_compensation)
+    name = "merge.ram" if group.kind == "merge" and group.task.spec.merge else "ram"
+    base = 0.0 if spec.ram_unit == "MB" else float(spec.base_ram)
+    by_queue = spec.cores == 0 and spec.ram_unit != "MB"
+    each = None if by_queue else float(spec.ram_units)
+    ram = Asked(field=name, value=float(spec.ram), fixed=base, each=each, factor=factor)
+    if base == 0 or by_queue:
+        return (ram,)
+    return (
+        ram,
+        Asked(field="base_ram", value=base, fixed=spec.ram * spec.ram_units, each=1.0, factor=factor),
+    )
+
+
+def work_directory(group: Group) -> tuple[Asked, ...]:
+    """Output and scratch of a job. The output counts as at least 0.5 GB."""
+    spec, found = group.spec, _measured(group)
+    size = sum(total for _, _, total in group.inputs) / MEGABYTE
+    own, events = spec.out_disk * spec.least_events, spec.work_disk + size
+    beside = size + group.output_size
+    asked = [] if found.work_disk is not None else [_asked("work_disk", float(spec.work_disk), beside)]
+    if own > LEAST_OUTPUT and group.kind != "merge":
+        asked.append(_asked(*_events(group), events, LEAST_OUTPUT))
+        if found.out_disk is None:
+            asked.append(_asked("out_disk", float(spec.out_disk), events, LEAST_OUTPUT))
+    return tuple(item for item in asked if item.value)
+
+
+def walltime(group: Group) -> tuple[Asked, ...]:
+    """The walltime itself. If it follows from CPU time: the events of a job first, then estimates."""
+    spec, found = group.spec, _measured(group)
+    if group.kind == "merge" and group.task.spec.merge:
+        return (Asked(field="merge.walltime", value=float(spec.walltime), each=_BELOW),)
+    if spec.cpu_time == 0:
+        known = found.walltime is not None
+        return () if known else (Asked(field="walltime", value=float(spec.walltime), each=_BELOW),)
+    asked = [_asked(*_events(group), spec.base_time)]
+    if found.cpu_time is None:
+        asked.append(_asked("cpu_time", float(spec.cpu_time), spec.base_time))
+    return tuple(asked)
+
+
+def most_walltime(group: Group) -> tuple[Asked, ...]:
+    """The same for the most events that a job may have (B21)."""
+    asked = walltime(group)
+    if asked and asked[0].field == "min_events":
+        return (_asked("events_per_job", group.spec.events_per_job, group.spec.base_time), *asked[1:])
+    return asked
+
+
+def _events(group: Group) -> tuple[str, int]:
+    spec = group.spec
+    return ("min_events", spec.min_events) if spec.min_events else ("events_per_job", spec.events_per_job)
+
+
+def _asked(field: str, value: float, fixed: float, least: float = 0.0) -> Asked:
+    return Asked(field=field, value=value, fixed=float(fixed), least=least)
+
+
+def _measured(group: Group) -> Measured:
+    measured = None if group.kind == "merge" else group.task.measured
+    return measured or _NOTHING

@@ -1,0 +1,66 @@
+"""Waits in batch systems, and how long a pilot without a match stays (P13, E5)."""
+
+from collections.abc import Mapping, Sequence
+from zlib import crc32
+
+from pilotage.model.records.constants import LoopConstants
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.records.work import Pilot
+from pilotage.policies.pilots.task_queues import by_queue, starts_pilots
+
+CALLS_A_SECOND = 20.0
+"""Most calls per second of all live pilots together that are only heartbeats."""
+
+SHORTEST_PACE = 3.0
+"""Shortest time in s between two heartbeats, unless ``loops.heartbeat`` is shorter."""
+
+
+def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
+    """Return the expected wait of a pilot in a batch system in s: the total wait of live pilots, per started
+    one.
+
+    Waiting pilots count with their wait so far: while none starts, it grows with each second.
+    """
+    started = sum(pilot.state not in WAITING_PILOTS for pilot in pilots)
+    waited = sum((time if pilot.state in WAITING_PILOTS else pilot.since) - pilot.created for pilot in pilots)
+    return max(0.0, waited) / max(1, started)
+
+
+def expected_waits(pilots: Sequence[Pilot], time: float) -> Mapping[str, float]:
+    """Return the expected wait of a new pilot in s, by queue with live pilots."""
+    live = [pilot for pilot in pilots if pilot.state in LIVE_PILOTS]
+    return {queue: expected_wait(own, time) for queue, own in by_queue(live).items()}
+
+
+def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
+    """Return the s that a pilot of a queue stays without work, if a new one would wait ``wait`` s (E5).
+
+    It stays as long as its successor would wait. Then, whenever the next job comes, idle time plus the job's
+    wait are at most twice the optimum with a known arrival. If no new pilot would start, staying gains
+    nothing, and only ``pilot_idle`` counts.
+    """
+    if not starts_pilots(queue):
+        return loops.pilot_idle
+    return max(loops.pilot_idle, min(wait, loops.pilot_idle_most))
+
+
+def pace(loops: LoopConstants, live: int) -> float:
+    """Return the s between two heartbeats of a pilot while ``live`` pilots live, at most ``loops.heartbeat``.
+
+    The answers tell a pilot that a payload must stop, or that somebody reads a log. Few pilots may call
+    often. Thousands together call no more often than a few.
+    """
+    return min(loops.heartbeat, max(SHORTEST_PACE, live / CALLS_A_SECOND))
+
+
+def is_in_the_way(most: int, live: int, busy: int, beyond: int, draw: str) -> bool:
+    """Return whether a pilot without work should go at once, because jobs wait for its place.
+
+    ``beyond`` jobs wait there that it could never run. There may be ``most`` pilots, and ``live`` are, at
+    most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text that changes
+    each time.
+    """
+    if live < most:
+        return False
+    return crc32(draw.encode()) / 2**32 * max(1, live - busy) < beyond

@@ -1,0 +1,323 @@
+"""Jobs waiting at other queues that a pilot with a free slot would end sooner (E1 to E3)."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest, MatchRequest
+from pilotage.model.records.spec import Binding
+from pilotage.model.records.states import UNSTARTED_JOBS
+from pilotage.model.records.work import Job, Pilot, Requirements
+from pilotage.model.rules import global_shares, site_limits
+from pilotage.model.rules.site_limits import (
+    ANY_NUMBER,
+    NO_BOUNDS,
+    NOBODY,
+    Bounds,
+    all_bounds,
+    jobs_there,
+    queues_by_site,
+)
+from pilotage.policies.pilots.fitting import Needs, PilotResources, fits, needs, offered
+from pilotage.policies.pilots.predictions import Prediction, Predictions
+from pilotage.policies.pilots.probes import Admission
+from pilotage.policies.pilots.readers import Readers
+from pilotage.policies.pilots.task_queues import is_open
+
+_NOTHING: Mapping[str, float] = {}
+
+SPARES = 6
+"""Jobs that may replace chosen ones: servers that choose in the same way differ by some matches."""
+
+
+# A tuple, like predictions.
+class BorrowableJob(NamedTuple):
+    """A job that waits elsewhere, as a queue's pilots see it.
+
+    Pilots borrow it for a gain above ``needed`` s, unless an ``obstacle`` keeps it where it is. ``turn`` is
+    the rank of its global share. ``reads`` are the MB that it reads, by source site; ``left`` the MB/s that
+    readers leave on the links from there.
+    """
+
+    job: Job
+    binding: Binding
+    wanted: Requirements
+    needs: Needs
+    turn: int
+    prediction: Prediction
+    needed: float
+    reads: Mapping[str, float]
+    left: Mapping[str, float]
+    obstacle: str
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a pilot takes it: for its gain, or because it is bound to no queue."""
+        return not self.obstacle and (self.binding == "late" or self.prediction.gain > self.needed)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Return the MB/s that it reads remotely by site, averaged over its run."""
+        run = max(self.prediction.here, 1.0)
+        return {site: megabytes / run for site, megabytes in self.reads.items()}
+
+    @property
+    def order(self) -> tuple[bool, int, float, float, int]:
+        """Return a sort key: borrowed jobs before unbound ones, by share, then by gain or by waiting time."""
+        if self.binding == "late":
+            return True, self.turn, self.job.since, self.job.created, self.job.id
+        return False, self.turn, self.needed - self.prediction.gain, -self.job.created, -self.job.id
+
+
+def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
+    """Return the jobs of other queues that the pilots of a queue might take, in order.
+
+    Each line is examined from its tail, because a job behind others would wait longer.
+    """
+    queue = next((queue for queue in world.federation.queues if queue.name == name), None)
+    if queue is None or not is_open(queue) or queue.forwards:
+        return ()
+    bindings = {one.choice: one.binding for one in world.candidacies if one.queue == name}
+    waiting = [
+        (job, bindings[job.choice])
+        for job in world.jobs
+        if job.choice in bindings and job.state in UNSTARTED_JOBS and job.queue != name
+    ]
+    if waiting and room(world, queue) <= 0:
+        near = set(queues_by_site(world.federation)[queue.site])
+        waiting = [(job, binding) for job, binding in waiting if job.queue in near]
+    if not waiting:
+        return ()
+    predictions = Predictions(world, queue)
+    turns = global_shares.order(world.federation.shares, world.job_counts)
+    behind: Counter[tuple[str, str]] = Counter()
+    found: list[BorrowableJob] = []
+    for job, binding in sorted(waiting, key=lambda pair: (pair[0].priority, -pair[0].created, -pair[0].id)):
+        found.append(_offer(predictions, job, binding, behind[job.queue, job.share], turns))
+        behind[job.queue, job.share] += 1
+    return tuple(sorted(found, key=lambda offer: offer.order))
+
+
+def _offer(
+    predictions: Predictions, job: Job, binding: Binding, behind: int, turns: Mapping[str, int]
+) -> BorrowableJob:
+    reads, wanted = predictions.reads(job), Requirements.from_text(job.requirements)
+    prediction = predictions.of(job, behind, reads)
+    return BorrowableJob(
+        job=job,
+        binding=binding,
+        wanted=wanted,
+        needs=needs(wanted, predictions.taker),
+        turn=turns.get(job.share, len(turns)),
+        prediction=prediction,
+        needed=predictions.needed(prediction),
+        reads=reads or _NOTHING,
+        left={site: predictions.left(site) for site in reads} if reads else _NOTHING,
+        obstacle=predictions.obstacle(job, prediction, reads),
+    )
+
+
+def chosen(
+    offers: Iterable[BorrowableJob],
+    request: MatchRequest,
+    pilot: Pilot,
+    admission: Admission,
+    readers: Readers,
+) -> list[BorrowableJob]:
+    """Return the open offers that a pilot takes with its free resources, in order.
+
+    They count among the readers of this pass. Offers that would make readers exceed a link's rate are skipped
+    (E3).
+    """
+    has, most = offered(request, pilot), admission.limited(request).max_jobs
+    cores, memory, gpus = request.cores, has.memory, request.gpus
+    taken: list[BorrowableJob] = []
+    for offer in offers:
+        if len(taken) >= most or cores < 1:
+            break
+        wanted = offer.wanted
+        roomy = wanted.cores <= cores and wanted.memory <= memory and wanted.gpus <= gpus
+        if roomy and _is_for(offer, has, admission, readers):
+            taken.append(offer)
+            if offer.reads:
+                readers.add(offer.rates)
+            cores, memory, gpus = cores - wanted.cores, memory - wanted.memory, gpus - wanted.gpus
+    return taken
+
+
+def spares(
+    offers: Iterable[BorrowableJob],
+    taken: Sequence[BorrowableJob],
+    request: MatchRequest,
+    pilot: Pilot,
+    admission: Admission,
+    readers: Readers,
+    most: int = SPARES,
+) -> list[BorrowableJob]:
+    """Return offers that could replace a chosen one that another server may have taken.
+
+    There are at most ``most``. For a single job, any fitting offer will do. For several, each leaves room for
+    the others only if all request the same. Links can carry all of them besides the chosen ones.
+    """
+    has, after = offered(request, pilot), readers.copy()
+    numbers = {offer.job.id for offer in taken}
+    wanted = {offer.wanted for offer in taken}
+    found: list[BorrowableJob] = []
+    if len(taken) == 1 or len(wanted) == 1:
+        for offer in offers:
+            alike = len(taken) == 1 or offer.wanted in wanted
+            if offer.job.id not in numbers and alike and _is_for(offer, has, admission, after):
+                found.append(offer)
+                if offer.reads:
+                    after.add(offer.rates)
+            if len(found) == most:
+                break
+    return found
+
+
+def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, readers: Readers) -> bool:
+    """Return whether a pilot would take an offer that it has room for."""
+    wanted = offer.wanted
+    admitted = admission.takes(wanted.vo, wanted.owner, offer.job.task) and (
+        not wanted.secrets or admission.gives_secrets(wanted.vo, wanted.owner)
+    )
+    if not admitted or not fits(offer.needs, has):
+        return False
+    return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)
+
+
+@dataclass(slots=True)
+class Look:
+    """The offers to a queue's pilots as of one world, in their order, without offers taken since.
+
+    Jobs of queues not ``near`` claim places at the site. ``readers`` are those chosen since.
+    """
+
+    queue: Queue
+    time: float
+    offers: dict[int, BorrowableJob]
+    claims: tuple[Claim, ...]
+    near: Collection[str]
+    readers: Readers = field(default_factory=Readers)
+    _told: dict[int, BorrowableAttempt] = field(default_factory=dict)
+
+    def request(
+        self, request: MatchRequest, pilot: Pilot, admission: Admission, most_spares: int = SPARES
+    ) -> BorrowRequest | None:
+        """Ask for offers that a pilot takes, and for spares; None where it takes none.
+
+        Nobody else gets an offer that somebody asks for; spares may be asked for again.
+        """
+        offers, readers = self.offers.values(), self.readers
+        # What does not fit the limits of the site is found out job by job.
+        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
+        taken = chosen(offers, asked, pilot, admission, readers)
+        if not taken:
+            return None
+        beside = spares(offers, taken, request, pilot, admission, readers, most_spares)
+        jobs = tuple([self._attempt(offer) for offer in (*taken, *beside)])
+        self.leave([offer.job.id for offer in taken])
+        return BorrowRequest(
+            pilot=pilot.id,
+            queue=self.queue.name,
+            site=self.queue.site,
+            jobs=jobs,
+            most=len(taken),
+            claims=self.claims if any(one.borrowing.preferred not in self.near for one in jobs) else (),
+            containment=pilot.containment,
+            node=pilot.node,
+        )
+
+    def note(self, asked: BorrowRequest, given: Sequence[int]) -> None:
+        """Note the jobs that a pilot was given: what stands before the last, and it was not given, is gone.
+
+        Where it was given less than it could take, all of them are. Those given in place of chosen ones count
+        among the readers, as these did.
+        """
+        numbers = [one.borrowing.job for one in asked.jobs]
+        for number in given:
+            if (offer := self.offers.get(number)) and offer.reads:
+                self.readers.add(offer.rates)
+        # One that got fewer than it could have was refused all the others.
+        last = len(numbers) if len(given) < asked.most else max(map(numbers.index, given))
+        self.leave(numbers[: last + 1])
+
+    def leave(self, numbers: Iterable[int]) -> None:
+        """Offer jobs no more."""
+        for number in numbers:
+            self.offers.pop(number, None)
+            self._told.pop(number, None)
+
+    def keep_near(self) -> None:
+        """Offer only what needs no place at the site."""
+        self.leave([number for number, offer in self.offers.items() if offer.job.queue not in self.near])
+
+    def _attempt(self, offer: BorrowableJob) -> BorrowableAttempt:
+        """An offer in the form for the store, the same for all requests."""
+        job = offer.job
+        if job.id not in self._told:
+            self._told[job.id] = BorrowableAttempt(
+                state=job.state,
+                requirements=job.requirements,
+                changes_read=job.changes,
+                borrowing=record(offer, self.queue, self.time),
+            )
+        return self._told[job.id]
+
+
+def look(world: World, queue: Queue, open_offers: Iterable[BorrowableJob] | None = None) -> Look:
+    """Look at a world for what the pilots of a queue take of others; if given, of these offers."""
+    if open_offers is None:
+        open_offers = (offer for offer in offers(world, queue.name) if offer.is_open)
+    claimed, near = claims(world, queue)
+    return Look(queue, world.time, {offer.job.id: offer for offer in open_offers}, claimed, near)
+
+
+def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[str]]:
+    """Return claims of places at a queue's site if limits apply, and the queues that need none.
+
+    Jobs of the same site are there already (M5, M8). Jobs that go straight to a running pilot are never in
+    submission, so a limit on those does not apply.
+    """
+    own, near = _bounds(world, queue), queues_by_site(world.federation).get(queue.site, ())
+    if own.jobs is None or not near:
+        return (), near
+    told = next((one for one in world.advertisements if one.site == queue.site), None)
+    return site_limits.claims(own, near, told), near
+
+
+def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
+    """Return the record of a job that a pilot of a queue takes at a time in s since 1970."""
+    found = offer.prediction
+    return Borrowing(
+        job=offer.job.id,
+        attempt=offer.job.attempt,
+        time=time,
+        preferred=offer.job.queue,
+        queue=queue.name,
+        site=queue.site,
+        binding=offer.binding,
+        ahead=found.ahead,
+        staging=found.staging,
+        ends_there=time + found.there,
+        ends_here=time + found.here,
+        nothing_for=found.nothing_for,
+        reads=offer.rates,
+    )
+
+
+def room(world: World, queue: Queue) -> int:
+    """Return how many jobs of other sites a queue's site accepts now (M5, M8)."""
+    own = _bounds(world, queue)
+    if own.jobs is None:
+        return ANY_NUMBER
+    return own.left(jobs_there(world.federation, world.job_counts).get(queue.site, NOBODY))
+
+
+def _bounds(world: World, queue: Queue) -> Bounds:
+    return Bounds(jobs=all_bounds(world).get(queue.site, NO_BOUNDS).jobs)

@@ -1,0 +1,88 @@
+"""Circuit breakers that hold pilots back: of servers (P6), of empty pilots (P12), of list-matches (P8)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, lifted_at, open_at
+from pilotage.model.circuit_breakers.empty_pilots import after_empty_ones
+from pilotage.model.circuit_breakers.pilots import server_breaker
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import WAITING_PILOTS, PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.policies.pilots.task_queues import by_queue, element_of
+
+ONLY = ("",)
+"""The servers of a computing element that names none: the one of its options."""
+
+
+def server_names(queue: Queue) -> tuple[str, ...]:
+    """The servers of a queue."""
+    return tuple(server.name for server in element_of(queue).servers) or ONLY
+
+
+def of_pilots(world: World) -> tuple[CircuitBreaker, ...]:
+    """All breakers that hold pilots back, or questions before them (P6, P8, P12)."""
+    present = by_queue(world.pilots)
+    queues = [queue for queue in world.federation.queues if queue.computing_element]
+    servers = (
+        of_server(world, queue, name, present[queue.name])
+        for queue in queues
+        if queue.name in present
+        for name in server_names(queue)
+    )
+    return (*(one for one in servers if one), *world.silent_servers, *of_empty_pilots(world))
+
+
+def of_server(world: World, queue: Queue, server: str, pilots: Iterable[Pilot]) -> CircuitBreaker | None:
+    """The breaker of a server (P6); pilots are those of its queue."""
+    return server_breaker(
+        (queue.name, server),
+        [pilot for pilot in pilots if pilot.broker == server],
+        world.federation.director,
+        world.queues_changed.get(queue.name),
+        lifted_at(world.lifted_breakers, "server", queue.name, server),
+    )
+
+
+def of_empty_pilots(world: World) -> tuple[CircuitBreaker, ...]:
+    """The breakers of queues to which pilots are sent in vain (P12).
+
+    Pilots that ended without work count under ``director.policy: balanced``, nodes that lack something under
+    every policy: the brokerage heeds them, too (B14).
+    """
+    director, lifted = world.federation.director, world.lifted_breakers
+    if director.policy != "balanced":
+        return world.lacking_nodes
+    found = (
+        after_empty_ones(queue, pilots, director, lifted)
+        for queue, pilots in sorted(by_queue(world.pilots).items())
+    )
+    return (*(one for one in found if one), *world.lacking_nodes)
+
+
+def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -> float:
+    """Return the pilots that a place may be given: any number; none while its breaker is open; one probe."""
+    if breaker is None:
+        return inf
+    is_probed = any(pilot.state in WAITING_PILOTS for pilot in pilots)
+    return 1 if breaker.state(time) == "half-open" and not is_probed else 0
+
+
+def has_closed(world: World, time: float) -> bool:
+    """Tell whether a breaker that held pilots back has closed since a time, as pilots called (P6, P12)."""
+    late = {one.id for one in world.pilots if one.state is PilotState.RUNNING and one.since > time}
+    if not late:
+        return False
+    waiting = (
+        replace(one, state=PilotState.SUBMITTED, heartbeat=None, matched=0) if one.id in late else one
+        for one in world.pilots
+    )
+    before = of_pilots(replace(world, pilots=tuple(waiting)))
+    return bool({one.key for one in before} - {one.key for one in of_pilots(world)})
+
+
+def asked_in_vain(world: World) -> dict[tuple[str, str], CircuitBreaker]:
+    """The queues and servers that are not asked for resources now, since they did not answer (P8)."""
+    return {one.place: one for one in open_at(world.silent_servers, world.time)}

@@ -1,0 +1,227 @@
+"""The director: number, kind and size of the pilots of an iteration (P1 to P10, P12)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from numpy.random import Generator
+
+from pilotage.model.circuit_breakers.empty_pilots import after_empty_ones
+from pilotage.model.documents.decision import Begin, Create, Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.work import NewPilot, Pilot, Requirements
+from pilotage.model.rules.site_limits import Bounds, all_bounds
+from pilotage.model.values.phrases import plural
+from pilotage.model.values.step_names import PROVISION
+from pilotage.policies.pilots import balanced, formula
+from pilotage.policies.pilots.circuit_breakers import has_closed, room
+from pilotage.policies.pilots.demand import Demand, demand
+from pilotage.policies.pilots.list_match import without_unanswered
+from pilotage.policies.pilots.new_pilots import Maker, PilotPlace
+from pilotage.policies.pilots.pilot_capacity import (
+    LimitedQueues,
+    Rooms,
+    SiteRoom,
+    limited_queues,
+    live,
+    shared,
+    site_claims,
+    site_room,
+)
+from pilotage.policies.pilots.pilots_for_borrowable import pilots_for_borrowable
+from pilotage.policies.pilots.servers import open_servers
+from pilotage.policies.pilots.task_queues import by_queue, element_of
+from pilotage.policies.pilots.wants import Wants
+from pilotage.policies.pilots.weighted_draw import randomness
+from pilotage.policies.pilots.withdrawal import is_void
+
+POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
+    "taskqueue": formula.wants,
+    "balanced": balanced.wants,
+}
+
+SOON = 1 / 6
+"""Part of a period before the next iteration, if none of the last one's pilots still waits."""
+
+
+def due_in(world: World) -> float:
+    """Return the seconds until the next iteration; 0 if it is due (P2).
+
+    An iteration whose pilots were all withdrawn, because their work was cancelled, is soon followed by
+    another. So is one of ``balanced`` whose pilots have all called: jobs that they left may need more. A
+    server that cannot submit to some queues with waiting jobs comes half a period late, so that a complete
+    one goes first. Where the probe of a breaker did well, ``balanced`` does not wait.
+    """
+    director = world.federation.director
+    if world.iterated is None or (director.policy == "balanced" and has_closed(world, world.iterated)):
+        return 0.0
+    is_early = is_void(world) or (director.policy == "balanced" and _all_called(world))
+    period = director.period * (SOON if is_early else 1)
+    late = period / 2 if any(entry.queue in world.unable_queues for entry in world.task_queues) else 0.0
+    return max(0.0, world.iterated + period + late - world.time)
+
+
+def _all_called(world: World) -> bool:
+    """Return whether all pilots of the last iteration have called home."""
+    made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
+    return bool(made) and all(pilot.heartbeat is not None for pilot in made)
+
+
+def provision(world: World) -> Decision:
+    """Return pilots for the waiting task queues. They are recorded before anything is submitted (P10).
+
+    There is one iteration per period, however often this is called. Only task queues with jobs take part, at
+    open queues with a computing element. If nothing waits, no iteration begins. An iteration without room for
+    any requested pilot does not begin either. It begins once there is room. ``notes`` explains each number.
+    """
+    made = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
+    begin = (Begin(step=PROVISION, last=world.iterated),) if made and not _lacks_room(made) else ()
+    return Decision(
+        step=PROVISION,
+        time=world.time,
+        seed=world.seed,
+        changes=(*begin, *_creates([(place, records) for place, records, _ in made])),
+        notes={"task_queues": [note for _, _, note in made]},
+    )
+
+
+def _lacks_room(made: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, Any]]]) -> bool:
+    """Return whether pilots were requested but none had room."""
+    asks = any(min(note["target"], note["bound"] - note["waiting"]) > 0 for *_, note in made)
+    return asks and not any(records for _, records, _ in made)
+
+
+def _submitted_here(world: World) -> World:
+    """Return the world as if no pilots started at queues to which this server cannot submit."""
+    if not world.unable_queues:
+        return world
+    queues = tuple(
+        replace(one, computing_element=None) if one.name in world.unable_queues else one
+        for one in world.federation.queues
+    )
+    return replace(world, federation=replace(world.federation, queues=queues))
+
+
+def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:
+    """Yield one change per queue, because its new pilots claim the same room."""
+    for name, own in groupby(made, key=lambda one: one[0].queue.name):
+        parts = list(own)
+        records = tuple(record for _, records in parts for record in records)
+        if records:
+            yield Create(records=records, cause=f"jobs wait at {name}", claims=parts[0][0].claims)
+
+
+def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
+    """Yield place, new pilots and the derivation of their number, for each task queue."""
+    foreign = pilots_for_borrowable(world)
+    texts = {entry.requirements for entry in (*world.task_queues, *foreign)}
+    waiting = demand(world, {text: Requirements.from_text(text) for text in texts}, foreign)
+    if not waiting.entries:
+        return
+    random = randomness(world, "room")
+    limited, queues = _limited_sites(world), limited_queues(world)
+    places = _places(world, waiting, limited, queues, random)
+    wants = POLICIES[world.federation.director.policy](world, waiting)
+    counts = shared(waiting, wants, _rooms(places, queues, limited), random)
+    maker = Maker(world, randomness(world, "private"))
+    columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting, waiting.elsewhere)
+    numbers = zip(*(column.tolist() for column in columns), strict=True)
+    for entry, wanted, (count, mean, target, bound, present, others) in zip(
+        waiting.entries, waiting.wanted, numbers, strict=True
+    ):
+        expected = f"{mean:.3g}" if mean < 1000 else f"{mean:.0f}"
+        waited = plural(entry.jobs, "job")
+        reason = f"{waited} waited: mean {expected}, {target} asked, {bound} at most, {present} there" + (
+            f"; {others} of the jobs wait at other queues" if others else ""
+        )
+        place = places[entry.queue]
+        records, problem = maker.make(place, entry.requirements, wanted, count, reason)
+        note = {
+            "queue": entry.queue,
+            "requirements": entry.requirements,
+            "jobs": entry.jobs,
+            "priority": entry.priority,
+            "mean": mean,
+            "target": target,
+            "bound": bound,
+            "elsewhere": others,
+            "waiting": present,
+            "submitted": len(records),
+            "problem": problem,
+        }
+        yield place, records, note
+
+
+def _places(
+    world: World,
+    waiting: Demand,
+    sites: Mapping[str, "_LimitedSite"],
+    limited: Mapping[str, Sequence[LimitedQueues]],
+    random: Generator,
+) -> dict[str, PilotPlace]:
+    present = by_queue(world.pilots)
+    found = {}
+    for queue, _ in waiting.rows():
+        pilots = present.get(queue.name, [])
+        servers = open_servers(world, queue, pilots, random)
+        limits = limited[queue.name]
+        own = int(min(*(one.room for one in limits), sum(server.room for server in servers)))
+        if world.federation.director.policy == "balanced":
+            breaker = after_empty_ones(queue.name, pilots, world.federation.director, world.lifted_breakers)
+            own = int(min(own, room(breaker, pilots, world.time)))
+        slots, claimed = element_of(queue).pilot_slots, tuple(one.claim for one in limits)
+        if (site := sites.get(queue.site)) is not None:
+            slots = site.room.slots_of(queue)
+            own = min(own, site.room.pilots_of(slots))
+            claimed += site_claims(queue.site, site.bounds, site.told, slots)
+        found[queue.name] = PilotPlace(
+            queue=queue,
+            servers=servers,
+            room=own,
+            slots=slots,
+            claims=claimed,
+        )
+    return found
+
+
+class _LimitedSite(NamedTuple):
+    """A site with limits: its last report, and room for more pilots."""
+
+    bounds: Bounds
+    told: Advertisement | None
+    room: SiteRoom
+
+
+def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
+    """Return the sites with limits by name (M5, M8)."""
+    bounds = all_bounds(world)
+    pilots: dict[str, list[Pilot]] = {name: [] for name in bounds}
+    for pilot in world.pilots if bounds else ():
+        if pilot.site in pilots:
+            pilots[pilot.site].append(pilot)
+    told = {one.site: one for one in world.advertisements}
+    found = {}
+    for name, own in bounds.items():
+        found[name] = _LimitedSite(own, told.get(name), site_room(own, live(pilots[name])))
+    return found
+
+
+def _rooms(
+    places: Mapping[str, PilotPlace],
+    limited: Mapping[str, Sequence[LimitedQueues]],
+    sites: Mapping[str, _LimitedSite],
+) -> Rooms:
+    """Return the most new pilots of each place. Queues with the smallest pilots count those of a site."""
+    slots: dict[str, int] = {}
+    for place in places.values():
+        site = place.queue.site
+        slots[site] = min(place.slots, slots.get(site, place.slots))
+    return Rooms(
+        queues={name: place.room for name, place in places.items()},
+        together={
+            one.limit.queues: one.room for name in places for one in limited[name] if one.limit.queues[1:]
+        },
+        sites={name: sites[name].room.pilots_of(least) for name, least in slots.items() if name in sites},
+    )

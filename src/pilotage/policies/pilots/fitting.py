@@ -1,0 +1,122 @@
+"""Which jobs a pilot could run: one comparison, for one task queue or for columns of many (P7, P13)."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import MatchRequest
+from pilotage.model.records.work import Pilot, PilotKind, Requirements
+from pilotage.policies.pilots.task_queues import walltime_left, walltime_needed
+
+if TYPE_CHECKING:  # an idle server does without numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Needs(NamedTuple):
+    """What a job needs at a queue: of one task queue as values, of many as columns with a row each.
+
+    Memory is in MB, walltime in s. ``owner`` is whatever tells owners apart, the same here and in
+    ``PilotResources``.
+    """
+
+    cores: Any
+    memory: Any
+    gpus: Any
+    walltime: Any
+    container: Any
+    private: Any
+    owner: Any
+
+
+class PilotResources(NamedTuple):
+    """A pilot's resources for jobs, and whose jobs it runs: anybody's, or only its owner's (P7)."""
+
+    kind: PilotKind
+    owner: Any
+    cores: int
+    memory: float
+    gpus: float
+    walltime: float
+    containers: bool
+
+
+def needs(wanted: Requirements, queue: Queue) -> Needs:
+    """Return the needs of a task queue's job at a queue."""
+    return Needs(
+        cores=wanted.cores,
+        memory=wanted.memory,
+        gpus=wanted.gpus,
+        walltime=walltime_needed(wanted, queue),
+        container=wanted.container,
+        private=wanted.private,
+        owner=(wanted.vo, wanted.group, wanted.owner),
+    )
+
+
+def offered(request: MatchRequest, pilot: Pilot) -> PilotResources:
+    """Return the free resources of a pilot that asks for jobs."""
+    owner = request.owner
+    return PilotResources(
+        cores=request.cores,
+        memory=request.memory or inf,
+        gpus=request.gpus,
+        walltime=walltime_left(request, pilot),
+        containers=request.containers,
+        kind=request.kind,
+        owner=(owner.vo, owner.group, owner.name),
+    )
+
+
+def promised(pilot: Pilot) -> PilotResources:
+    """Return a pilot's resources while all of its slots are free.
+
+    Its node counts as having everything else.
+    """
+    return PilotResources(
+        cores=pilot.cores,
+        memory=pilot.memory or inf,
+        gpus=inf,
+        walltime=pilot.walltime,
+        containers=True,
+        kind=pilot.kind,
+        owner=(pilot.owner.vo, pilot.owner.group, pilot.owner.name),
+    )
+
+
+class NeedsTable:
+    """The needs of task queues as columns, and their owners by number."""
+
+    def __init__(self, found: Sequence[Needs]) -> None:
+        self.numbers = {key: number for number, key in enumerate(dict.fromkeys(one.owner for one in found))}
+        import numpy as np
+
+        types = (np.int64, np.float64, np.int64, np.float64, np.bool_, np.bool_)
+        columns = zip(*found, strict=True) if found else ((),) * len(Needs._fields)
+        *own, owners = columns
+        made: list[Any] = [np.array(column, dtype=of) for column, of in zip(own, types, strict=True)]
+        made.append(np.array([self.numbers[key] for key in owners], dtype=np.int64))
+        self.needs = Needs._make(made)
+        self.most = Needs._make([*(max(column, default=0) for column in own), None])
+        """The most that any of them needs; it belongs to no owner."""
+
+    def fitting(self, has: PilotResources) -> "NDArray[np.bool_]":
+        """Return for each whether a pilot could run its jobs."""
+        # No row has the number -1: an owner without task queues here gets nothing.
+        found: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
+        return found
+
+
+def fits(needed: Needs, has: PilotResources) -> Any:
+    """Return whether a pilot could run such jobs; of columns, tell it of each row."""
+    # Comparisons work on values and columns alike: an unset flag is less than a set one.
+    may_run = needed.owner == has.owner if has.kind == "private" else needed.private < True
+    return (
+        may_run
+        & (needed.cores <= has.cores)
+        & (needed.memory <= has.memory)
+        & (needed.gpus <= has.gpus)
+        & (needed.walltime <= has.walltime)
+        & (needed.container <= has.containers)
+    )

@@ -1,0 +1,40 @@
+"""The published number of pilots for each task queue (P2 to P4): ``director.policy: taskqueue``."""
+
+import numpy as np
+
+from pilotage.model.documents.world import World
+from pilotage.model.values.step_names import PROVISION
+from pilotage.policies.pilots.demand import Demand, believed_waiting, most_waiting
+from pilotage.policies.pilots.wants import Wants
+from pilotage.policies.pilots.weighted_draw import randomness
+
+MOST = 1e12
+"""Limit of a mean: far above any bound, and far below where draws lose precision."""
+
+
+def wants(world: World, demand: Demand) -> Wants:
+    """Return the mean (P2, P3), a draw from its Poisson distribution, and the bound minus waiting pilots
+    (P4).
+
+    Pilots per priority and per job are the iteration's number over the sums of all waiting task queues. Each
+    counts with its own priority, whoever owns it. Short jobs get a boost. CPU time is measured at the queue.
+    """
+    constants = world.federation.director
+    jobs = demand.jobs / demand.jobs.sum()
+    priorities = demand.priorities / demand.priorities.sum()
+    boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
+    # Above 0, because weights of room must be.
+    means = np.clip(constants.pilots_per_iteration * (priorities + jobs) * boost, 1e-12, MOST)
+    # Pilots that would take all jobs at once, and those that would take its own: rounded up.
+    worth = -(-demand.jobs // demand.slots)
+    own = -(-(demand.jobs - demand.elsewhere) // demand.slots)
+    bounds = np.array([most_waiting(constants, one) for one in own.tolist()], dtype=np.int64) + worth - own
+    waiting = believed_waiting(world)
+    return Wants(
+        means=means,
+        targets=randomness(world, PROVISION).poisson(means),
+        bounds=bounds,
+        waiting=np.array(
+            [waiting[entry.queue, entry.requirements] for entry in demand.entries], dtype=np.int64
+        ),
+    )

@@ -1,0 +1,248 @@
+"""The matcher: a pilot takes the jobs of the highest claim among all that it could run (P13).
+
+Servers decide by ``claim`` and ``.borrowing.Look`` from what they remember of task queues; a plan
+does from a world, by ``match``. Neither names the jobs of a task queue: the commit finds them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.jobs import job_breakers
+from pilotage.model.documents.decision import Change, Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import (
+    BorrowRequest,
+    ClaimRequest,
+    Head,
+    MatchRequest,
+    PriorityLevel,
+)
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, JobState
+from pilotage.model.records.unified_queues import queues_served
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.job_order import Heads, levels_of
+from pilotage.model.values.step_names import MATCH
+from pilotage.policies.pilots.batch_waits import expected_waits, stay
+from pilotage.policies.pilots.borrowing import Look, look, room
+from pilotage.policies.pilots.containment import described
+from pilotage.policies.pilots.probes import OPEN, Admission, Probes, of_unwritable_storages
+from pilotage.policies.pilots.pseudo_queues import in_turn
+from pilotage.policies.pilots.readers import Readers
+from pilotage.policies.pilots.reports import called_home
+from pilotage.policies.pilots.share_turns import ShareTurns
+from pilotage.policies.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, columns, draw
+from pilotage.policies.pilots.task_queues import is_open
+
+
+def claim(
+    known: TaskQueueColumns,
+    request: MatchRequest,
+    pilot: Pilot,
+    seed: int,
+    admission: Admission = OPEN,
+    turns: ShareTurns | None = None,
+) -> ClaimRequest:
+    """Draw the jobs that a pilot takes of its own queue, by the heads of task queues where they stand.
+
+    The global share that is furthest below its target goes first. In it a task queue is drawn in proportion
+    to the priority of the job at its head, as a share of its owner, who has no more of many task queues than
+    of one; within it jobs go by priority, then age, then number.
+    """
+    return claimed(pilot, draw(known, admission.limited(request), pilot, seed, admission, turns), admission)
+
+
+def claimed(pilot: Pilot, draws: Iterable[Draw], admission: Admission) -> ClaimRequest:
+    """Ask for the jobs drawn for a pilot, each head once."""
+    return ClaimRequest(
+        pilot=pilot.id,
+        queue=pilot.queue,
+        heads=tuple(
+            [
+                Head(requirements=requirements, priority=priority, jobs=jobs)
+                for (requirements, priority), jobs in Counter(draws).items()
+            ]
+        ),
+        passed_over=tuple(sorted(admission.closed_tasks)),
+        containment=pilot.containment,
+        node=pilot.node,
+    )
+
+
+def match(world: World) -> Decision:
+    """Jobs for each pilot that asks: no job goes out twice, and an attempt only to one pilot.
+
+    Requests are served by pilot, whatever order they stand in. A pilot that is not alive gets nothing.
+    Free resources then take jobs of other queues: first jobs that end sooner here, then jobs bound to no
+    queue (E1, E2). ``notes`` tell how long those stay that are given nothing (E5).
+    """
+    pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
+    asking = [
+        (request, pilots[request.pilot])
+        for request in sorted(world.requests, key=lambda request: request.pilot)
+        if request.pilot in pilots
+    ]
+    work = _Work(world)
+    changes: list[Change] = [
+        *called_home(world.time, *(pilot for _, pilot in asking if pilot.state in WAITING_PILOTS))
+    ]
+    idle: set[str] = set()
+    for request, pilot in asking:
+        found = work.requests(request, pilot)
+        changes += found
+        if request.queue in work.open and not any(map(_takes, found)):
+            idle.add(request.queue)
+    notes = {"stays": _stays(world, [work.queues[name] for name in sorted(idle)])} if idle else {}
+    return Decision(step=MATCH, time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
+
+
+def _takes(asked: ClaimRequest | BorrowRequest) -> bool:
+    return isinstance(asked, BorrowRequest) or bool(asked.heads)
+
+
+def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
+    """Return the s that pilots of queues stay without work, and that new ones would wait there (E5)."""
+    waits, loops = expected_waits(world.pilots, world.time), world.federation.loops
+    return [
+        {"queue": queue.name, "seconds": stay(loops, queue, wait), "wait": wait}
+        for queue in queues
+        for wait in (waits.get(queue.name, 0.0),)
+    ]
+
+
+@dataclass(slots=True)
+class _Work:
+    """The waiting jobs of a world, as its pilots take them one after the other.
+
+    ``_readers`` and ``_rooms`` are those of each site.
+    """
+
+    world: World
+    queues: Mapping[str, Queue] = field(init=False)
+    open: frozenset[str] = field(init=False)
+    _served: Callable[[str], tuple[str, ...]] = field(init=False)
+    _levels: defaultdict[str, list[PriorityLevel]] = field(init=False)
+    _columns: dict[str, TaskQueueColumns] = field(default_factory=dict)
+    _heads: Heads = field(init=False)
+    _jobs: Mapping[int, Job] = field(init=False)
+    _turns: ShareTurns | None = field(init=False)
+    _breakers: tuple[CircuitBreaker, ...] = field(init=False)
+    _probes: Probes = field(init=False)
+    _looks: dict[str, Look] = field(default_factory=dict)
+    _readers: defaultdict[str, Readers] = field(default_factory=lambda: defaultdict(Readers))
+    _rooms: dict[str, int] = field(default_factory=dict)
+    _taken: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        world = self.world
+        self.queues = {queue.name: queue for queue in world.federation.queues}
+        self.open = frozenset(name for name, queue in self.queues.items() if is_open(queue))
+        self._served = cache(partial(queues_served, world.federation))
+        levels = world.levels or levels_of(world.jobs, {one.task for one in world.failures})
+        self._levels = defaultdict(list)
+        for level in levels:
+            self._levels[level.queue].append(level)
+        self._heads = Heads(world.jobs)
+        self._jobs = {job.id: job for job in world.jobs}
+        self._turns = ShareTurns.of(world.federation.shares, lambda: world.job_counts)
+        self._breakers = (
+            *job_breakers(world.failures, world.federation),
+            *of_unwritable_storages(world.federation, world.storage_breakers),
+        )
+        self._probes = Probes(fast=world.federation.guard.fast)
+
+    def requests(self, request: MatchRequest, pilot: Pilot) -> list[ClaimRequest | BorrowRequest]:
+        """What a pilot asks for, as a server asks for it: at a unified queue of one pseudo-queue (B2)."""
+        known = {name: self._known(name) for name in self._served(request.queue)}
+        for name in in_turn(known, request, pilot, self.world.seed, self._turns):
+            found = list(self._requests(replace(request, queue=name), replace(pilot, queue=name)))
+            if any(map(_takes, found)):
+                break
+        return found
+
+    def _requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
+        """What a pilot asks for of a queue first, then of others."""
+        queue = self.queues.get(request.queue)
+        pilot = described(pilot, queue, request)
+        known, admission = self._known(request.queue), self._admission(pilot)
+        asked = claim(known, request, pilot, self.world.seed, admission, self._turns)
+        self._claimed(known, asked, pilot)
+        left = request.less([head.requirements for head in asked.heads for _ in range(head.jobs)])
+        borrowed = list(self._borrowed(left, pilot, queue)) if queue and is_open(queue) else []
+        if asked.heads or not borrowed:
+            yield asked
+        yield from borrowed
+
+    def _known(self, name: str) -> TaskQueueColumns:
+        if name not in self._columns:
+            standing = [Level(one.requirements, one.priority, one.jobs) for one in self._levels[name]]
+            self._columns[name] = columns(self.queues.get(name), standing)
+        return self._columns[name]
+
+    def _admission(self, pilot: Pilot) -> Admission:
+        """The admission of a pilot, after all matches until now (F2)."""
+        found = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
+        if found is OPEN:
+            return OPEN
+        waiting = [
+            (task, level.requirements, level.priority, jobs)
+            for level in self._levels[pilot.queue]
+            for task, jobs in level.tasks.items()
+        ]
+        return found.with_waiting(waiting)
+
+    def _claimed(self, known: TaskQueueColumns, asked: ClaimRequest, pilot: Pilot) -> None:
+        for head in asked.heads:
+            known.left(Draw(head.requirements, head.priority), head.jobs)
+        taken = self._heads.take(asked)
+        self._gone(job.id for job in taken)
+        self._probe(pilot, {head.requirements for head in asked.heads}, taken)
+
+    def _borrowed(self, left: MatchRequest, pilot: Pilot, queue: Queue) -> Iterator[BorrowRequest]:
+        known = self._look(queue)
+        while left.max_jobs > 0 and left.cores > 0:
+            # What a site has no room for, its claim would hand back (M8); what is there already needs none.
+            if self._rooms[queue.site] <= 0:
+                known.keep_near()
+            asked = known.request(left, pilot, self._admission(pilot))
+            if asked is None:
+                return
+            yield asked
+            taken = asked.jobs[: asked.most]
+            known.note(asked, [one.borrowing.job for one in taken])
+            self._rooms[queue.site] -= sum(one.borrowing.preferred not in known.near for one in taken)
+            jobs = [self._jobs[one.borrowing.job] for one in taken]
+            self._heads.leave(jobs)
+            for job in jobs:
+                if job.state is JobState.ACTIVATED:
+                    self._known(job.queue).left(Draw(job.requirements, job.priority), 1)
+                if self._turns is not None:
+                    self._turns.give(job.share)
+            self._gone(job.id for job in jobs)
+            self._probe(pilot, {one.requirements for one in taken}, jobs)
+            left = left.less([one.requirements for one in taken])
+
+    def _look(self, queue: Queue) -> Look:
+        """The jobs of other queues that a queue's pilots take, without jobs that are gone."""
+        if queue.name not in self._looks:
+            found = look(self.world, queue)
+            found.readers = self._readers[queue.site]
+            found.leave(self._taken)
+            self._looks[queue.name] = found
+            self._rooms.setdefault(queue.site, room(self.world, queue))
+        return self._looks[queue.name]
+
+    def _gone(self, numbers: Iterable[int]) -> None:
+        gone = list(numbers)
+        self._taken.update(gone)
+        for known in self._looks.values():
+            known.leave(gone)
+
+    def _probe(self, pilot: Pilot, requirements: Iterable[str], given: Sequence[Job]) -> None:
+        """Note what may probe the pilot's place; of levels alone nobody knows whose jobs they are."""
+        keys = self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, self.world.time)
+        if given:
+            self._probes.settle(keys, given)

@@ -1,0 +1,124 @@
+"""New pilots in recorded form: kinds, owners, sizes, servers and submit pools (P5 to P10)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from numpy.random import Generator
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import NewPilot, PilotKind, Requirements
+from pilotage.model.values.identity import GENERIC, Identity
+from pilotage.policies.pilots.list_match import Answers
+from pilotage.policies.pilots.pools import Pools
+from pilotage.policies.pilots.servers import OpenServer, taking
+from pilotage.policies.pilots.task_queues import element_of, size
+
+
+@dataclass(frozen=True, slots=True)
+class PilotPlace:
+    """A queue as the director sees it: its accepting servers, its room, and the claims of new pilots.
+
+    ``slots`` are those of a new pilot.
+    """
+
+    queue: Queue
+    servers: list[OpenServer]
+    room: int
+    slots: int
+    claims: tuple[Claim, ...]
+
+
+class Way(NamedTuple):
+    """What a task queue does not decide about a pilot: kind, server, submit pool, reason."""
+
+    kind: PilotKind
+    server: str
+    pool: str
+    reason: str
+
+
+class Maker:
+    """Makes the pilots of one iteration: their kinds, sizes, servers and submit pools."""
+
+    def __init__(self, world: World, random: Generator) -> None:
+        self._world = world
+        self._random = random
+        self._pools = Pools(world, random)
+        self._answers = Answers(world)
+
+    def make(
+        self, place: PilotPlace, text: str, wanted: Requirements, count: int, reason: str
+    ) -> tuple[list[NewPilot], str]:
+        """Return pilots of one task queue, or why there are none despite room."""
+        if not count:
+            return [], ""
+        kinds = self._kinds(place.queue, wanted, count)
+        if not kinds:
+            return [], "its site does not take pilots of the kind that its work needs"
+        servers = self._answers.taking(place.queue, wanted, place.servers)
+        if not servers and (problem := self._answers.problem(place.queue, wanted)):
+            return [], problem
+        made: list[NewPilot] = []
+        for server, pilots in taking(servers, count, self._random):
+            pool = self._pools.choose(wanted, place.queue.name, server)
+            if not pool:
+                return made, "its submit pools are full"
+            for kind, number in _cut(kinds, pilots):
+                way = Way(kind, server, pool, reason)
+                # The same frozen record for all: they differ only by the number that the commit assigns.
+                made += [self._pilot(place, text, wanted, way)] * number
+        return made, ""
+
+    def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
+        """Return the pilots of each kind that the work requests and the site accepts (P7)."""
+        kinds = element_of(queue).pilot_kinds
+        if wanted.private:
+            return [("private", count)] if "private" in kinds else []
+        if wanted.force_generic:
+            return [("generic", count)] if "generic" in kinds else []
+        if len(set(kinds)) == 1:
+            return [(kinds[0], count)]
+        director = self._world.federation.director
+        fraction = director.private_pilot_fraction_by_vo.get(wanted.vo, director.private_pilot_fraction)
+        private = int(self._random.binomial(count, fraction))
+        parts: list[tuple[PilotKind, int]] = [("private", private), ("generic", count - private)]
+        return [(kind, number) for kind, number in parts if number]
+
+    def _pilot(self, place: PilotPlace, text: str, wanted: Requirements, way: Way) -> NewPilot:
+        queue = place.queue
+        cores, memory, walltime = size(wanted, queue, place.slots)
+        return NewPilot(
+            queue=queue.name,
+            requirements=text,
+            kind=way.kind,
+            owner=self._owner(wanted, way.kind),
+            cores=cores,
+            memory=memory,
+            walltime=walltime,
+            site=queue.site,
+            element=element_of(queue).kind,
+            broker=way.server,
+            submit_pool=way.pool,
+            reason=way.reason,
+            slots=place.slots,
+            server=self._world.server,
+        )
+
+    def _owner(self, wanted: Requirements, kind: PilotKind) -> Identity:
+        if kind == "private":
+            return Identity(name=wanted.owner, vo=wanted.vo, group=wanted.group)
+        known = self._world.federation.director.generic_identity.get(wanted.vo)
+        return Identity(name=known.name, vo=wanted.vo, group=known.group) if known else GENERIC
+
+
+def _cut(kinds: list[tuple[PilotKind, int]], pilots: int) -> Iterator[tuple[PilotKind, int]]:
+    """Take that many pilots from the front of those still to be made."""
+    while pilots and kinds:
+        kind, number = kinds.pop(0)
+        yield kind, min(number, pilots)
+        if number > pilots:
+            kinds.insert(0, (kind, number - pilots))
+        pilots -= min(number, pilots)

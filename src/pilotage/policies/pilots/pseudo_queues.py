@@ -1,0 +1,46 @@
+"""The pseudo-queues whose jobs a pilot of their unified queue takes, one after the other (B2, P13)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pilotage.model.records.matching import MatchRequest
+from pilotage.model.records.work import Pilot
+from pilotage.policies.pilots.fitting import offered
+from pilotage.policies.pilots.share_turns import ShareTurns
+from pilotage.policies.pilots.task_queue_columns import TaskQueueColumns
+from pilotage.policies.pilots.weighted_draw import WaitingShares, WeightedDraw, weights
+
+
+def in_turn(
+    known: Mapping[str, TaskQueueColumns],
+    request: MatchRequest,
+    pilot: Pilot,
+    seed: int,
+    turns: ShareTurns | None = None,
+) -> list[str]:
+    """Return the queues of some task queues in the order in which a pilot asks them for jobs.
+
+    The global share that is furthest below its target goes first. A queue is drawn in proportion to the
+    weights of the task queues that the pilot could run. Those without any come last: others of their jobs may
+    be borrowed.
+    """
+    if len(known) < 2:
+        return list(known)
+    names, has = list(known), offered(request, pilot)
+    heads, shares = np.zeros(len(names)), [""] * len(names)
+    for place, columns in enumerate(known.values()):
+        found = np.flatnonzero((columns.heads > 0) & columns.table.fitting(has))
+        if len(found):
+            heads[place] = weights(columns.heads[found], columns.table.needs.owner[found]).sum()
+            present = [columns.share_names[number] for number in np.unique(columns.shares[found])]
+            shares[place] = turns.first(present) if turns else present[0]
+    told = list(dict.fromkeys(shares))
+    numbers = np.array([told.index(share) for share in shares])
+    waiting = WaitingShares.among(numbers, told, turns) if turns else None
+    order = WeightedDraw(seed, request.pilot, heads, np.arange(len(names)), shares=waiting)
+    drawn: list[str] = []
+    while (turn := order.draw()) is not None:
+        drawn.append(names[turn])
+        order.follow(turn, 0)
+    return [*drawn, *(name for name in names if name not in drawn)]

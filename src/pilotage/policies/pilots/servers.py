@@ -1,0 +1,85 @@
+"""Choose a computing element's server for pilots (P6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from pilotage.model.circuit_breakers.pilots import made_since
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import Pilot
+from pilotage.model.values.ranking import rank
+from pilotage.policies.pilots.circuit_breakers import of_server, room, server_names
+from pilotage.policies.pilots.task_queues import element_of
+
+if TYPE_CHECKING:  # an idle server does without numpy
+    from numpy.random import Generator
+
+
+@dataclass(slots=True)
+class OpenServer:
+    """A server that accepts pilots, its most further pilots, and its rank. Without ranks all are equal."""
+
+    name: str
+    room: float
+    rank: float = -inf
+
+
+def open_servers(
+    world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator"
+) -> list[OpenServer]:
+    """Return the servers of a queue that accept pilots now, best first. ``pilots`` are the queue's.
+
+    A server with an open circuit breaker accepts none. Half-open, it accepts one, before all others. The
+    others follow the queue's rank, in random order if it is equal.
+    """
+    found = []
+    changed = world.queues_changed.get(queue.name)
+    for name in server_names(queue):
+        own = [pilot for pilot in pilots if pilot.broker == name]
+        breaker = of_server(world, queue, name, own)
+        most = room(breaker, made_since(own, changed), world.time)
+        if most:
+            found.append(OpenServer(name, most))
+    if len(found) > 1:
+        ranks = _ranks(world, queue)
+        # Shuffle first: sorting keeps the order of equals, so it is random.
+        random.shuffle(found)
+        for server in found:
+            server.rank = ranks.get(server.name, -inf)
+        found.sort(key=lambda server: (server.room == inf, -server.rank))
+    return found
+
+
+def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> list[tuple[str, int]]:
+    """Distribute a task queue's pilots: each probed server gets one, the best of the others all the rest.
+
+    Among equally good ones, one is drawn.
+    """
+    parts: list[tuple[str, int]] = []
+    for server in servers:
+        if server.room != inf and pilots:
+            count = int(min(server.room, pilots))
+            server.room -= count
+            pilots -= count
+            parts += [(server.name, count)] if count else []
+    free = [server for server in servers if server.room == inf]
+    best = [server for server in free if server.rank == free[0].rank]
+    if pilots and best:
+        parts.append((best[int(random.integers(len(best)))].name, pilots))
+    return parts
+
+
+def _ranks(world: World, queue: Queue) -> dict[str, float]:
+    """Return the rank of each server that reported anything. Without a rank all are equal."""
+    expression = element_of(queue).rank
+    if not expression:
+        return {}
+    found = {}
+    for report in world.server_reports:
+        if report.queue == queue.name:
+            slots, running, waiting = report.slots or 0, report.running or 0, report.waiting or 0
+            values = {"slots": slots, "running": running, "waiting": waiting, "free": slots - running}
+            found[report.server] = rank(expression, values)
+    return found

@@ -1,0 +1,94 @@
+"""What pilots' reports say about storages: files that they failed to give or take, or gave again (F4)."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from pilotage.model.circuit_breakers.breaker import open_at
+from pilotage.model.circuit_breakers.storages import End, FailedDelivery, one_line, retried_at
+from pilotage.model.documents.decision import Forget
+from pilotage.model.documents.moves import Wait
+from pilotage.model.documents.world import Report, World
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.values.scopes import name_of
+
+
+class StorageFaults:
+    """Faults of storages in pilots' reports.
+
+    Trust a pilot about its queue's own storage, and about remote reading into it; about other storages only
+    if others agree (``storage_breakers``).
+    """
+
+    def __init__(self, world: World, homes: Mapping[str, str]) -> None:
+        self._world, self._homes = world, homes
+        self._served: set[End] = set()
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(storage.name for storage in self._world.federation.storages)
+
+    @cached_property
+    def _closed(self) -> frozenset[End]:
+        return frozenset(one.place for one in open_at(self._world.storage_breakers, self._world.time))
+
+    def failure(self, pilot: Pilot, job: Job, report: Report) -> tuple[FailedDelivery, ...]:
+        """Return what a failed attempt says about a storage; nothing if its breaker is open, or if it does
+        not belong to the job.
+
+        What fails while a breaker is open began before.
+        """
+        fault, home = report.storage_fault, self._homes.get(job.queue, "")
+        if fault is None or not home or fault.source not in ("", *self._known):
+            return ()
+        file = fault.file if fault.written else _input(job.inputs, fault.file)
+        if not file:
+            return ()
+        source, destination = ("", home) if fault.written else _read_end(fault.source or home, home)
+        if (source, destination) in self._closed:
+            return ()
+        return (
+            FailedDelivery(
+                job=job.id,
+                attempt=job.attempt,
+                task=job.task,
+                node=pilot.place,
+                file=f"{job.id}/{file}" if fault.written else file,
+                source=source,
+                destination=destination,
+                time=self._world.time,
+                error=one_line(report.error),
+            ),
+        )
+
+    def wait(self, job: Job, found: Sequence[FailedDelivery]) -> Wait | None:
+        """Return how long a job waits for a storage that failed it; None if none did, or if one is open."""
+        if not found:
+            return None
+        (fault,), now = found, self._world.time
+        failed = (*self._world.failed_deliveries, fault)
+        until = retried_at(failed, self._world.federation.staging)[job.id]
+        what = f"read from {fault.source}" if fault.source else f"written to {fault.destination}"
+        name = name_of(fault.file.removeprefix(f"{job.id}/"))
+        return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s")
+
+    def served(self, job: Job, report: Report) -> None:
+        """Record the storages that gave a job its inputs, or took its outputs."""
+        if home := self._homes.get(job.queue, ""):
+            self._served |= {_read_end(source, home) for source in report.read_from}
+            if report.outputs:
+                self._served.add(("", home))
+
+    def forgotten(self) -> tuple[Forget, ...]:
+        """Return the failures to forget of storages where something was read or written."""
+        failing = self._served & {one.end for one in self._world.failed_deliveries}
+        return (Forget(failed_at=tuple(sorted(failing))),) if failing else ()
+
+
+def _read_end(source: str, home: str) -> End:
+    """Return what fails where a pilot cannot read: nothing moves within the storage of its queue."""
+    return source, "" if source == home else home
+
+
+def _input(inputs: Sequence[str], name: str) -> str:
+    """Return the input with this name, by its identifier; empty if the job has none."""
+    return next((one for one in inputs if name_of(one) == name), "")

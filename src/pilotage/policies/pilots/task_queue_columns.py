@@ -1,0 +1,237 @@
+"""The draw over task queues as columns: the claims of ``matcher``, without reading a job (P13)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import MatchRequest
+from pilotage.model.records.work import Pilot, Requirements
+from pilotage.policies.pilots.fitting import NeedsTable, fits, needs, offered, promised
+from pilotage.policies.pilots.probes import OPEN, Admission
+from pilotage.policies.pilots.share_turns import ShareTurns
+from pilotage.policies.pilots.task_queues import is_open, walltime_left
+from pilotage.policies.pilots.weighted_draw import WaitingShares, WeightedDraw, weights
+
+
+class Level(NamedTuple):
+    """Jobs of one task queue with the same priority."""
+
+    requirements: str
+    priority: int
+    jobs: int
+
+
+class Draw(NamedTuple):
+    """A job of a task queue, by its priority, whose turn it is."""
+
+    requirements: str
+    priority: int
+
+
+@dataclass(slots=True)
+class TaskQueueColumns:
+    """The task queues of one queue in the order of their requirements, one per row.
+
+    ``edges`` are the running sums of all their weights. They save each draw for a pilot that could run any of
+    them the same computation.
+    """
+
+    names: list[str]
+    levels: list[list[list[int]]]
+    heads: NDArray[np.float64]
+    table: NeedsTable
+    shares: NDArray[np.int64]
+    share_names: list[str]
+    places: Mapping[str, int]
+    secrets: NDArray[np.bool_]
+    edges: NDArray[np.float64] | None = None
+
+    def left(self, draw: Draw, jobs: int) -> None:
+        """Remove jobs that have left a task queue from its count."""
+        at = self.places.get(draw.requirements)
+        if at is None:
+            return
+        levels = self.levels[at]
+        for level in levels:
+            if level[0] == draw.priority:
+                level[1] -= jobs
+        self.levels[at] = levels = [level for level in levels if level[1] > 0]
+        weight = _weight(levels)
+        if weight != self.heads[at]:
+            self.heads[at] = weight
+            self.edges = None
+
+    def less(self, held: Iterable[tuple[str, int, int]]) -> "TaskQueueColumns":
+        """Return the task queues without jobs that are withheld from a pilot."""
+        levels, heads = list(self.levels), self.heads.copy()
+        for name, priority, jobs in held:
+            at = self.places.get(name)
+            if at is not None:
+                left = [[level, count - jobs * (level == priority)] for level, count in levels[at]]
+                levels[at] = [level for level in left if level[1] > 0]
+                heads[at] = _weight(levels[at])
+        return replace(self, levels=levels, heads=heads, edges=None)
+
+    def head(self, requirements: str) -> int:
+        """Return the priority of a task queue's first job; 0 if there is none."""
+        at = self.places.get(requirements)
+        levels = [] if at is None else self.levels[at]
+        return levels[0][0] if levels else 0
+
+
+def columns(queue: Queue | None, standing: Iterable[Level]) -> TaskQueueColumns:
+    """Return the task queues of a queue as columns; none if it starts nothing, or is not declared."""
+    standing = standing if queue and is_open(queue) else ()
+    ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
+    found = {
+        name: [[level.priority, level.jobs] for level in levels if level.jobs > 0]
+        for name, levels in groupby(ordered, key=lambda level: level.requirements)
+    }
+    names = list(found)
+    wanted = [Requirements.from_text(name) for name in names]
+    shares = {name: number for number, name in enumerate(dict.fromkeys(one.share for one in wanted))}
+    return TaskQueueColumns(
+        names=names,
+        levels=list(found.values()),
+        heads=np.array([_weight(levels) for levels in found.values()]),
+        table=NeedsTable([needs(one, queue) for one in wanted] if queue else []),
+        shares=np.array([shares[one.share] for one in wanted], dtype=np.int64),
+        share_names=list(shares),
+        places={name: place for place, name in enumerate(names)},
+        secrets=np.array([one.secrets for one in wanted], dtype=np.bool_),
+    )
+
+
+def draw(
+    columns: TaskQueueColumns,
+    request: MatchRequest,
+    pilot: Pilot,
+    seed: int,
+    admission: Admission = OPEN,
+    turns: ShareTurns | None = None,
+) -> list[Draw]:
+    """Return the jobs that one pilot takes, by task queue and priority, in the order of their turns.
+
+    ``admission`` withholds jobs that fail fast where it runs (F2), and those whose secrets the server cannot
+    decrypt. ``turns`` are those of the global shares, if there are several. They count the drawn jobs.
+    """
+    has, owners = offered(request, pilot), columns.table.needs.owner
+    # If all work is similar, the pilot could run the jobs of any task queue.
+    if admission is OPEN and fits(columns.table.most, has):
+        places = range(len(columns.names))
+        shares = WaitingShares.among(columns.shares, columns.share_names, turns) if turns else None
+        if columns.edges is None and shares is None:
+            columns.edges = weights(columns.heads, owners).cumsum()
+        order = WeightedDraw(seed, request.pilot, columns.heads, owners, columns.edges, shares)
+        return _several(columns, request, places, order, turns)
+    if admission.held:
+        columns = columns.less(admission.held)
+    fitting = (columns.heads > 0) & columns.table.fitting(has)
+    if admission is not OPEN:
+        fitting &= _admitted(columns, admission)
+    found = np.flatnonzero(fitting).tolist()
+    if not found:
+        return []
+    shares = WaitingShares.among(columns.shares[found], columns.share_names, turns) if turns else None
+    order = WeightedDraw(seed, request.pilot, columns.heads[found], owners[found], shares=shares)
+    return _several(columns, request, found, order, turns)
+
+
+def _admitted(columns: TaskQueueColumns, admission: Admission) -> NDArray[np.bool_]:
+    """Return for each task queue whether an admission lets a pilot have its jobs."""
+    people, owners = columns.table.numbers, columns.table.needs.owner
+    found: NDArray[np.bool_] = np.array([admission.takes(vo, name) for vo, _, name in people], dtype=bool)[
+        owners
+    ]
+    if admission.unreadable:
+        gives = np.array([admission.gives_secrets(vo, name) for vo, _, name in people], dtype=bool)
+        found &= gives[owners] | ~columns.secrets
+    return found
+
+
+def _several(
+    columns: TaskQueueColumns,
+    request: MatchRequest,
+    places: Sequence[int],
+    order: WeightedDraw,
+    turns: ShareTurns | None,
+) -> list[Draw]:
+    """Return one job after another until the pilot has enough, or has no room for the next."""
+    if len(places) == 1:
+        drawn = _of_one(columns, request, places[0])
+        if turns is not None:
+            turns.give(columns.share_names[columns.shares[places[0]]], len(drawn))
+        return drawn
+    offers: dict[int, list[int]] = {}
+    needed = columns.table.needs
+    cores, memory, gpus = request.cores, request.memory or inf, request.gpus
+    drawn = []
+    while len(drawn) < request.max_jobs and cores >= 1 and (index := order.draw()) is not None:
+        at = places[index]
+        if needed.cores[at] > cores or needed.memory[at] > memory or needed.gpus[at] > gpus:
+            order.follow(index, 0)
+            continue
+        # Reverse the list: the next one is popped from the end.
+        left = offers.get(index) or _first(columns.levels[at], request.max_jobs)[::-1]
+        drawn.append(Draw(columns.names[at], left.pop()))
+        offers[index] = left
+        order.follow(index, max(1, left[-1]) if left else 0)
+        if turns is not None:
+            turns.give(columns.share_names[columns.shares[at]])
+        cores -= int(needed.cores[at])
+        memory -= float(needed.memory[at])
+        gpus -= int(needed.gpus[at])
+    return drawn
+
+
+def _of_one(columns: TaskQueueColumns, request: MatchRequest, at: int) -> list[Draw]:
+    """Return the jobs of the only task queue, without a draw."""
+    needed = columns.table.needs
+    cores, memory, gpus = int(needed.cores[at]), float(needed.memory[at]), int(needed.gpus[at])
+    free_cores, free_memory, free_gpus = request.cores, request.memory or inf, request.gpus
+    drawn: list[Draw] = []
+    for priority in _first(columns.levels[at], request.max_jobs):
+        if free_cores < max(1, cores) or memory > free_memory or gpus > free_gpus:
+            break
+        drawn.append(Draw(columns.names[at], priority))
+        free_cores -= cores
+        free_memory -= memory
+        free_gpus -= gpus
+    return drawn
+
+
+def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
+    """Return the priorities of a task queue's first jobs."""
+    found: list[int] = []
+    if levels and levels[0][1] >= count:
+        return [levels[0][0]] * count
+    for priority, jobs in levels:
+        found += [priority] * min(jobs, count - len(found))
+        if len(found) == count:
+            break
+    return found
+
+
+def beyond(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> int:
+    """Return how many jobs of these task queues a pilot could not run even with all of its slots free.
+
+    If its node lacks GPUs or programs for containers, another pilot's would lack them too.
+    """
+    has = promised(pilot)._replace(
+        cores=max(request.cores, pilot.cores),
+        memory=max(request.memory, pilot.memory) if request.memory else inf,
+        walltime=walltime_left(request, pilot),
+    )
+    places = np.flatnonzero((columns.heads > 0) & ~columns.table.fitting(has)).tolist()
+    return sum(jobs for place in places for _, jobs in columns.levels[place])
+
+
+def _weight(levels: Sequence[Sequence[int]]) -> float:
+    """Return the weight of a task queue in the draw; 0 if no job is left."""
+    return float(max(1, levels[0][0])) if levels else 0.0

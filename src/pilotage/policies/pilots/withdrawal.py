@@ -1,0 +1,70 @@
+"""Withdraw pilots from batch systems after their work was cancelled or stopped, or their owner left."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
+from pilotage.model.records.work import Pilot, Requirements
+from pilotage.policies.pilots.fitting import fits, needs, promised
+
+REASON = "its work was cancelled, and no other waits that could use it"
+
+
+def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
+    """Cancel pilots that have not started, if they were made for ``cancelled`` queues and requirements.
+
+    Keep a pilot that a waiting job could use. The world's task queues contain all waiting jobs. Jobs that may
+    go to any queue are in none. Its tasks are those with jobs still to be made. While there are any, all
+    pilots stay.
+    """
+    idle: dict[PilotState, list[int]] = defaultdict(list)
+    for pilot in world.pilots if not world.tasks else ():
+        made_for = (pilot.queue, pilot.requirements) in cancelled and pilot.state in WAITING_PILOTS
+        if made_for and not _is_useful(world, pilot):
+            idle[pilot.state].append(pilot.id)
+    return _ended(world, idle, REASON)
+
+
+def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
+    """End the live private pilots of a person, running ones too: nobody else may use them."""
+    own: dict[PilotState, list[int]] = defaultdict(list)
+    for pilot in world.pilots:
+        is_theirs = pilot.kind == "private" and (pilot.owner.name, pilot.owner.vo) == (name, vo)
+        if is_theirs and pilot.state in LIVE_PILOTS:
+            own[pilot.state].append(pilot.id)
+    return _ended(world, own, reason)
+
+
+def _ended(world: World, pilots: Mapping[PilotState, Sequence[int]], reason: str) -> Decision:
+    moves = tuple(
+        Move(
+            kind="pilot",
+            ids=tuple(sorted(ids)),
+            source=state,
+            target=PilotState.CANCELLED if state in WAITING_PILOTS else PilotState.FAILED,
+            cause=reason,
+            changes={"error": reason, "ended": world.time},
+        )
+        for state, ids in sorted(pilots.items())
+    )
+    return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
+
+
+def is_void(world: World) -> bool:
+    """Return whether no pilot of the director's last iteration is left because all were withdrawn."""
+    made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
+    return bool(made) and all(one.state is PilotState.CANCELLED and one.error == REASON for one in made)
+
+
+def _is_useful(world: World, pilot: Pilot) -> bool:
+    """Return whether a waiting job could use a pilot, at its queue or at one from which its queue may
+    borrow."""
+    queue = next((one for one in world.federation.queues if one.name == pilot.queue), None)
+    borrows = bool(world.borrowable_lines)
+    return queue is not None and any(
+        fits(needs(Requirements.from_text(line.requirements), queue), promised(pilot))
+        for line in world.task_queues
+        if line.queue in ("", pilot.queue) or borrows
+    )

@@ -1,0 +1,154 @@
+"""The active shares in a queue of transfers, and the order of each share's waiting transfers (D3, D7)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.states import TRANSFERS_AHEAD
+from pilotage.model.records.transfer_queues import FINISHING, PREPARING, TransferQueue
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.transfer_limits import Room
+from pilotage.model.rules.transfer_shares import base_priority
+from pilotage.model.values.slot_parts import BUNDLE, parts_of, whole
+from pilotage.policies.staging.sources_now import SourcesNow
+
+
+@dataclass(slots=True)
+class ActiveShare:
+    """A share with transfers in a queue. Transfers with slots are counted, waiting ones are in order.
+
+    The count is in parts of slots; a slot has ``bundle`` parts (D8). ``prepared`` counts prepared transfers
+    that wait for delivery; the queue of preparing needs it. ``lot`` is drawn at every pass, so that of two
+    shares each comes first in proportion to priority. ``given`` are the transfers that get a slot in this
+    pass. ``seen`` counts those examined.
+    """
+
+    share: str
+    priority: int
+    holding: int
+    queue: Sequence[Transfer]
+    lot: float
+    bundle: int = BUNDLE
+    prepared: int = 0
+    blocked: int = 0
+    given: list[Transfer] = field(default_factory=list)
+    seen: int = 0
+
+    def parts_of(self, transfer: Transfer) -> int:
+        """Return the parts of a slot that a transfer takes."""
+        return parts_of(transfer.size_class, self.bundle)
+
+    @property
+    def held(self) -> int:
+        """Return the parts of slots that the share has."""
+        return self.holding + sum(map(self.parts_of, self.given))
+
+    @property
+    def wanted(self) -> int:
+        """Return the slots that would suffice for all its transfers, with slots or waiting."""
+        return whole(self.holding + sum(map(self.parts_of, self.queue)), self.bundle)
+
+    @property
+    def turn(self) -> tuple[float, float, str]:
+        """Return a key that sorts shares for the next slot: the one furthest behind its priority is first."""
+        return ((self.held + self.prepared) / self.priority, self.lot, self.share)
+
+    def needs(self, room: Room) -> int:
+        """Return the parts of a slot that the next transfer with room takes; 0 if there is none."""
+        while self.seen < len(self.queue):
+            if not room.full(self.queue[self.seen]):
+                return self.parts_of(self.queue[self.seen])
+            self.seen += 1
+        return 0
+
+    def take(self, room: Room) -> None:
+        """Give the transfer that ``needs`` found its part of a slot."""
+        transfer = self.queue[self.seen]
+        self.seen += 1
+        room.take(transfer)
+        self.given.append(transfer)
+
+
+def active_shares(
+    world: World, queue: TransferQueue, room: Room, leaving: Collection[int] = ()
+) -> list[ActiveShare]:
+    """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
+
+    Three kinds of transfers need no slot now: those that wait for a full storage or link, those that nobody
+    waits for, and those that this server cannot move. ``leaving`` are transfers that give their slot back in
+    the same decision.
+    """
+    holding: Counter[str] = Counter()
+    prepared: Counter[str] = Counter()
+    blocked: Counter[str] = Counter()
+    queued: dict[str, list[Transfer]] = defaultdict(list)
+    needless = frozenset(world.unawaited) | _unable(world, queue)
+    constants = world.federation.staging
+    bundle = constants.files_per_slot
+    for transfer in world.transfers:
+        if transfer.state is queue.holding and transfer.id not in leaving:
+            holding[transfer.share] += parts_of(transfer.size_class, bundle)
+        elif queue is PREPARING and transfer.state in TRANSFERS_AHEAD:
+            prepared[transfer.share] += parts_of(transfer.size_class, bundle)
+        elif is_due(transfer, queue, world.time) and transfer.id not in needless:
+            if room.full(transfer):
+                blocked[transfer.share] += 1
+            else:
+                queued[transfer.share].append(transfer)
+    names = sorted(holding.keys() | queued.keys() | blocked.keys())
+    return [
+        ActiveShare(
+            share=share,
+            priority=base_priority(share, constants),
+            holding=holding[share],
+            queue=in_order(queued[share], world.time, constants),
+            lot=lot / base_priority(share, constants),
+            bundle=bundle,
+            prepared=prepared[share],
+            blocked=blocked[share],
+        )
+        for share, lot in zip(names, _lots(world.seed, len(names)), strict=True)
+    ]
+
+
+def _unable(world: World, queue: TransferQueue) -> frozenset[int]:
+    """Return waiting transfers of a queue that this server cannot move. Other servers may."""
+    if not world.unable or queue is FINISHING:
+        return frozenset()
+    now = SourcesNow(world)
+    return frozenset(one.id for one in world.transfers if one.state is queue.waiting and now.is_unable(one))
+
+
+def _lots(seed: int, count: int) -> list[float]:
+    if count < 2:
+        return [0.0] * count
+    # Import it here: a server without work never loads numpy.
+    from numpy.random import default_rng
+
+    # Divide exponential draws by the priority: then each share is the smallest in proportion to its priority.
+    return list(default_rng(seed).exponential(size=count).tolist())
+
+
+def is_due(transfer: Transfer, queue: TransferQueue, time: float) -> bool:
+    """Return whether a transfer waits in a queue and may have a slot at this time, in s since 1970."""
+    return transfer.state is queue.waiting and (transfer.wake_at or 0) <= time
+
+
+def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConstants) -> list[Transfer]:
+    """Return waiting transfers of one share in their order: by DTR priority, then age (D3, D7).
+
+    Past ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` of waiting, up to the highest
+    DTR priority queued here. Among equals there, it goes first because it is older. Only the order uses the
+    gain, so a transfer that leaves the queue has its own priority.
+    """
+    waiting = list(transfers)
+    highest = max((transfer.priority for transfer in waiting), default=0)
+
+    def place(transfer: Transfer) -> tuple[int, float, int]:
+        overdue = max(0.0, time - transfer.since - constants.ageing_timeout)
+        aged = transfer.priority + int(overdue // constants.ageing_period)
+        return (-min(aged, highest), transfer.created, transfer.id)
+
+    return sorted(waiting, key=place)

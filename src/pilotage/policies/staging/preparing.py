@@ -1,0 +1,103 @@
+"""Prepare transfers: settle their source, and let a limited number wait for delivery (D8, D11)."""
+
+from collections import defaultdict
+
+from pilotage.model.circuit_breakers.breaker import open_at
+from pilotage.model.documents.decision import Decision, Move, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
+from pilotage.model.records.transfer_queues import PREPARING
+from pilotage.model.records.work import Transfer
+from pilotage.policies.staging.groups import move
+from pilotage.policies.staging.slots import Slots
+from pilotage.policies.staging.sources_now import SourcesNow
+
+TAKEN_WITHIN = 60.0
+"""Seconds within which a server that can move a prepared transfer takes it, if it has a slot."""
+
+
+def prepare(world: World) -> Decision:
+    """Settle the sources of transfers with a slot of preparing, and give the slots to others (D8).
+
+    At most ``max_prepared`` are prepared ahead of their delivery. Two kinds may exceed that bound: the
+    ``highest_pass`` transfers with the highest DTR priority of all waiting shares (D11), and as an emergency
+    one of a share that has nothing prepared (D5). Otherwise slow deliveries would keep others from their
+    slots.
+    """
+    settled = (*_settled(world), *_put_back(world), *_left_to_others(world))
+    slots = Slots(world, PREPARING, leaving=frozenset(id_ for one in settled for id_ in one.ids))
+    gone = sum(len(one.ids) for one in settled if one.target is not TransferState.PREPARED)
+    ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers) - gone
+    bound = world.federation.staging.max_prepared
+    slots.give(slots.parts, bound - ahead, is_bound=ahead >= bound)
+    changes = (*settled, *slots.changes({"wake_at": None}))
+    passing = _highest(slots, ahead + slots.given - bound)
+    changes += slots.pass_bound(passing, {"wake_at": None})
+    notes = slots.notes(prepared=ahead, bound=bound, passing=len(passing))
+    return Decision(step="staging.prepare", time=world.time, seed=world.seed, changes=changes, notes=notes)
+
+
+def _settled(world: World) -> list[Move]:
+    """Return moves PREPARING->PREPARED, or ->FAILED if no readable storage holds the file."""
+    now = SourcesNow(world)
+    chosen: dict[str, list[Transfer]] = defaultdict(list)
+    for transfer in world.transfers:
+        if transfer.state is TransferState.PREPARING:
+            chosen[now.settled(transfer)].append(transfer)
+    moves: list[Move] = []
+    for source, transfers in sorted(chosen.items()):
+        if source:
+            changes: dict[str, Value] = {"source": source, "emergency": False}
+            moves += move(transfers, TransferState.PREPARED, "its source is settled", changes=changes)
+        else:
+            error = "no storage from which it may be read holds it any more"
+            over: dict[str, Value] = {"error": error, "ended": world.time, "emergency": False}
+            moves += move(transfers, TransferState.FAILED, "out of sources", changes=over)
+    return moves
+
+
+def _put_back(world: World) -> tuple[Move, ...]:
+    """Return moves PREPARED->QUEUED of transfers that an open circuit breaker holds back (F4).
+
+    In the queue they may find another source, and they take no room from deliverable transfers.
+    """
+    breakers = open_at(world.storage_breakers, world.time)
+    waiting = [
+        one
+        for one in world.transfers
+        if one.state is TransferState.PREPARED
+        and any(breaker.concerns(one.source, one.destination) for breaker in breakers)
+    ]
+    return move(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open")
+
+
+def _left_to_others(world: World) -> tuple[Move, ...]:
+    """Return moves PREPARED->QUEUED of transfers that this server cannot move and no other has taken, if they
+    fill the bound.
+
+    Otherwise transfers that can move here would wait behind them for a server that may never return.
+    """
+    ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers)
+    if not world.unable or ahead < world.federation.staging.max_prepared:
+        return ()
+    now = SourcesNow(world)
+    left = [
+        one
+        for one in world.transfers
+        if one.state is TransferState.PREPARED
+        and world.time - one.since > TAKEN_WITHIN
+        and now.is_unable(one)
+    ]
+    return move(left, TransferState.QUEUED, "put back: no server that can move it has taken it")
+
+
+def _highest(slots: Slots, beyond: int) -> list[Transfer]:
+    """Return the transfers that may exceed the bound. ``beyond`` of them already do (D11)."""
+    constants = slots.world.federation.staging
+    if beyond < 0:
+        return []
+    left = min(constants.highest_pass - beyond, (slots.parts - slots.taken) // slots.bundle)
+    given = {one.id for line in slots.shares for one in line.given}
+    waiting = (one for line in slots.shares for one in line.queue if one.id not in given)
+    highest = sorted(waiting, key=lambda one: (-one.priority, one.created, one.id))
+    return [one for one in highest[: constants.highest_pass] if not slots.room.full(one)][: max(0, left)]

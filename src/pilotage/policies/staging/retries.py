@@ -1,0 +1,144 @@
+"""Finish, retry or fail transfers whose delivery ended. The ended attempt fences every move."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pilotage.model.documents.decision import Change, Decision, Forget, Move, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import longer_each_time
+from pilotage.model.records.federation import StagingConstants
+from pilotage.model.records.observations import DeliverySighting, Fault
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Replica, Transfer
+from pilotage.policies.staging.groups import move
+from pilotage.policies.staging.sources_now import SourcesNow
+from pilotage.policies.staging.storage_failures import noted, silence
+
+LONGEST_WAY = 300
+"""Most characters kept of a file's way."""
+
+
+def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now: float) -> tuple[Move, ...]:
+    """Return moves DELIVERING->DELIVERED: the bytes are there, with the right size and checksum.
+
+    ``now`` in s since 1970.
+    """
+    by_way: dict[str, list[Transfer]] = defaultdict(list)
+    for transfer, sighting in delivered:
+        by_way[sighting.way[:LONGEST_WAY]].append(transfer)
+    ended: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None, "emergency": False}
+    return tuple(
+        one
+        for way, transfers in sorted(by_way.items())
+        for one in move(transfers, TransferState.DELIVERED, "delivered", changes={**ended, "way": way})
+    )
+
+
+def after_failure(
+    transfer: Transfer,
+    error: str,
+    now: float,
+    constants: StagingConstants,
+    sources: tuple[str, ...],
+    spared: int = 0,
+    fault: Fault = "",
+) -> Move:
+    """Return a move DELIVERING->QUEUED as the next attempt from the next source, or else ->FAILED.
+
+    ``sources`` are the storages that hold the file, best first (``Sources.ranked``). A transfer from a job's
+    scratch area has only that source, and ignores them. It may have so many ``spared`` attempts more where a
+    storage is to blame: its payload would run again (F4). The wait before attempt n + 1 is ``retry_delay`` x
+    2 to the power n - 1, in s, an hour at most. An untried source is tried at once.
+    """
+    most = constants.max_attempts + (spared if transfer.source_path else 0)
+    sources = (transfer.source,) if transfer.source_path else sources
+    if not sources or transfer.attempt >= most:
+        reason = error if sources else f"{error}; no other storage holds {transfer.file}"
+        over: dict[str, Value] = {"error": reason, "fault": fault, "ended": now, "heartbeat": None}
+        return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
+    # If the failed source is gone from the list, the best one is next.
+    turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
+    is_untried = transfer.attempt < len(sources)
+    delay = 0.0 if is_untried else longer_each_time(constants.retry_delay, transfer.attempt)
+    return move(
+        [transfer],
+        TransferState.QUEUED,
+        "delivery failed",
+        changes={
+            "source": sources[turn % len(sources)],
+            "wake_at": now + delay,
+            "error": error,
+            "fault": fault,
+            "heartbeat": None,
+            "emergency": False,
+        },
+        next_attempt=True,
+    )[0]
+
+
+def is_altered(transfer: Transfer, sighting: DeliverySighting) -> bool:
+    """Return whether a file is altered at its source.
+
+    Getting the same wrong values twice rules out damage on the way.
+    """
+    return sighting.fault == "altered" and sighting.error == transfer.error
+
+
+def after_altered(
+    transfer: Transfer, error: str, now: float, constants: StagingConstants, sources: tuple[str, ...]
+) -> tuple[Change, ...]:
+    """Forget the replica at a transfer's source.
+
+    The transfer tries another source, or is FAILED if there is none.
+    """
+    told = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
+    if transfer.source_path:
+        over: dict[str, Value] = {"error": told, "fault": "altered", "ended": now, "heartbeat": None}
+        return move([transfer], TransferState.FAILED, "altered at its source", changes=over)
+    others = tuple(source for source in sources if source != transfer.source)
+    gone = Replica(file=transfer.file, storage=transfer.source)
+    return after_failure(transfer, told, now, constants, others), Forget(replicas=(gone,))
+
+
+def abandoned(world: World) -> Decision:
+    """Retry DELIVERING transfers whose server ended, at once. Without a heartbeat for ``delivery_timeout`` s,
+    count a failure.
+
+    A delivery that hangs every time, or kills its server, ends FAILED after its last attempt.
+    """
+    lost = [one for one in world.transfers if _is_lost(one, world)]
+    changes = _taken_back(world, lost) if lost else []
+    return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))
+
+
+def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
+    constants, now = world.federation.staging, SourcesNow(world)
+    spared = world.federation.guard.storage_attempts
+    changes: list[Change] = []
+    for transfer in sorted(lost, key=lambda transfer: transfer.id):
+        ranked = now.ranked(transfer) or (transfer.source,)
+        if transfer.server in world.servers_gone:
+            changes.append(_put_back(transfer, world.time, constants, ranked))
+        else:
+            error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
+            failed = after_failure(transfer, error, world.time, constants, ranked, spared, "either")
+            changes.append(noted(failed, silence(transfer, error, world.time), now.breakers))
+    return changes
+
+
+def _is_lost(transfer: Transfer, world: World) -> bool:
+    """Return whether a delivery's server is gone, or silent for too long."""
+    if transfer.state is not TransferState.DELIVERING:
+        return False
+    last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
+    silent = world.time - last > world.federation.staging.delivery_timeout
+    return silent or transfer.server in world.servers_gone
+
+
+def _put_back(transfer: Transfer, now: float, constants: StagingConstants, sources: tuple[str, ...]) -> Move:
+    """Retry at once from the same source, which is not to blame, while attempts are left."""
+    tried = after_failure(transfer, "the server that delivered it has ended", now, constants, sources)
+    if tried.target is TransferState.FAILED:
+        return tried
+    return replace(tried, changes={**tried.changes, "source": transfer.source, "wake_at": None})

@@ -1,0 +1,294 @@
+"""Move on jobs whose transfers have ended, and request uploads."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pilotage.model.documents.decision import Creation, Decision, Move, Value
+from pilotage.model.documents.moves import JobMoves, Wait
+from pilotage.model.documents.world import World
+from pilotage.model.records.failures import Failure, Tries, tries_of
+from pilotage.model.records.observations import OF_STORAGES
+from pilotage.model.records.publications import NewPublication, is_own
+from pilotage.model.records.states import UNFINISHED_TRANSFERS, JobState, TransferState
+from pilotage.model.records.transfer_queues import FINISHING
+from pilotage.model.records.work import File, Job, NewTransfer, Replica, Task, Transfer
+from pilotage.model.rules.failed_attempts import FailedAttempts
+from pilotage.model.rules.sources import outputs_at
+from pilotage.model.rules.transfer_shares import CANCEL_GRACE, base_priority, share_of, transfer_priority
+from pilotage.model.values.paths import copy_path, path_in_job, scratch_path
+from pilotage.policies.staging.groups import move
+from pilotage.policies.staging.slots import Slots
+
+
+def settle(world: World) -> Decision:
+    """Move on the jobs whose transfers have ended, and request the uploads of jobs whose payload has ended.
+
+    - FINISHING transfers are DONE and their replicas recorded. Delivered transfers get their slots (D8).
+    - ASSIGNED jobs with all inputs at their queue's storage become ACTIVATED. If a transfer of an input
+      failed, the job returns to the brokerage as its next attempt. So a job whose inputs cannot be delivered
+      anywhere ends after its last attempt. An attempt that a storage failed counts as one at a pilot (F4).
+    - HOLDING jobs become TRANSFERRING. Each output becomes an upload from the scratch area to the nucleus.
+      Uploads that an earlier attempt left behind are cancelled first. Jobs without outputs are ready at once.
+    - TRANSFERRING jobs with all outputs under their final names are FINISHED, or MERGING if the task merges.
+      If an upload failed, the job fails and its other uploads are cancelled. It is tried again while attempts
+      remain.
+    """
+    facts = _Facts(world)
+    jobs = JobMoves()
+    _stage_in(facts, jobs)
+    stale = [*_stage_out(facts, jobs), *_arrived(facts, jobs)]
+    done = _done(facts)
+    slots = Slots(world, FINISHING, leaving=frozenset(id_ for one in done for id_ in one.ids))
+    slots.give(slots.parts)
+    # This order matters: old uploads of a file must end before a new one is created.
+    changes = (*done, *_cancelled(world, stale), *jobs.gathered(), *slots.changes({}))
+    return Decision(
+        step="staging.settle", time=world.time, seed=world.seed, changes=changes, notes=slots.notes()
+    )
+
+
+@dataclass(slots=True)
+class _Facts:
+    """The world by name.
+
+    ``holders`` counts FINISHING transfers as replicas. ``live`` are transfers that have not arrived.
+    """
+
+    world: World
+    tasks: dict[int, Task] = field(init=False)
+    queue_storages: dict[str, str] = field(init=False)
+    outputs: dict[int, list[File]] = field(init=False)
+    holders: dict[str, set[str]] = field(init=False)
+    live: dict[str, list[Transfer]] = field(init=False)
+    failed: dict[str, list[Transfer]] = field(init=False)
+    failed_attempts: FailedAttempts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tasks = {task.id: task for task in self.world.tasks}
+        self.failed_attempts = FailedAttempts(self.world)
+        self.queue_storages = {queue.name: queue.storage for queue in self.world.federation.queues}
+        self.outputs = defaultdict(list)
+        for file in sorted(self.world.files, key=lambda file: file.name):
+            if file.job is not None:
+                self.outputs[file.job].append(file)
+        self.holders, self.live, self.failed = defaultdict(set), defaultdict(list), defaultdict(list)
+        for replica in self.world.replicas:
+            self.holders[replica.file].add(replica.storage)
+        for transfer in sorted(self.world.transfers, key=lambda transfer: transfer.id):
+            if transfer.state is TransferState.FINISHING:
+                self.holders[transfer.file].add(transfer.destination)
+            elif transfer.state in UNFINISHED_TRANSFERS:
+                self.live[transfer.file].append(transfer)
+            elif transfer.state in (TransferState.FAILED, TransferState.CANCELLED):
+                self.failed[transfer.file].append(transfer)
+
+    def jobs(self, state: JobState) -> list[Job]:
+        return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
+
+    def tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
+        """Return how many attempts of a job count, after those that ``failed`` now."""
+        guard, tries = self.world.federation.guard, self.tasks[job.task].tries(job)
+        return tries_of((*self.world.failures, *failed), job.id, guard, tries)
+
+    def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> Transfer | None:
+        """Return why one of these files cannot reach the destination: its last transfer; None if all can.
+
+        A transfer that failed before the job entered its state does not count: the job does not wait for it.
+        """
+        for name in names:
+            if any(destination in (None, transfer.destination) for transfer in self.live[name]):
+                continue
+            for transfer in self.failed[name]:
+                grace = CANCEL_GRACE if transfer.state is TransferState.CANCELLED else 0.0
+                if destination in (None, transfer.destination) and transfer.since + grace >= job.since:
+                    return transfer
+        return None
+
+    def by_storages(self, job: Job, transfer: Transfer) -> tuple[Failure, ...]:
+        """Return that storages failed an attempt, if a transfer for it ended by their fault (F4)."""
+        if transfer.fault not in OF_STORAGES:
+            return ()
+        error = _error(transfer)
+        return (self.failed_attempts.by_storages(job, error),)
+
+    def wait(self, job: Job, failed: tuple[Failure, ...]) -> Wait | None:
+        """Return how long a job waits for storages: longer after each attempt that they failed."""
+        times = sum(one.job == job.id and one.kind == "storage" for one in (*self.world.failures, *failed))
+        if not failed:
+            return None
+        seconds = self.world.federation.staging.open_for(times - 1)
+        return Wait(self.world.time + seconds, f"a storage failed it, so it waits {seconds:.0f} s")
+
+    def uploads(self, job: Job) -> list[Transfer]:
+        """Return live transfers of a job's outputs."""
+        return [transfer for file in self.outputs[job.id] for transfer in self.live[file.name]]
+
+
+def _done(facts: _Facts) -> tuple[Move, ...]:
+    finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
+    instance = facts.world.federation.name
+    # The outputs of a HOLDING job are not on their way yet: an upload of them belongs to an earlier attempt.
+    held = {file.name for job in facts.jobs(JobState.HOLDING) for file in facts.outputs[job.id]}
+    former = [t for t in finishing if t.direction == "upload" and t.file in held]
+    over = {t.id for t in former}
+    good = [t for t in finishing if t.id not in over]
+    replicas: dict[int, tuple[Creation, ...]] = {t.id: (_replica(t, instance),) for t in good}
+    return (
+        *move(good, TransferState.DONE, "replica recorded", creates=replicas),
+        *move(former, TransferState.DONE, "of an attempt that is over: no replica"),
+    )
+
+
+def _replica(transfer: Transfer, instance: str) -> Replica:
+    """Return the new replica: an output under its own name, an input as a copy in the reserved folder."""
+    path = copy_path(instance, transfer.file) if transfer.direction == "download" else ""
+    return Replica(file=transfer.file, storage=transfer.destination, path=path)
+
+
+def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
+    """Cancel uploads whose attempt is over: nobody needs them."""
+    changes: dict[str, Value] = {"ended": world.time}
+    return [
+        one
+        for state in UNFINISHED_TRANSFERS
+        for one in move(
+            [transfer for transfer in stale if transfer.state is state],
+            TransferState.CANCELLED,
+            "upload of an attempt that is over",
+            changes=changes,
+        )
+    ]
+
+
+def _stage_in(facts: _Facts, moves: JobMoves) -> None:
+    for job in facts.jobs(JobState.ASSIGNED):
+        storage = facts.queue_storages.get(job.queue)
+        missing = [name for name in job.inputs if storage not in facts.holders[name]]
+        if storage is None:
+            _broker_again(facts, moves, job, _no_queue(job))
+        elif not missing:
+            cause = "inputs arrived"
+            moves.add(job, job.state, JobState.ACTIVATED, cause=cause, changes={"error": ""})
+        elif transfer := facts.failure(job, missing, storage):
+            if failed := facts.by_storages(job, transfer):
+                _fail(facts, moves, job, _error(transfer), failed, "inputs cannot be brought")
+            else:
+                _broker_again(facts, moves, job, _error(transfer))
+
+
+def _error(transfer: Transfer) -> str:
+    reason = transfer.error or f"its transfer is {transfer.state}"
+    return f"{transfer.file} could not be brought to {transfer.destination}: {reason}"
+
+
+def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
+    """Return a job to the brokerage as its next attempt, though it has not started.
+
+    Attempts limit the repetitions.
+    """
+    moves.retake(job, job.state, facts.tries(job), "inputs cannot be brought", {"error": error})
+
+
+def _fail(
+    facts: _Facts,
+    moves: JobMoves,
+    job: Job,
+    error: str,
+    failed: tuple[Failure, ...] = (),
+    cause: str = "outputs cannot be brought",
+) -> None:
+    tries, wait = facts.tries(job, failed), facts.wait(job, failed)
+    moves.fail(job, job.state, tries, cause, {"error": error}, failed, wait)
+
+
+def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
+    """Return uploads left by an earlier attempt, which would block those of this attempt."""
+    stale: list[Transfer] = []
+    for job in facts.jobs(JobState.HOLDING):
+        outputs = facts.outputs[job.id]
+        stale += facts.uploads(job)
+        if not outputs:
+            moves.add(job, job.state, _ready(facts, job), cause="no outputs")
+        elif job.queue not in facts.queue_storages:
+            _fail(facts, moves, job, _no_queue(job))
+        else:
+            uploads = tuple(_upload(facts, job, file) for file in outputs)
+            cause = "outputs on the way to their storage"
+            moves.add(job, job.state, JobState.TRANSFERRING, cause=cause, creates=uploads)
+    return stale
+
+
+def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
+    task, constants = facts.tasks[job.task], facts.world.federation.staging
+    share = share_of(task.owner, "upload", constants, task.spec.transfer_sub_share)
+    instance = facts.world.federation.name
+    return NewTransfer(
+        file=file.name,
+        source=facts.queue_storages[job.queue],
+        source_path=scratch_path(instance, job.id, job.attempt, path_in_job(file.name)),
+        destination=destination_of(facts.world, task, job.queue),
+        direction="upload",
+        share=share,
+        priority=transfer_priority(share, task.spec.transfer_priority, constants),
+        share_priority=base_priority(share, constants),
+    )
+
+
+def destination_of(world: World, task: Task, queue: str) -> str:
+    """Return the storage for a task's outputs: its nucleus' first own storage that accepts remote writes.
+
+    One with a tripped circuit breaker is the last choice (F4). Return the queue's own storage if that is at
+    the nucleus, if there is no nucleus, or if no storage there qualifies.
+    """
+    home = next(candidate for candidate in world.federation.queues if candidate.name == queue)
+    sites = {storage.name: storage.site for storage in world.federation.storages}
+    if task.spec.nucleus in ("", sites[home.storage]):
+        return home.storage
+    own = outputs_at(world.federation, task.spec.nucleus)
+    tripped = {one.place[1] for one in world.storage_breakers if not one.place[0]}
+    open_ones = [item.name for item in own if "write_wan" not in item.blacklisted]
+    return next(iter(sorted(open_ones, key=lambda name: name in tripped)), home.storage)
+
+
+def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
+    """Return the other uploads of jobs with a failed upload.
+
+    Outputs count wherever they are: each has one upload, and the federation may have changed since. Results
+    of an earlier attempt do not count while this attempt's upload is active, or if it failed.
+    """
+    stale: list[Transfer] = []
+    for job in facts.jobs(JobState.TRANSFERRING):
+        names = [file.name for file in facts.outputs[job.id]]
+        if transfer := facts.failure(job, names):
+            stale += facts.uploads(job)
+            _fail(facts, moves, job, _error(transfer), facts.by_storages(job, transfer))
+        elif all(facts.holders[name] and not facts.live[name] for name in names):
+            ready = _ready(facts, job)
+            published = _publications(facts, job) if ready is JobState.FINISHED else ()
+            moves.add(job, job.state, ready, cause="outputs arrived", creates=published)
+    return stale
+
+
+def _publications(facts: _Facts, job: Job) -> tuple[NewPublication, ...]:
+    """Return requests to register each output of a successful job where its task wants it.
+
+    They go with the move that ends the job, so no later attempt can change the outputs. A dataset of this
+    catalogue is made as a whole, at the end of the task.
+    """
+    dataset = facts.tasks[job.task].spec.output_dataset
+    if is_own(dataset):
+        return ()
+    return tuple(
+        NewPublication(task=job.task, dataset=dataset, asked=facts.world.time, file=file.name)
+        for file in facts.outputs[job.id]
+    )
+
+
+def _ready(facts: _Facts, job: Job) -> JobState:
+    merged = job.kind != "merge" and facts.tasks[job.task].spec.merge is not None
+    return JobState.MERGING if merged else JobState.FINISHED
+
+
+def _no_queue(job: Job) -> str:
+    return f"queue {job.queue} is not in the federation any more: its storage cannot be told"

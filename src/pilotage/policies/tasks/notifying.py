@@ -1,0 +1,285 @@
+"""Tell people about their tasks: the news, the times of sending, and the effects of each attempt."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+from pilotage.model.documents.decision import Begin, Change, Create, Decision, Move, Touch, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.notifications import (
+    HELD_TOLD,
+    NewNotification,
+    NoticeTopic,
+    Notification,
+    NotificationSighting,
+    Notify,
+)
+from pilotage.model.records.states import ENDED, JobState, NotificationState, TaskState
+from pilotage.model.records.work import Task
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.step_names import NOTIFY
+from pilotage.policies.tasks.notification_limits import Allowance
+
+BUNDLED_FOR = 10.0
+"""Seconds that news wait for others for the same receiver, which go into the same message."""
+
+MOST_OF_MESSAGE = 100
+"""Most news of one message."""
+
+MOST_UNSENT = 1000
+"""Most unsent notifications of a person. Further news wait at their tasks."""
+
+EACH_AT_ONCE = 2
+"""Most messages of one person on their way at the same time."""
+
+ALL_AT_ONCE = 20
+"""Most messages on their way at the same time."""
+
+FIRST_DELAY, LONGEST_DELAY = 30.0, 3600.0
+"""Seconds before the second attempt, doubled for each further one, and at most."""
+
+GIVEN_UP_AFTER = 86400.0
+"""Seconds after which a notification is given up."""
+
+LEASE = 120.0
+"""Seconds after which a server that sends counts as ended, if nobody can tell."""
+
+LONGEST_ERROR = 1000
+"""Most characters of a task's error in a message."""
+
+Person = tuple[str, str]
+"""A VO, and the name of a person in it."""
+
+
+def noted(world: World) -> Decision:
+    """Make a notification of each task's news for each receiver that wants it.
+
+    Only one server does at a time: of two that decide from the same world, one is handed back. News of
+    persons with ``MOST_UNSENT`` notifications wait.
+    """
+    counts: dict[int, Counter[JobState]] = defaultdict(Counter)
+    for count in world.task_counts:
+        counts[count.task][count.state] += count.jobs
+    room = {(one.vo, one.owner): MOST_UNSENT - one.waiting for one in world.notification_counts}
+    changes: list[Change] = []
+    for task in sorted(world.tasks, key=lambda task: task.id):
+        person = (task.owner.vo, task.owner.name)
+        topics, left = _news(task, counts[task.id])
+        new = _notifications(task, counts[task.id], topics, world.time)
+        if left == task.notices or len(new) > room.get(person, MOST_UNSENT):
+            continue
+        room[person] = room.get(person, MOST_UNSENT) - len(new)
+        if new:
+            changes.append(Create(records=tuple(new), cause=f"news of task {task.id}"))
+        changes.append(Touch(kind="task", ids=(task.id,), changes={"notices": left}, ended=True))
+    begin = [Begin(step=NOTIFY, last=world.noted)] if changes else []
+    return _decision(world, "notify.noted", *begin, *changes)
+
+
+def for_test(world: World, receivers: tuple[Notify, ...], person: Identity) -> Decision:
+    """Send a test to receivers at once."""
+    records = tuple(
+        NewNotification(
+            task=0,
+            topic="test",
+            receiver=one.receiver,
+            owner=person.name,
+            vo=person.vo,
+            facts=json.dumps({"text": "a test, asked for by you"}),
+            wake_at=world.time,
+        )
+        for one in receivers
+    )
+    return _decision(world, "notify.test", Create(records=records, cause="a test"))
+
+
+def observed(world: World) -> Decision:
+    """Record results of sending: sent, to be tried again, or failed.
+
+    The wait doubles from ``FIRST_DELAY`` to ``LONGEST_DELAY``. If its server has ended, a
+    notification is sent again at once: its receiver may get it twice, with the same number.
+    """
+    told = {(one.notification, one.attempt): one for one in world.notified}
+    moves = _Deliveries(world)
+    for one in world.notifications:
+        if one.state is NotificationState.SENDING:
+            sighting = told.get((one.id, one.attempt)) or _unheard(one, world)
+            if sighting is None:
+                continue
+            if not sighting.error:
+                moves.add(one, NotificationState.SENT, "its receiver took it", error="")
+            elif sighting.refused or world.time - one.created > GIVEN_UP_AFTER:
+                moves.add(one, NotificationState.FAILED, "it cannot be sent", error=sighting.error)
+            else:
+                delay = 0.0 if one.server in world.servers_gone else _delay(one.attempt)
+                wake_at = world.time + delay
+                moves.add(
+                    one, NotificationState.WAITING, "tried again", error=sighting.error, wake_at=wake_at
+                )
+    return moves.decision("notify.observed")
+
+
+def begin(world: World) -> Decision:
+    """Choose the messages to send now: each receiver gets all of its news at once.
+
+    At most ``EACH_AT_ONCE`` of a person and ``ALL_AT_ONCE`` in all are on their way, and none to a
+    receiver that one is on the way to. News beyond a limit of messages within an hour wait, and say so.
+    """
+    busy: dict[Person, set[str]] = defaultdict(set)
+    for one in world.notifications:
+        if one.state is NotificationState.SENDING:
+            busy[one.vo, one.owner].add(one.receiver)
+    room = ALL_AT_ONCE - sum(map(len, busy.values()))
+    allowance = Allowance(world)
+    moves = _Deliveries(world)
+    # The person with the fewest messages on their way goes first.
+    messages = sorted(messages_due(world), key=lambda one: len(busy[one[0].vo, one[0].owner]))
+    for message in messages:
+        head, there = message[0], busy[message[0].vo, message[0].owner]
+        limit, free_at = allowance.limit(head)
+        if limit:
+            moves.wait(message, wake_at=free_at, error=limit)
+        elif room > 0 and head.receiver not in there and len(there) < EACH_AT_ONCE:
+            there.add(head.receiver)
+            room -= 1
+            allowance.take(head)
+            begun: dict[str, Value] = {"message_at": world.time} if head.attempt == 1 else {}
+            moves.add(head, NotificationState.SENDING, "due", server=world.server, **begun)
+            for one in message[1:]:
+                moves.add(one, NotificationState.SENDING, "due", server=world.server)
+    return moves.decision("notify.begin")
+
+
+def messages_due(world: World) -> list[list[Notification]]:
+    """Return the messages that are due, the longest due first, each with all that waits for its receiver.
+
+    A message that failed is sent again as it was, with the same number. Until its receiver has taken it, or
+    it is given up, further news for that receiver wait.
+    """
+    by_receiver: dict[tuple[Person, str], list[Notification]] = defaultdict(list)
+    for one in sorted(world.notifications, key=lambda one: one.id):
+        if one.state is NotificationState.WAITING:
+            by_receiver[(one.vo, one.owner), one.receiver].append(one)
+    found: list[tuple[float, list[Notification]]] = []
+    for waiting in by_receiver.values():
+        tried = [one for one in waiting if one.attempt > 1]
+        due = max(one.wake_at for one in tried) if tried else min(one.wake_at for one in waiting)
+        if due <= world.time:
+            found.append((due, (tried or waiting)[:MOST_OF_MESSAGE]))
+    return [message for _, message in sorted(found, key=lambda one: (one[0], one[1][0].id))]
+
+
+def _news(task: Task, counts: Mapping[JobState, int]) -> tuple[list[NoticeTopic], str]:
+    """Return a task's news, the most important first, and its ``notices`` afterwards."""
+    wanted = task.notices.split()
+    failed = counts.get(JobState.FAILED, 0) - (task.measured.failed if task.measured else 0)
+    has_failed = "failure" in wanted and (failed > 0 or task.state is TaskState.FAILED)
+    if task.state in ENDED["task"]:
+        both: tuple[tuple[NoticeTopic, bool], ...] = (("end", "end" in wanted), ("failure", has_failed))
+        return [topic for topic, is_news in both if is_news], ""
+    news: list[NoticeTopic] = []
+    if has_failed:
+        news.append("failure")
+        wanted.remove("failure")
+    if "held" in wanted and _hold(task):
+        news.append("held")
+        wanted[wanted.index("held")] = HELD_TOLD
+    elif HELD_TOLD in wanted and not _hold(task):
+        wanted[wanted.index(HELD_TOLD)] = "held"
+    return news, " ".join(wanted)
+
+
+def _hold(task: Task) -> str:
+    """Return who holds a task, or why it does not follow the tasks before it; empty if it is not held."""
+    if task.held or task.state in ENDED["task"]:
+        return task.held
+    return task.error if task.state is TaskState.WAITING else ""
+
+
+def _notifications(
+    task: Task, counts: Mapping[JobState, int], topics: list[NoticeTopic], time: float
+) -> list[NewNotification]:
+    """Return the notifications of a task's news. Of an ended task, a receiver hears once."""
+    is_over = task.state in ENDED["task"]
+    facts = _facts(task, counts)
+    found: list[NewNotification] = []
+    for one in task.spec.notify:
+        wanted = [topic for topic in topics if topic in one.on]
+        found += [
+            NewNotification(
+                task=task.id,
+                topic=topic,
+                receiver=one.receiver,
+                owner=task.owner.name,
+                vo=task.owner.vo,
+                facts=facts,
+                wake_at=time + BUNDLED_FOR,
+            )
+            for topic in (wanted[:1] if is_over else wanted)
+        ]
+    return found
+
+
+def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
+    """Return the text about a task, as JSON."""
+    return json.dumps(
+        {
+            "name": task.spec.name,
+            "state": str(task.state),
+            "since": task.since,
+            "held": _hold(task)[:LONGEST_ERROR],
+            "error": task.error[:LONGEST_ERROR],
+            "jobs": {str(state): many for state, many in sorted(counts.items()) if many},
+        }
+    )
+
+
+def _unheard(one: Notification, world: World) -> NotificationSighting | None:
+    """Return a result for a notification if nobody else will report one."""
+    if one.server not in world.servers_gone and world.time - one.since <= LEASE:
+        return None
+    error = "the server that sent it has ended"
+    return NotificationSighting(notification=one.id, attempt=one.attempt, error=error)
+
+
+def _delay(attempt: int) -> float:
+    return float(min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 20)))
+
+
+class _Deliveries:
+    """Moves of notifications, those with the same change together."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._alike: dict[tuple[object, ...], list[Notification]] = defaultdict(list)
+        self._waits: list[Touch] = []
+
+    def add(self, one: Notification, target: NotificationState, cause: str, **changes: Value) -> None:
+        self._alike[one.state, target, cause, tuple(changes.items())].append(one)
+
+    def wait(self, message: list[Notification], **changes: Value) -> None:
+        """Let a message that is due wait."""
+        ids, attempts = tuple(one.id for one in message), tuple(one.attempt for one in message)
+        self._waits.append(Touch(kind="notification", ids=ids, attempts=attempts, changes=changes))
+
+    def decision(self, step: str) -> Decision:
+        moves: list[Change] = [*self._waits]
+        for (source, target, cause, changes), alike in self._alike.items():
+            ordered = sorted(alike, key=lambda one: one.id)
+            moves.append(
+                Move(
+                    kind="notification",
+                    ids=tuple(one.id for one in ordered),
+                    attempts=tuple(one.attempt for one in ordered),
+                    source=NotificationState(str(source)),
+                    target=NotificationState(str(target)),
+                    cause=str(cause),
+                    changes=dict(changes),  # type: ignore[call-overload]
+                    next_attempt=target is NotificationState.WAITING,
+                )
+            )
+        return _decision(self._world, step, *moves)
+
+
+def _decision(world: World, step: str, *changes: Change) -> Decision:
+    return Decision(step=step, time=world.time, seed=world.seed, changes=changes)

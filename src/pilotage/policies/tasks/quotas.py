@@ -1,0 +1,54 @@
+"""Quotas: how many unfinished tasks, jobs and input files a user and a VO may have."""
+
+from dataclasses import dataclass, field
+
+from pilotage.model.documents.decision import WorkLimit
+from pilotage.model.records.quotas import QuotaConstants
+from pilotage.model.records.spec import LiveWork, TaskSpec
+from pilotage.model.values.identity import Identity
+
+
+@dataclass(slots=True)
+class Quota:
+    """Unfinished work of an owner and its VO, and its limits. ``take`` counts one submission's tasks."""
+
+    constants: QuotaConstants
+    owner: Identity
+    user: LiveWork = field(default_factory=LiveWork)
+    vo: LiveWork = field(default_factory=LiveWork)
+
+    def take(self, spec: TaskSpec) -> list[tuple[str, str]]:
+        """Count a task, or refuse it: return a field and a sentence for each quota that it would exceed."""
+        user, vo = self.user.with_task(spec), self.vo.with_task(spec)
+        of_user = f"user {self.owner.name}"
+        of_vo = f"VO {self.owner.vo}" if self.owner.vo else "those without a VO"
+        faults = [
+            (
+                name,
+                f"{whose} would have {have} {what} that have not ended, above the quota of {most}; "
+                "wait until some end, cancel some, or ask an operator for more",
+            )
+            for whose, live, limit in (
+                (of_user, user, self.constants.of_user),
+                (of_vo, vo, self.constants.of_vo),
+            )
+            for name, what, have, most in (
+                ("name", "tasks", live.tasks, limit.tasks),
+                ("jobs", "jobs", live.jobs, limit.jobs),
+                ("inputs", "input files", live.files, limit.files),
+            )
+            if have > most
+        ]
+        # A refused task takes nothing, so the next one of the submission may still fit.
+        if not faults:
+            self.user, self.vo = user, vo
+        return faults
+
+    @property
+    def limits(self) -> tuple[WorkLimit, ...]:
+        """Return the limits for the commit: concurrent requests do not see each other's tasks."""
+        vo = self.owner.vo
+        return (
+            WorkLimit(vo=vo, owner=self.owner.name, most=self.constants.of_user),
+            WorkLimit(vo=vo, owner=None, most=self.constants.of_vo),
+        )

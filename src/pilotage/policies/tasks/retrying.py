@@ -1,0 +1,152 @@
+"""A person retries the jobs of a task that ended badly: finished ones stay."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.documents.decision import Decision, Move, Touch, Value
+from pilotage.model.documents.moves import FRESH
+from pilotage.model.documents.world import World
+from pilotage.model.records.notifications import armed
+from pilotage.model.records.quotas import QuotaConstants
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.changed_jobs import changed_columns, words_of_cause
+from pilotage.model.rules.job_rooms import JobRooms
+from pilotage.policies.tasks.changing import task_changes
+from pilotage.policies.tasks.quotas import Quota
+
+BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
+"""States of jobs that may be retried."""
+
+ENDED = (TaskState.FAILED, TaskState.CANCELLED)
+"""States of tasks that go on when they are retried."""
+
+CAUSE = "retried by a person"
+_MAY_HAVE_OUTPUTS = (JobState.CLOSED, JobState.CANCELLED, JobState.FINISHED)
+_KEPT = "its task is retried: its outputs are kept"
+
+
+def retry(
+    world: World, only: int | None = None, values: Mapping[str, Any] | None = None, who: str = ""
+) -> Decision:
+    """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task goes on.
+
+    Each becomes its next attempt; attempts before count no more. A task without jobs that comes after others
+    waits for these again. A job whose outputs were there to be merged keeps them. Jobs beyond a quota of live
+    jobs wait for room (T). An ended task must fit the quotas of unfinished work. The task moves last: where
+    the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change for the
+    retried jobs, and without ``only`` for jobs that are made later.
+    """
+    (task,) = world.tasks
+    if task.state is TaskState.FINISHED:
+        return Decision(step="retry", time=world.time, seed=world.seed)
+    bad = retryable(task, world.jobs)
+    kept = _with_outputs(world, task)
+    again = [job for job in bad if job.id not in kept and only in (None, job.id)]
+    rooms = JobRooms(world.federation.quotas, world.live_jobs)
+    free = 0 if rooms.has_backlog(task.owner) else rooms.room(task.owner)
+    moves: list[Move | Touch] = [
+        *_moves((job for job in world.jobs if job.id in kept), JobState.MERGING, _KEPT, {"error": ""}),
+        *_again(task, again[:free], JobState.DEFINED, values or {}, world.federation.quotas),
+        *_again(task, again[free:], JobState.THROTTLED, values or {}),
+    ]
+    told = task_changes(world, values, who, len(again), only) if values else {}
+    if task.state in ENDED:
+        moves.append(_continued(task, world, bad, told))
+        limits = Quota(world.federation.quotas, task.owner).limits
+        moves = [replace(one, work_limits=limits) for one in moves if isinstance(one, Move)]
+    elif told:
+        moves.insert(0, Touch(kind="task", ids=(task.id,), changes=told, changes_read=task.changes))
+    return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
+
+
+def retryable(task: Task, jobs: Iterable[Job]) -> list[Job]:
+    """The jobs that ended badly, less scouts that failed and whose work others do."""
+    return [
+        job
+        for job in jobs
+        if job.state in BAD and not (job.kind == "scout" and job.state == JobState.FAILED and task.measured)
+    ]
+
+
+def _with_outputs(world: World, task: Task) -> set[int]:
+    """Jobs of a task that ended which had ended well, and only waited for the others to be merged with."""
+    if not task.spec.merge or task.state not in ENDED:
+        return set()
+    made = {file.job for file in world.files}
+    ended = (job for job in world.jobs if job.state in _MAY_HAVE_OUTPUTS and job.kind != "merge")
+    return {job.id for job in ended if job.id in made}
+
+
+def _again(
+    task: Task,
+    jobs: Iterable[Job],
+    target: JobState,
+    values: Mapping[str, Any],
+    quotas: QuotaConstants | None = None,
+) -> Iterable[Move]:
+    """Return the next attempts of jobs, those with equal changes together."""
+    alike: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
+    for job in jobs:
+        columns = changed_columns(task, job, values) if values else {}
+        words = words_of_cause(task, job.changes, job.kind, values) if columns else ""
+        alike[words, *columns.items(), ("attempts_before", job.attempt)].append(job)
+    for (words, *changed), same in alike.items():
+        cause = f"{CAUSE}, with {words}" if words else CAUSE
+        yield from _moves(same, target, cause, {**FRESH, **dict(changed)}, quotas)
+
+
+def _moves(
+    jobs: Iterable[Job],
+    target: JobState,
+    cause: str,
+    changes: Mapping[str, Value],
+    quotas: QuotaConstants | None = None,
+) -> Iterable[Move]:
+    by_state: dict[JobState, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_state[job.state].append(job)
+    for state, alike in sorted(by_state.items()):
+        yield Move(
+            kind="job",
+            ids=tuple(job.id for job in alike),
+            attempts=tuple(job.attempt for job in alike),
+            source=state,
+            target=target,
+            cause=cause,
+            changes=changes,
+            next_attempt=target != JobState.MERGING,
+            job_quotas=quotas,
+        )
+
+
+def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Value]) -> Move:
+    """The move of a task that had ended back to where it was."""
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=_target(task, world, jobs),
+        cause=CAUSE,
+        changes={
+            "error": "",
+            "finishing": False,
+            "notices": armed(task.spec.notify),
+            **told,
+        },
+    )
+
+
+def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
+    made = sum(count.jobs for count in world.task_counts if count.task == task.id)
+    if not made and task.spec.after:
+        return TaskState.WAITING
+    # Other jobs do the work of failed scouts.
+    made -= task.measured.failed if task.measured else 0
+    if task.measured is None and any(job.kind == "scout" for job in jobs):
+        return TaskState.SCOUTING
+    if any(job.kind == "merge" for job in jobs):
+        return TaskState.MERGING
+    return TaskState.RUNNING if made >= task.spec.planned_jobs else TaskState.SPLITTING

@@ -1,0 +1,1 @@
+"""What people and programs reach: the API, the page, checks of an installation, and the process itself."""

@@ -1,0 +1,1 @@
+"""Routes of servers, people, tokens and metrics."""

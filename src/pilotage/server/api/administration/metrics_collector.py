@@ -1,0 +1,192 @@
+"""What the metrics say, in Prometheus's text format.
+
+Counters and histograms are the store's. Each process adds its measurements. So any server answers for all
+processes, also for those without an API (decision 49).
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.calls.work import pending_jobs
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import STEPS
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.measurements import LAST_PASS, MEASURES, Measurement
+from pilotage.release import full_version
+from pilotage.server.api.administration.known_series import known_series
+from pilotage.store import MeasuredKey, NoFederation, share_uses
+
+MOST_LABELS = 1000
+"""Most values of one label. The smaller ones are added up as ``other``."""
+
+OTHER = "other"
+
+SILENT_AFTER = 5
+"""How many times ``loops.heartbeat`` a running pilot may be silent before it counts as silent."""
+
+PREFIX = "pilotage_"
+
+Labels = tuple[str, ...]
+Values = Mapping[Labels, float]
+
+
+def exposition(runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> bytes:
+    """Return all metrics as of now. ``lacks`` are pending jobs by what they lack."""
+    registry = CollectorRegistry()
+    registry.register(_StoreCollector(runtime, lacks))
+    return generate_latest(registry)
+
+
+class _StoreCollector(Collector):
+    """Reads the store at each request."""
+
+    def __init__(self, runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> None:
+        self._runtime = runtime
+        self._lacks = lacks
+
+    def describe(self) -> list[Metric]:
+        """Name nothing: to register it must not ask the store."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics."""
+        found = self._runtime.store.metrics_queries.counts()
+        lacks: Values = {(lack.rule, lack.mend): many for lack, many in self._lacks.items()}
+        link = ("source", "destination", "direction", "state")
+        yield _gauge("jobs", "Jobs by queue, share and state.", ("queue", "share", "state"), found.jobs)
+        yield _gauge("jobs_pending", "Jobs that no queue takes, by what is missing.", ("rule", "mend"), lacks)
+        yield _gauge("pilots", "Pilots by queue and state.", ("queue", "state"), found.pilots)
+        yield _gauge("transfers", "Transfers by link and state.", link, found.transfers)
+        unsent: Values = {(): found.unsent_notifications}
+        yield _gauge("notifications_unsent", "Notifications not sent yet.", (), unsent)
+        oldest: Values = {} if found.oldest_unsent is None else {(): found.oldest_unsent}
+        text = "When the oldest notification was made that is not sent, in s since 1970 UTC."
+        yield _gauge("notification_oldest_timestamp_seconds", text, (), oldest)
+        yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): found.database_size})
+        federation = self._federation()
+        if federation is not None:
+            yield from self._of_federation(federation)
+        servers = Counter[Labels]((str(one.state),) for one in self._runtime.store.servers.everything())
+        # Alerts compare both numbers.
+        known: Values = {("live",): 0, ("silent",): 0, **servers}
+        yield _gauge("servers", "Starts of servers within a day, by state.", ("state",), known)
+        yield from self._of_process()
+        loops = [step.name for step in STEPS if step.has_loop]
+        yield from _of_measurements(known_series(found, federation, loops) | found.measured)
+
+    def _federation(self) -> Federation | None:
+        try:
+            return self._runtime.store.federation()
+        except NoFederation:
+            return None
+
+    def _of_federation(self, federation: Federation) -> Iterator[Metric]:
+        uses = share_uses(self._runtime.store.queries.shares())
+        tripped = circuit_breakers.tripped(self._runtime)
+        used: Values = {(use.name, use.share.vo): use.used for use in uses}
+        target: Values = {(use.name, use.share.vo): use.target for use in uses}
+        known: Values = {(one.name, one.site, str(one.status)): 1 for one in federation.queues}
+        labels = ("share", "vo")
+        yield _gauge("share_used_ratio", "A share's part of the running jobs.", labels, used)
+        yield _gauge("share_target_ratio", "A share's part of all targets.", labels, target)
+        yield _gauge("queue_info", "1 for each queue, with its status.", ("queue", "site", "state"), known)
+        period: Values = {(): federation.loops.period}
+        yield _gauge("loop_period_seconds", "Longest pause of a loop that finds nothing to do.", (), period)
+        now = self._runtime.clock()
+        breakers = Counter[Labels]((str(one.kind), str(one.state(now))) for one in tripped)
+        yield _gauge("circuit_breakers", "Tripped circuit breakers.", ("kind", "state"), breakers)
+        yield from self._of_places(federation, now)
+
+    def _of_places(self, federation: Federation, now: float) -> Iterator[Metric]:
+        heard = now - SILENT_AFTER * federation.loops.heartbeat
+        silent: Values = {
+            **{(one.name,): 0 for one in federation.queues},
+            **self._runtime.store.metrics_queries.silent_pilots(heard),
+        }
+        text = f"Running pilots that did not call for {SILENT_AFTER} times their pace, by queue."
+        yield _gauge("pilots_silent", text, ("queue",), silent)
+        ended = Counter[Labels]()
+        for one in self._runtime.store.queries.ended_pilots():
+            ended[(one.queue,)] += one.jobs
+        text = "Jobs at pilots whose batch job has ended: they go on elsewhere once that is sure."
+        yield _gauge("jobs_pilot_ended", text, ("queue",), dict.fromkeys(silent, 0) | ended)
+        spaces = self._runtime.world("storage_spaces").free_spaces
+        free: Values = {
+            (name,): one.gigabytes * 1e9 for name, one in spaces.items() if one.gigabytes is not None
+        }
+        size: Values = {(name,): one.total * 1e9 for name, one in spaces.items() if one.total is not None}
+        text = "Free bytes of a storage, measured or declared."
+        yield _gauge("storage_free_bytes", text, ("storage",), free)
+        yield _gauge("storage_size_bytes", "Size of a storage that reports it.", ("storage",), size)
+
+    def _of_process(self) -> Iterator[Metric]:
+        failing: Values = {(name,): 1 for name in self._runtime.set_aside.failing_loops}
+        yield _gauge("loop_failing", "Loops of this server whose last pass failed.", ("loop",), failing)
+        own: Values = {(full_version(),): 1}
+        yield _gauge("build_info", "1, with this server's version.", ("version",), own)
+
+
+def _of_measurements(measured: Mapping[MeasuredKey, float]) -> Iterator[Metric]:
+    by_name: dict[str, dict[Labels, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for key, value in measured.items():
+        by_name[key.name][key.labels][key.part] = value
+    for name, measure in MEASURES.items():
+        yield (_histogram if measure.bounds else _counter)(measure, by_name.get(name, {}))
+    last = {labels: max(parts.values()) for labels, parts in by_name.get(LAST_PASS, {}).items()}
+    text = "When the last pass of a loop ended, in s since 1970 UTC, in whatever process."
+    yield _gauge("loop_last_pass_timestamp_seconds", text, ("loop",), last)
+
+
+def _counter(measure: Measurement, found: Mapping[Labels, Mapping[str, float]]) -> Metric:
+    family = CounterMetricFamily(f"{PREFIX}{measure.name}", measure.text, labels=measure.labels)
+    for labels, parts in _bounded(measure.labels, found):
+        family.add_metric(labels, parts.get("", 0))
+    return family
+
+
+def _histogram(measure: Measurement, found: Mapping[Labels, Mapping[str, float]]) -> Metric:
+    family = HistogramMetricFamily(f"{PREFIX}{measure.name}", measure.text, labels=measure.labels)
+    for labels, parts in _bounded(measure.labels, found):
+        so_far, buckets = 0.0, []
+        for bound in (*measure.bounds, math.inf):
+            so_far += parts.get(repr(bound), 0)
+            buckets.append(("+Inf" if math.isinf(bound) else repr(bound), so_far))
+        family.add_metric(labels, buckets, parts.get("sum", 0))
+    return family
+
+
+def _gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+    family = GaugeMetricFamily(f"{PREFIX}{name}", text, labels=labels)
+    for key, parts in _bounded(labels, {key: {"": value} for key, value in values.items()}):
+        family.add_metric(key, parts[""])
+    return family
+
+
+def _bounded(
+    labels: Sequence[str], found: Mapping[Labels, Mapping[str, float]]
+) -> list[tuple[Labels, dict[str, float]]]:
+    """Return series whose labels have few values: of each label, the smallest are added up."""
+    kept = []
+    for place in range(len(labels)):
+        sums: dict[str, float] = defaultdict(float)
+        for key, parts in found.items():
+            sums[key[place]] += sum(parts.values())
+        kept.append({*sorted(sums, key=lambda value: (-sums[value], value))[:MOST_LABELS]})
+    bounded: dict[Labels, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for key, parts in found.items():
+        words = zip(key, kept, strict=True)
+        own = bounded[tuple(word if word in known else OTHER for word, known in words)]
+        for part, value in parts.items():
+            own[part] += value
+    return sorted(bounded.items())

@@ -1,0 +1,125 @@
+"""What the last days were like: shares, failed attempts, kept worlds, and the caller's last simulation."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
+from statistics import fmean
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.calls.administration.simulations import last_simulation
+from pilotage.flow.outside.kept_worlds import KeptWorldView
+from pilotage.flow.runtime import Runtime
+from pilotage.model.values.durations import DAY
+from pilotage.model.values.types import DESCRIBED
+from pilotage.server.api.edge.access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, owner_seen
+from pilotage.server.api.edge.answers import answer, documented
+from pilotage.server.api.edge.dependencies import PREFIX, TheRuntime
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.store import FailureHistory, ShareSpan
+
+router = APIRouter(prefix=PREFIX, tags=["health"], route_class=MeasuredRoute)
+
+MOST_DAYS = 30
+
+Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="how many days back")]
+
+
+class LastSimulation(BaseModel):
+    """A simulation that runs, or has ended. Times in s since 1970 UTC."""
+
+    begun: Annotated[float, Field(description="When it began.")]
+    ended: Annotated[float | None, Field(description="When it ended; null: it runs.")]
+    policies: Annotated[Sequence[str], Field(description="The policies that it compares.")]
+    text: Annotated[str, Field(description="Its table; empty: it runs, or failed before.")]
+    fault: Annotated[str, Field(description="Why it failed; empty: it did not.")]
+    pictures: Annotated[Sequence[str], Field(description="Its pictures as SVG: ratios, then each run.")]
+
+
+class KeptWorldList(BaseModel):
+    """The worlds that this server kept."""
+
+    worlds: Annotated[list[KeptWorldView], Field(description="Oldest first. Another server keeps its own.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareTrend:
+    """The use of a share over time: its means, and each span with them."""
+
+    __pydantic_config__ = DESCRIBED
+
+    share: str
+    """The share."""
+    running: float
+    """Its running jobs, in the mean."""
+    used: float
+    """These as a part of all running jobs, in the mean."""
+    target: float
+    """Its latest part of all targets."""
+    spans: Sequence[ShareSpan]
+    """Means of each hour in which anything ran, or of six hours for more than a week; oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHistory:
+    """Shares by use, most first."""
+
+    __pydantic_config__ = DESCRIBED
+
+    shares: Sequence[ShareTrend]
+    """Shares that had a target or running jobs."""
+
+
+@router.get("/shares/history", dependencies=[FOR_PEOPLE], responses=documented(ShareHistory))
+def get_share_history(runtime: TheRuntime, days: Days = 7) -> Response:
+    """What each share used of the running jobs over time, next to its target.
+
+    A server takes a sample every five minutes, and keeps a month of them.
+    """
+    return answer(share_history(runtime, days))
+
+
+def share_history(runtime: Runtime, days: int) -> ShareHistory:
+    """Return what each share used over so many days."""
+    now = runtime.clock()
+    spans = runtime.store.past.shares(now - days * DAY, now)
+    found = [_trend(name, list(own)) for name, own in groupby(spans, key=attrgetter("share"))]
+    return ShareHistory(shares=sorted(found, key=lambda one: (-one.used, -one.target, one.share)))
+
+
+def _trend(share: str, spans: Sequence[ShareSpan]) -> ShareTrend:
+    return ShareTrend(
+        share=share,
+        running=fmean(one.running for one in spans),
+        used=fmean(one.used for one in spans),
+        target=spans[-1].target,
+        spans=spans,
+    )
+
+
+@router.get("/failures", responses=documented(FailureHistory))
+def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Response:
+    """Failed attempts of the caller's jobs by day, error and queue; an operator sees those of everybody.
+
+    Attempts that were tried again count too, each after 10 s at most. Days are those of UTC.
+    """
+    after = runtime.clock() - (days - 1) * DAY
+    return answer(runtime.store.past.failures(owner_seen(caller), after))
+
+
+@router.get("/worlds", dependencies=[FOR_OPERATORS], responses=documented(KeptWorldList))
+def get_worlds(runtime: TheRuntime) -> Response:
+    """The worlds of decisions that this server kept: `pilotage replay` decides from one again there."""
+    return answer({"worlds": runtime.kept_worlds.listed()})
+
+
+@router.get("/simulation", responses=documented(LastSimulation, 404))
+def get_simulation(caller: Operator, runtime: TheRuntime) -> Response:
+    """The last simulation that you started on the page, within a day."""
+    found = last_simulation(runtime.store, caller.identity.key, runtime.clock())
+    if found is None:
+        raise HTTPException(404, "you started no simulation within a day")
+    return answer(LastSimulation(begun=found.begun, ended=found.ended, **asdict(found.result)))

@@ -1,0 +1,1 @@
+"""Routes of files, datasets, storages and transfers."""

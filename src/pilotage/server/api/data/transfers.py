@@ -1,0 +1,137 @@
+"""Transfers, and their priorities (D9)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.transfer_priorities import set_priorities
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Transfer
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.scopes import scopes_of, split_identifier
+from pilotage.model.values.types import LARGEST_ID, Whole
+from pilotage.server.api.edge.access import FOR_OPERATORS, Operator, Person, actor
+from pilotage.server.api.edge.answers import answer, documented, listed
+from pilotage.server.api.edge.bodies import RequestBody
+from pilotage.server.api.edge.dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.views import Transfers
+from pilotage.server.api.work import set_aside_lines
+from pilotage.server.api.work.explanations import TransferExplanation, explained_transfer
+from pilotage.store import Store
+
+router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"], route_class=MeasuredRoute)
+
+
+class TransferPriority(BaseModel, extra="forbid"):
+    """A live transfer and its new DTR priority."""
+
+    id: Annotated[Whole, Field(ge=1, le=LARGEST_ID)]
+    priority: Annotated[Whole, Field(ge=1, le=100)]
+
+
+class Priorities(RequestBody):
+    """Priorities of several transfers. If one occurs twice, the last entry counts."""
+
+    priorities: Annotated[list[TransferPriority], Field(max_length=100_000)]
+
+
+class Changed(BaseModel):
+    """The transfers that are live and now have the priority."""
+
+    changed: list[int]
+
+
+class MovingTransfer(BaseModel):
+    """A transfer in delivery: the bytes of its file, and the bytes moved so far.
+
+    ``moved`` is null if another server's mover delivers it.
+    """
+
+    id: int
+    attempt: int
+    file: str
+    source: str
+    destination: Annotated[str, Field(description="The storage that it is brought to.")]
+    share: str
+    since: float
+    size: int
+    moved: Annotated[int | None, Field(description="Bytes moved so far; null: by another server.")]
+
+
+class TransferProgress(BaseModel):
+    """All transfers by state, also for each share, and those in delivery.
+
+    The answer holds for ``time``, in s since 1970 UTC.
+    """
+
+    time: float
+    counts: Annotated[dict[str, int], Field(description="Transfers by state.")]
+    shares: Annotated[dict[str, dict[str, int]], Field(description="Transfers by share and state.")]
+    delivering: Annotated[list[MovingTransfer], Field(description="What is delivered now, by number.")]
+
+
+@router.get("", dependencies=[FOR_OPERATORS], responses=documented(Transfers))
+def get_transfers(
+    store: TheStore, state: TransferState | None = None, limit: Limit = 100, after: After = ""
+) -> Response:
+    """Transfers, newest first. A transfer that a step has set aside has the reason as its error."""
+    found = store.queries.transfers(state, limit, after)
+    return listed("transfers", found, with_set_aside(store, found))
+
+
+def with_set_aside(store: Store, found: Iterable[Transfer]) -> list[Transfer]:
+    """Return transfers. One that a step has set aside has the step's failure as its error."""
+    errors = set_aside_lines.errors(store, "transfer")
+    return [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]
+
+
+@router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))
+def get_progress(runtime: TheRuntime) -> Response:
+    """Transfers by state, and the progress of those in delivery. Two answers give a rate."""
+    moved, queries = runtime.deliveries.moved(), runtime.store.transfer_queries
+    delivering = [
+        MovingTransfer(
+            id=one.id,
+            attempt=one.attempt,
+            file=one.file,
+            source=one.source,
+            destination=one.destination,
+            share=one.share,
+            since=one.since,
+            size=size,
+            moved=moved.get(one.id),
+        )
+        for one, size in queries.delivering()
+    ]
+    shares = queries.counts_by_share()
+    counts = sum(map(Counter, shares.values()), Counter[str]())
+    return answer(TransferProgress(time=runtime.clock(), counts=counts, shares=shares, delivering=delivering))
+
+
+@router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))
+def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Explain a transfer: its share, priority and place, the holders of slots, and its likely start."""
+    found = seen(runtime.store, caller, transfer)
+    return answer(explained_transfer(runtime, found, width))
+
+
+def seen(store: Store, caller: Credential, transfer: int) -> Transfer:
+    """Return a transfer whose file the caller may see; 404 for any other."""
+    found = store.transfer_queries.transfer(transfer)
+    scopes = scopes_of(caller.identity)
+    if found is None or (caller.role != "operator" and split_identifier(found.file)[0] not in scopes):
+        raise HTTPException(404, f"there is no transfer {transfer}, or its file is in no scope of yours")
+    return found
+
+
+@router.post("/priorities", responses=documented(Changed))
+def post_priorities(body: Priorities, caller: Operator, runtime: TheRuntime) -> Response:
+    """Change the priorities of transfers."""
+    wanted = {item.id: item.priority for item in body.priorities}
+    changed = set_priorities(runtime, list(wanted.items()), actor(caller))
+    return answer({"changed": changed})

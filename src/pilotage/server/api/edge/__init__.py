@@ -1,0 +1,1 @@
+"""What surrounds each request: identity, bounds, errors."""

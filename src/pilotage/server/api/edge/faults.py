@@ -1,0 +1,74 @@
+"""Answers to errors that no route expects, also where the caller's token is asked for: 503 or 500."""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pilotage.server.api.edge.dependencies import PREFIX
+from pilotage.server.api.edge.pages import Pages
+from pilotage.store import SERVES_A_CALLER, outage
+
+log = logging.getLogger(__name__)
+
+AWAY: Mapping[str, str] = MappingProxyType({"Retry-After": "5"})
+"""Headers of an answer without a database: when a client may repeat its request, in s."""
+
+
+def refusal_of(
+    scope: Scope, pages: Pages | None, status: int, detail: str, headers: Mapping[str, str]
+) -> Response:
+    """Return the answer to a request that is not served: a page for browsers, else JSON."""
+    if pages and not str(scope["path"]).startswith(PREFIX):
+        page = pages.refuse(Request(scope), status, detail)
+        page.headers.update(headers)
+        return page
+    return JSONResponse({"detail": detail}, status, headers)
+
+
+class Faults:
+    """Answers a request whose application fails: with 503 if the database is away, else with 500.
+
+    Each error is logged. An answer of 500 has the number of its line in the log. The store gets to know that
+    a caller waits.
+    """
+
+    def __init__(self, app: ASGIApp, pages: Pages | None = None) -> None:
+        self._app = app
+        self._pages = pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = has_begun or message["type"] == "http.response.start"
+            await send(message)
+
+        SERVES_A_CALLER.set(True)
+        try:
+            await self._app(scope, receive, sent)
+        except Exception as error:
+            # Half an answer is sent: only a broken connection can tell the client now.
+            if has_begun:
+                raise
+            await self._answer(scope, error)(scope, receive, send)
+
+    def _answer(self, scope: Scope, error: Exception) -> Response:
+        if told := outage(error):
+            log.error("%s %s: %s", scope["method"], scope["path"], told)
+            return refusal_of(scope, self._pages, 503, told, AWAY)
+        # The answer shows only a number: the error may hold secrets.
+        fault = secrets.token_hex(6)
+        log.error("fault %s: %s %s", fault, scope["method"], scope["path"], exc_info=error)
+        return refusal_of(
+            scope, self._pages, 500, f"unexpected fault {fault}; the server's log says more", {}
+        )

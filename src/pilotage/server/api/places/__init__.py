@@ -1,0 +1,1 @@
+"""Routes of the federation, sites, queues and pilots."""

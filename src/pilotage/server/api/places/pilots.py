@@ -1,0 +1,110 @@
+"""Pilots, as people see them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Response
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.logs import LogKey
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Name, Pilot
+from pilotage.policies.pilots import list_match
+from pilotage.policies.pilots.circuit_breakers import of_empty_pilots
+from pilotage.server.api.edge.access import FOR_OPERATORS, FOR_PEOPLE
+from pilotage.server.api.edge.answers import answer, documented, listed
+from pilotage.server.api.edge.dependencies import PREFIX, After, AnyId, Id, Limit, TheRuntime, Width
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.places import breakers
+from pilotage.server.api.places.breakers import ShownBreaker
+from pilotage.server.api.views import BatchWaits, Pilots
+from pilotage.server.api.work.explanations import PilotExplanation, explained_pilot
+from pilotage.server.api.work.logs import KeptLogs, shown
+from pilotage.store.worlds.provisioning import live_and_ended_pilots
+
+router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"], route_class=MeasuredRoute)
+
+
+@router.get("", dependencies=[FOR_OPERATORS], responses=documented(Pilots))
+def get_pilots(
+    runtime: TheRuntime,
+    state: PilotState | None = None,
+    queue: Name | None = None,
+    empty: bool = False,
+    limit: Limit = 100,
+    after: After = "",
+) -> Response:
+    """List pilots, newest first. ``empty`` ones ended without ever having a job, or their machine lacks what
+    they were sent for.
+
+    With these come circuit breakers that opened because of them (P12), and why no server of a queue takes
+    pilots where jobs wait (P8).
+    """
+    tripped = breakers_of_empty(runtime, queue) if empty else []
+    pilots = runtime.store.queries.pilots(state, queue, limit, empty, after)
+    return listed("pilots", pilots, breakers=tripped, problems=_problems(runtime, queue))
+
+
+def breakers_of_empty(runtime: Runtime, queue: str | None) -> list[ShownBreaker]:
+    """Return breakers that opened because pilots were sent in vain, of one queue or all (P12)."""
+    now = runtime.clock()
+    found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
+    return [breakers.shown(one, now) for one in found if queue in (None, one.place[0])]
+
+
+def _problems(runtime: Runtime, queue: str | None) -> list[str]:
+    """Return why no server accepts pilots, at one queue or all.
+
+    Return nothing if no queue asks its servers first.
+    """
+    asking = (one for one in runtime.store.federation().queues if queue in (None, one.name))
+    if not any(one.computing_element and one.computing_element.list_match for one in asking):
+        return []
+    world = runtime.elements.asked(runtime.world("task_queues", "lifted_breakers"))
+    return [one for one in list_match.problems(world) if queue is None or one.startswith(f"{queue}: ")]
+
+
+@router.get("/waits", dependencies=[FOR_PEOPLE], responses=documented(BatchWaits))
+def get_waits(
+    runtime: TheRuntime,
+    after: Annotated[float, Query(ge=0, le=1e11, description="only what was recorded after this time")] = 0,
+    limit: Limit = 1000,
+) -> Response:
+    """Waits of the newest pilots that called home, recorded after a time in s since 1970."""
+    return answer({"waits": runtime.store.batch_waits.since(after, limit)})
+
+
+@router.get("/{pilot}", dependencies=[FOR_OPERATORS], responses=documented(Pilot, 404))
+def get_pilot(pilot: Id, runtime: TheRuntime) -> Response:
+    """Return one pilot."""
+    return answer(_existing(runtime, pilot))
+
+
+@router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))
+def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Explain why a pilot was made, what it ran, and why it ended."""
+    found = explained_pilot(runtime, pilot, width)
+    if found is None:
+        raise HTTPException(404, f"there is no pilot {pilot}")
+    return answer(found)
+
+
+@router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(KeptLogs, 404))
+def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
+    """The log of a pilot's agent, without bytes already seen. The server asks a running one for more."""
+    return answer(read_logs(runtime, _existing(runtime, pilot), agent_seen))
+
+
+def read_logs(runtime: Runtime, pilot: Pilot, agent_seen: int) -> KeptLogs:
+    """Return the stored log of a pilot's agent, and ask a running one for more."""
+    runs = pilot.state is PilotState.RUNNING
+    if runs:
+        runtime.log_readers.ask("pilot", pilot.id, runtime.clock())
+    key = LogKey(kind="pilot", record=pilot.id)
+    return shown(runtime.store, key, {"agent": agent_seen}, runs)
+
+
+def _existing(runtime: Runtime, pilot: int) -> Pilot:
+    found = runtime.store.queries.pilot(pilot)
+    if found is None:
+        raise HTTPException(404, f"there is no pilot {pilot}")
+    return found

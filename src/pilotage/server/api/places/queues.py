@@ -1,0 +1,88 @@
+"""Queues and global shares, with their current load."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import fields as dataclass_fields
+from operator import attrgetter
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.calls.pilots import queue_tests
+from pilotage.flow.calls.pilots.queue_tests import no_queue
+from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.runtime import Runtime
+from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.documents.decision import DatedChoice
+from pilotage.model.values.identity import Identity
+from pilotage.server.api.edge.access import FOR_PEOPLE, Operator, Person, actor, owner_seen
+from pilotage.server.api.edge.answers import answer, documented, listed
+from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore, Width
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.places.breakers import ShownBreaker, shown
+from pilotage.server.api.views import Queues, Shares, ShownQueue
+from pilotage.server.api.work.explanations import QueueExplanation, explained_queue
+from pilotage.store import QueueView, named_page
+
+router = APIRouter(prefix=PREFIX, tags=["queues"], route_class=MeasuredRoute)
+
+
+@router.get("/queues", responses=documented(Queues, 409))
+def get_queues(caller: Person, runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
+    """Queues by name, with the number of jobs and pilots in each state, and circuit breakers."""
+    name, status = attrgetter("name"), attrgetter("status")
+    return listed("queues", named_page(shown_queues(runtime, owner_seen(caller)), name, after, limit, status))
+
+
+def shown_queues(runtime: Runtime, person: Identity | None) -> list[ShownQueue]:
+    """Return every queue as a person sees it (None: an operator), by name. Raises ``NoFederation``."""
+    now = runtime.clock()
+    tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
+    for one in seen_by(circuit_breakers.of_queues(runtime), person):
+        tripped[one.place[0]].append(shown(one, now))
+    fields = [one.name for one in dataclass_fields(QueueView)]
+    return [
+        ShownQueue(**{name: getattr(queue, name) for name in fields}, breakers=tripped[queue.name])
+        for queue in runtime.store.queries.queues()
+    ]
+
+
+QueueName = Annotated[str, Path(max_length=200)]
+
+
+@router.get("/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
+def get_explanation(queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Explain one queue: its limits, its load, its measurements, and why nothing starts."""
+    return explained(runtime, queue, (), width, owner_seen(caller))
+
+
+class QueueTest(BaseModel):
+    """A pilot that tests a queue."""
+
+    pilot: Annotated[int, Field(description="Its number; its logs tell what it found of its node.")]
+
+
+@router.post("/queues/{queue}/test", responses=documented(QueueTest, 404, 409))
+def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Response:
+    """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
+    return answer({"pilot": queue_tests.send(runtime, queue, credential.identity, actor(credential))})
+
+
+def explained(
+    runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int, person: Identity | None
+) -> Response:
+    """Return the explanation of a queue for a person (None: an operator); 404 if no queue has this name."""
+    found = explained_queue(runtime, queue, choices, width, person)
+    if found is None:
+        raise no_queue(queue)
+    return answer(found)
+
+
+@router.get("/shares", dependencies=[FOR_PEOPLE], responses=documented(Shares, 409))
+def get_shares(store: TheStore) -> Response:
+    """Every global share, with the number of its jobs and transfers in each state.
+
+    The list comes whole: a federation declares at most 1000.
+    """
+    return answer({"shares": store.queries.shares()})

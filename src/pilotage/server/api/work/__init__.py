@@ -1,0 +1,1 @@
+"""Routes of tasks, jobs, workflows and events."""

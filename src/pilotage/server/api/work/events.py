@@ -1,0 +1,168 @@
+"""What happened to tasks, jobs, transfers, pilots, breakers and the federation, as pages and as a stream."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
+
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.types import LARGEST_ID
+from pilotage.server.api.edge.access import KnownTokens, Person, bearer_of, may_see
+from pilotage.server.api.edge.answers import answer, documented, field_refused
+from pilotage.server.api.edge.dependencies import PREFIX, AnyId
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.work.event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown
+from pilotage.store import Ends, EventKind
+
+router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"], route_class=MeasuredRoute)
+
+MOST_SEARCHED = 20 * PAGE
+"""Most events that one page is searched for."""
+
+STREAM = "text/event-stream"
+
+OneOf = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+_AFTER = Query(description="only events after this one; without it: none, but the number of the newest")
+_KIND = Query(max_length=10, description="only of this kind of records; repeatable")
+_TASK = Query(max_length=200, description="only of this task, its jobs included; repeatable")
+_LAST_EVENT = Header(max_length=20, include_in_schema=False)
+
+
+class Events(BaseModel):
+    """Events in the order in which they were committed."""
+
+    events: list[ShownEvent]
+    next: Annotated[int, Field(description="The value of after for the page that follows.")]
+    newest: Annotated[int, Field(description="Number of the newest event; next is less while pages follow.")]
+
+
+async def _hub(request: Request) -> EventHub:
+    hub: EventHub = request.app.state.events
+    return hub
+
+
+Hub = Annotated[EventHub, Depends(_hub)]
+
+_REFUSALS = {410: "events that follow are no longer kept", 429: "too many streams are open"}
+_DOCUMENTED = documented(Events, 404, meanings=_REFUSALS)
+_DOCUMENTED[200]["content"] = {STREAM: {"schema": {"type": "string"}}}
+
+
+@router.get("", responses=_DOCUMENTED)
+async def get_events(
+    *,
+    request: Request,
+    caller: Person,
+    hub: Hub,
+    after: Annotated[AnyId | None, _AFTER] = None,
+    kind: Annotated[list[EventKind] | None, _KIND] = None,
+    task: Annotated[list[OneOf] | None, _TASK] = None,
+    last_event_id: Annotated[str, _LAST_EVENT] = "",
+) -> Response:
+    """What happened to the caller's tasks and jobs, to circuit breakers and to the federation, oldest first.
+
+    An operator sees what happened to everything.
+
+    Each event tells of all records that made one transition together. To follow from now on, ask without
+    ``after``, read the lists, and then ask for events after ``next``.
+
+    With ``Accept: text/event-stream`` the answer is a stream of server-sent events that does not end. Its
+    first event, ``start``, has the number after which it begins. ``Last-Event-ID`` has precedence over
+    ``after``. The event ``end`` says why the server ends a stream: its reader is too slow, for example.
+
+    410: events after that one are no longer kept, or it is an event of another store.
+    """
+    await _refuse_unseen(hub, caller, task or ())
+    wanted = EventFilter.of(caller, kind or (), task or ())
+    ends = await hub.ends()
+    begin = _begin(last_event_id, after)
+    start = ends.newest if begin is None else _kept(begin, ends)
+    if STREAM in request.headers.get("accept", ""):
+        return _stream(request, hub, caller.identity.key, wanted, start, ends.newest)
+    return answer(await _page(hub, wanted, start, ends.newest))
+
+
+async def _refuse_unseen(hub: EventHub, caller: Credential, tasks: Sequence[int]) -> None:
+    """Refuse tasks that the caller may not see, or that do not exist."""
+    owners = await hub.owners(tasks) if tasks else {}
+    for one in tasks:
+        if one not in owners or not may_see(caller, *owners[one]):
+            raise HTTPException(404, f"there is no task {one}, or it is not yours")
+
+
+def _begin(header: str, after: int | None) -> int | None:
+    """Return the event after which a reader begins; None if it names none."""
+    if not header:
+        return after
+    if header.isascii() and header.isdigit() and int(header) <= LARGEST_ID:
+        return int(header)
+    raise field_refused("Last-Event-ID", "must be the number of an event")
+
+
+def _kept(after: int, ends: Ends) -> int:
+    """Return the number if all events after it are there; else 410, with what to do."""
+    if ends.forgotten <= after <= ends.newest:
+        return after
+    if after < ends.forgotten:
+        why = f"events up to {ends.forgotten} are no longer kept"
+    else:
+        why = f"the newest event is {ends.newest}, so {after} is an event of another store"
+    raise HTTPException(
+        410, f"{why}; start again: read the lists, then follow events with after={ends.newest}"
+    )
+
+
+async def _page(hub: EventHub, wanted: EventFilter, after: int, newest: int) -> Events:
+    found: list[ShownEvent] = []
+    searched = 0
+    while after < newest and len(found) < PAGE and searched < MOST_SEARCHED:
+        page = await hub.page(after, newest)
+        taken = [event for event in page if wanted.takes(event)]
+        searched += PAGE
+        after = page[-1].id if len(page) == PAGE else newest
+        if len(found) + len(taken) > PAGE:
+            taken = taken[: PAGE - len(found)]
+            after = taken[-1].id
+        found += map(shown, taken)
+    return Events(events=found, next=after, newest=newest)
+
+
+def _stream(
+    request: Request, hub: EventHub, person: str, wanted: EventFilter, start: int, newest: int
+) -> Response:
+    tokens: KnownTokens = request.app.state.tokens
+    token = bearer_of(request.headers.get("authorization", "")) or ""
+
+    async def is_known() -> bool:
+        return await tokens.find(token) is not None
+
+    place = ExitStack()
+    place.enter_context(hub.place(person))
+    return EventStream(_chunks(hub, wanted, start, newest, is_known), place)
+
+
+async def _chunks(
+    hub: EventHub, wanted: EventFilter, start: int, newest: int, is_known: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
+    yield b"retry: 2000\n" + frame("start", start, {"next": start})
+    async for chunk in hub.follow(wanted, start, newest, is_known):
+        yield chunk
+
+
+class EventStream(StreamingResponse):
+    """A stream that holds one of a person's places until it ends."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], place: ExitStack) -> None:
+        # Proxies would otherwise keep events until a buffer is full.
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(chunks, headers=headers, media_type=STREAM)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the reader goes, or the stream ends."""
+        with self._place:
+            await super().__call__(scope, receive, send)

@@ -1,0 +1,392 @@
+"""Stored decisions with their analysis and as lines of text."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from pilotage.explain import (
+    borrowing,
+    failures,
+    history,
+    job_files,
+    notifications,
+    pilots,
+    publications,
+    queues,
+    rendering,
+    throttled,
+    transfers,
+    usage,
+)
+from pilotage.explain.analysis import Explanation, explain
+from pilotage.explain.layout import folded
+from pilotage.flow.calls.pilots import eligible_pilots
+from pilotage.flow.calls.places import conditions
+from pilotage.flow.calls.work import borrowing_outlook, forwarded, sure_waits, task_wait, throttled_jobs
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import step
+from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.documents.decision import Choice, DatedChoice
+from pilotage.model.documents.world import World
+from pilotage.model.records.borrowing import Borrowing, Comparison
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.job_files import FileOfJob
+from pilotage.model.records.logs import Point
+from pilotage.model.records.publications import author_of, is_own
+from pilotage.model.records.states import (
+    AT_A_PILOT,
+    ENDED,
+    TRANSFERS_AHEAD,
+    UNSTARTED_JOBS,
+    JobState,
+    PilotState,
+    TaskState,
+    TransferState,
+)
+from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
+from pilotage.model.records.unified_queues import pilot_limits
+from pilotage.model.records.work import Pilot, Requirements, Transfer
+from pilotage.model.rules import site_limits
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.phrases import plural
+from pilotage.model.values.scopes import version_of
+from pilotage.model.values.step_names import STAGE
+from pilotage.policies.pilots import batch_waits, list_match
+from pilotage.policies.staging import forecast, preparing, settle, slots, sources_now
+from pilotage.server.api.work import result_lines, set_aside_lines
+from pilotage.store import JobDetails, TaskDetails
+
+MOST_JOBS = 1000
+"""Most jobs of a pilot that are listed."""
+
+
+class Explained(BaseModel):
+    """Decisions newest first, the analysis of each, and everything as ``lines`` of text."""
+
+    choices: list[DatedChoice]
+    explanations: list[Explanation]
+    lines: list[str]
+
+
+class TaskExplanation(Explained):
+    """Why a task's jobs went where they went, or nowhere."""
+
+    task: TaskDetails
+
+
+class PilotExplanation(BaseModel):
+    """The life of a pilot."""
+
+    pilot: Pilot
+    lines: list[str]
+
+
+class JobExplanation(Explained):
+    """Why a job went where it went, or nowhere."""
+
+    job: JobDetails
+    borrowings: list[Borrowing]
+    """Attempts that pilots of other queues took (E2)."""
+    comparisons: list[Comparison]
+    """How pilots of other queues value it while it waits (E2)."""
+    files: list[FileOfJob]
+    """Its first inputs and outputs, and the way of each."""
+
+
+class TransferExplanation(BaseModel):
+    """The share, priority and place of a transfer."""
+
+    transfer: Transfer
+    lines: list[str]
+
+
+class QueueExplanation(BaseModel):
+    """Everything about one queue, and the decisions there about a task, as ``lines`` of text."""
+
+    queue: str
+    lines: list[str]
+
+
+MOST_FAILED = 2000
+"""Most failed jobs of a task that are searched for causes."""
+
+
+def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one.
+
+    And which of its files wait for a server that can move them, or its jobs for one that has its brokerage.
+    """
+    seen = conditions.where_it_waits(runtime, task)
+    found = [told for condition in seen if (told := queues.trouble(condition))]
+    return [
+        *found,
+        *conditions.waits_for_brokerage(runtime, task),
+        *conditions.waits_for_others(runtime, task),
+        *conditions.waits_for_key(runtime, task),
+    ]
+
+
+def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
+    """Return which quotas throttle jobs of a task, and what releases them; empty if none does."""
+    many = task.jobs.get(JobState.THROTTLED)
+    if not many:
+        return ""
+    full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
+    return f"{plural(many, 'job')} throttled: {throttled.of_quotas(full)}"
+
+
+def notified(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Return the notifications of a task; nothing if there are none."""
+    found = runtime.store.notification_queries.of_task(task.id)
+    return list(notifications.of_task(task.id, found, runtime.clock()))
+
+
+def published(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Return how far a task's outputs are registered; nothing if it wants no registration."""
+    dataset = task.spec.output_dataset
+    if not dataset:
+        return []
+    found = runtime.store.publication_queries.of_task(task.id)
+    if is_own(dataset):
+        version = runtime.store.datasets.made_by(dataset, author_of(task.id))
+        return list(publications.of_own(task.id, task.state, version_of(dataset, version), found.closing))
+    return list(publications.of_task(task.id, dataset, found, runtime.clock()))
+
+
+def explained_queue(
+    runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int, person: Identity | None
+) -> QueueExplanation | None:
+    """Return what a person (None: an operator) sees of a queue, and what these decisions say of it."""
+    found = conditions.of_queues(runtime, [name])
+    if not found:
+        return None
+    told = [
+        *queues.of_queue(replace(found[0], breakers=seen_by(found[0].breakers, person))),
+        *set_aside_lines.of(runtime, ("queue", name), ("site", found[0].queue.site)),
+        *queues.of_task(name, choices),
+    ]
+    return QueueExplanation(queue=name, lines=folded(told, width))
+
+
+def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
+    """Return why nothing can start at the queues of these choices."""
+    names = sorted({queue for choice in choices for queue in choice.placed})
+    told = (queues.trouble(seen) for seen in conditions.of_queues(runtime, names))
+    return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
+
+
+def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> TransferExplanation:
+    """Return a transfer's life, and the reason why it waits if it is queued."""
+    now, store = runtime.clock(), runtime.store
+    queue = queue_of(transfer.state)
+    waiting = _waiting(runtime, transfer, queue) if queue is not None else None
+    events = store.queries.events("transfer", transfer.id)
+    told = list(transfers.of_transfer(transfer, events, store.federation().staging, now, waiting))
+    why = conditions.unable_to_move(runtime, transfer.source, transfer.destination)
+    if why and transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
+        told.append(f"  it waits for a server that can move it; this one cannot: {why}")
+    # Do not validate it: we made it just now, and checking a large one takes longer than making it.
+    lines = folded([*told, *set_aside_lines.of(runtime, ("transfer", transfer.id))], width)
+    return TransferExplanation.model_construct(transfer=transfer, lines=lines)
+
+
+def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
+    """Return what a transfer waits for in its queue. The accounts are those of the next pass."""
+    world, accounts = slot_accounts(runtime)
+    seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
+    room, live = sources_now.room_of(seen, queue), queries.live()
+    bundle = world.federation.staging.files_per_slot
+    ahead, before = queries.ahead_of(transfer, bundle)
+    if queue is PREPARING:
+        before += sum(
+            one.slots(bundle) for one in live if one.share == transfer.share and one.state in TRANSFERS_AHEAD
+        )
+    constants, limits = world.federation.staging, sources_now.room_of(seen, DELIVERING)
+    return transfers.PlaceInQueue(
+        queue=queue,
+        ahead=ahead,
+        full=room.full(transfer),
+        breaker=room.breaker(transfer),
+        accounts=accounts,
+        live=live,
+        deliveries=forecast.deliveries_before(transfer, before, live, constants, limits),
+        lasting=queries.delivery_time(),
+    )
+
+
+def slot_accounts(runtime: Runtime) -> tuple[World, dict[str, Mapping[str, Any]]]:
+    """Return what staging reads, and its next pass's account of each queue's slots, by name."""
+    begun = runtime.begin(runtime.store.federation().loops.batch)
+    world = runtime.store.snapshots.read(begun, step(STAGE).plan.parts)
+    decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
+    return world, {name: account for decision in decisions for name, account in decision.notes.items()}
+
+
+def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:
+    """Return a world of staging that includes a transfer far back in its queue, and the replicas of its
+    file."""
+    found = runtime.store.catalogue.entry(transfer.file)
+    if found is None or transfer in world.transfers:
+        return world
+    return replace(
+        world,
+        transfers=(*world.transfers, transfer),
+        replicas=(*world.replicas, *found.replicas),
+    )
+
+
+def explained_task(
+    runtime: Runtime, task: TaskDetails, choices: Sequence[DatedChoice], width: int
+) -> TaskExplanation:
+    """Return a task's failures, the obstacles to its start, and the decisions about it."""
+    told = _failures(runtime, task)
+    if task.state not in ENDED["task"]:
+        told += [*set_aside_lines.of_task(runtime, task), *result_lines.of_task(runtime, task.id)]
+    if after := task_wait.after(runtime, task):
+        told.append(f"task {task.id} {after}")
+    known = troubles(runtime, task)
+    held = "nothing starts" if task.jobs.get(JobState.ACTIVATED) else "held up"
+    told += [f"{held}: {trouble}" for trouble in known]
+    told += [f"warning: {text}" for text in sure_waits.of_task(runtime, task, known)]
+    told += [line] if (line := throttled_by(runtime, task)) else []
+    told += published(runtime, task) + notified(runtime, task)
+    told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
+    if not choices:
+        told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
+    return TaskExplanation.model_construct(
+        task=task,
+        choices=list(choices),
+        explanations=[explain(choice) for choice in choices],
+        lines=folded(told, width),
+    )
+
+
+def explained_job(
+    runtime: Runtime,
+    job: JobDetails,
+    choices: Sequence[DatedChoice],
+    width: int,
+    used: tuple[int, Sequence[Point]] = (0, ()),
+) -> JobExplanation:
+    """Return the events of a job, the resources that its last attempt ``used`` (number, time line), and the
+    decisions about it.
+
+    For a job that waits for a pilot, add the pilots that could take it.
+    """
+    borrowed, queues_ = runtime.store.queries.borrowings(job.id)
+    compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
+    told = [
+        *history.of_job(job),
+        *_task_set_aside(runtime, job.task),
+        *borrowing.of_borrowings(borrowed),
+        *_waits(runtime, job),
+    ]
+    ways = _files_of(runtime, job, borrowed)
+    told += job_files.of_files(ways)
+    if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
+        told.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
+    told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
+    told += rendering.of_choices(choices)
+    told += forwarded.explained(runtime, job)
+    if not choices:
+        told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
+    return JobExplanation.model_construct(
+        job=job,
+        borrowings=borrowed,
+        comparisons=compared,
+        files=list(ways),
+        choices=list(choices),
+        explanations=[explain(choice) for choice in choices],
+        lines=folded(told, width),
+    )
+
+
+def _task_set_aside(runtime: Runtime, number: int) -> list[str]:
+    task = runtime.store.queries.task(number)
+    return set_aside_lines.of_task(runtime, task) if task and task.state not in ENDED["task"] else []
+
+
+def _files_of(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
+    """Return the files of a job, with the way of each to or from its queue's storage."""
+    federation = runtime.store.federation()
+    home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")
+    is_remote = any(one.attempt == job.attempt and one.reads for one in borrowed)
+    return job_files.with_ways(
+        runtime.store.transfer_queries.files_of(job.id, home), federation, home, is_remote
+    )
+
+
+def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
+    """Return the pilots that could take a waiting job. If there are none, return why, if that is known."""
+    federation, queries, time = runtime.store.federation(), runtime.store.queries, runtime.clock()
+    declared = {queue.name: queue for queue in federation.queues}
+    task = queries.task(job.task) if job.state is JobState.THROTTLED else None
+    if task is not None:
+        full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
+        return list(throttled.of_job(full, job.since + federation.timeouts.throttled))
+    if job.state is not JobState.ACTIVATED or job.queue not in declared:
+        return result_lines.of_job(runtime, job)
+    asked = queries.requirements(job.id)
+    queue, live = declared[job.queue], queries.live_pilots(job.queue)
+    found = eligible_pilots.eligible_pilots(queue, asked, live) if asked else []
+    told = [f"  {why}" for why in conditions.job_waits_for_key(runtime, asked)]
+    told += pilots.of_eligible(job.queue, found, time)
+    if not found:
+        everywhere = queries.live_pilots()
+        told += pilots.of_full(pilot_limits(federation).get(queue.name, ()), everywhere)
+        told += _throttle(runtime, queue.site, everywhere)
+        told += _unanswered(runtime, queue, asked)
+    return told
+
+
+def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
+    """Yield why no server of a queue accepts pilots for a job, as far as this server asked (P8)."""
+    world = runtime.elements.asked(runtime.world())
+    if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
+        yield f"  no pilot is submitted: {problem}"
+
+
+def _throttle(runtime: Runtime, name: str, live: Sequence[Pilot]) -> Iterator[str]:
+    """Yield the limits of a site that stop the director from requesting pilots."""
+    bounds = site_limits.all_bounds(runtime.world("advertisements", "job_counts"))
+    there = [pilot for pilot in live if pilot.site == name]
+    return pilots.of_throttled(name, bounds.get(name, site_limits.NO_BOUNDS), there)
+
+
+def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:
+    """Return why a pilot was made, what it ran, and why it ended; None if it is unknown."""
+    queries = runtime.store.queries
+    found = queries.pilot(number)
+    if found is None:
+        return None
+    jobs = queries.jobs_of_pilot(number, MOST_JOBS)
+    told = [*pilots.of_pilot(found, queries.events("pilot", number), jobs)]
+    if found.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
+        told += _stay(runtime, found.queue)
+    told += set_aside_lines.of(runtime, ("pilot", number))
+    return PilotExplanation(pilot=found, lines=folded(told, width))
+
+
+def _stay(runtime: Runtime, queue: str) -> Iterator[str]:
+    """Yield how long an idle pilot of a queue stays (E5)."""
+    federation, time = runtime.store.federation(), runtime.clock()
+    for declared in federation.queues:
+        if declared.name == queue:
+            wait = batch_waits.expected_wait(runtime.store.queries.live_pilots(queue), time)
+            yield "  without work it " + pilots.stays(
+                batch_waits.stay(federation.loops, declared, wait), wait
+            )
+
+
+def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Return how a task failed, with the causes of its jobs' failures."""
+    first_line = task.error.partition("\n")[0]
+    head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == TaskState.FAILED else []
+    if not head and not task.jobs.get(JobState.FAILED):
+        return []
+    failed = runtime.store.job_lists.last_failures(task.id, MOST_FAILED)
+    if len(failed) == MOST_FAILED:
+        head.append(f"  the causes of the first {MOST_FAILED} jobs of which an attempt failed:")
+    return [*head, *failures.of_failed(failed)]

@@ -1,0 +1,151 @@
+"""Single jobs: their state, their history, and the reasons for where they are."""
+
+from dataclasses import fields
+
+from fastapi import APIRouter, HTTPException, Response
+
+from pilotage.flow import task_cancellation
+from pilotage.flow.calls.work import what_if
+from pilotage.flow.errors import NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.logs import LogKey
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState
+from pilotage.model.values.identity import Credential
+from pilotage.server.api.edge.access import Person, actor, may_see
+from pilotage.server.api.edge.answers import answer, documented
+from pilotage.server.api.edge.dependencies import (
+    PREFIX,
+    AnyAttempt,
+    AnyId,
+    Id,
+    Limit,
+    TheRuntime,
+    TheStore,
+    Width,
+)
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.views import SteeredJob
+from pilotage.server.api.work.changes import Retry, Set, Told
+from pilotage.server.api.work.explanations import JobExplanation, explained_job
+from pilotage.server.api.work.hypotheses import Hypothesis, WhatIfAnswer
+from pilotage.server.api.work.logs import KeptLogs, shown
+from pilotage.store import JobDetails, Store
+
+router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], route_class=MeasuredRoute)
+
+
+@router.get("/{job}", responses=documented(JobDetails, 404))
+def get_job(job: Id, caller: Person, store: TheStore) -> Response:
+    """A job with its history."""
+    return answer(seen(store, caller, job))
+
+
+@router.get("/{job}/explain", responses=documented(JobExplanation, 404))
+def get_explanation(
+    job: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
+) -> Response:
+    """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
+    store = runtime.store
+    return answer(explained(runtime, seen(store, caller, job), limit, width))
+
+
+def explained(runtime: Runtime, job: JobDetails, limit: int, width: int = 0) -> JobExplanation:
+    """Explain a job by its last decisions, and what its last attempt used."""
+    store = runtime.store
+    last = max(store.logs.attempts("job", job.id), default=0)
+    used = last, store.logs.points(LogKey(kind="job", record=job.id, attempt=last)) if last else ()
+    return explained_job(runtime, job, store.queries.job_choices(job.id, limit), width, used)
+
+
+@router.get("/{job}/logs", responses=documented(KeptLogs, 404))
+def get_logs(
+    job: Id,
+    caller: Person,
+    runtime: TheRuntime,
+    attempt: AnyAttempt = 0,
+    stdout_seen: AnyId = 0,
+    stderr_seen: AnyId = 0,
+) -> Response:
+    """The output of an attempt and its time line. Without a number: of the latest attempt with output.
+
+    Beginning and end of a stream are kept. The answer leaves out bytes already seen, counted from a stream's
+    beginning. For a running attempt, the server asks its pilot for more.
+    """
+    found = seen(runtime.store, caller, job)
+    return answer(read_logs(runtime, found, attempt, {"stdout": stdout_seen, "stderr": stderr_seen}))
+
+
+def read_logs(runtime: Runtime, job: JobDetails, attempt: int, known_bytes: dict[str, int]) -> KeptLogs:
+    """Return the output of an attempt (0: the latest with output) after the bytes that the reader knows.
+
+    For a running attempt, ask its pilot for more.
+    """
+    known = runtime.store.logs.attempts("job", job.id)
+    at_pilot = job.state in AT_A_PILOT
+    number = attempt or (job.attempt if at_pilot or not known else known[-1])
+    runs = at_pilot and number == job.attempt
+    if runs:
+        runtime.log_readers.ask("job", job.id, runtime.clock())
+    return shown(runtime.store, LogKey(kind="job", record=job.id, attempt=number), known_bytes, runs)
+
+
+@router.post("/{job}/retry", responses=documented(SteeredJob | Told, 404, 409))
+def post_retry(
+    job: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
+) -> Response:
+    """Retry one job that ended badly, with changes; its task goes on. A dry run says where it would go."""
+    return _done(runtime, caller, job, body or Retry(), width)
+
+
+@router.post("/{job}/set", responses=documented(SteeredJob | Told, 404, 409))
+def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Change fields of one job that has not started. A dry run says where it would go."""
+    return _done(runtime, caller, job, body, width)
+
+
+def _done(runtime: Runtime, caller: Credential, job: int, body: Retry | Set, width: int) -> Response:
+    told = body.done(runtime, seen(runtime.store, caller, job).task, actor(caller), width, job)
+    if isinstance(told, Response):
+        return told
+    if body.dry_run:
+        return answer(told)
+    found = seen(runtime.store, caller, job)
+    known = {one.name: getattr(found, one.name) for one in fields(found)}
+    return answer(SteeredJob(**known, lines=tuple(told.lines)))
+
+
+@router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))
+def post_cancel(job: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Cancel one job of a task; the others go on. Outputs that are stored stay."""
+    cancel(runtime, seen(runtime.store, caller, job), actor(caller))
+    return answer(seen(runtime.store, caller, job))
+
+
+def refuse_to_cancel(job: JobDetails) -> None:
+    """Raise NotNow if nothing of a job is left to cancel."""
+    if job.state in ENDED["job"] or job.state is JobState.MERGING:
+        raise NotNow(f"job {job.id} is {job.state}: nothing of it is left to cancel")
+
+
+def cancel(runtime: Runtime, job: JobDetails, who: str) -> None:
+    """Cancel one job. Raises NotNow if nothing of it is left to cancel."""
+    refuse_to_cancel(job)
+    task_cancellation.cancel(runtime, job.task, "cancelled by a person", who, job.id)
+
+
+@router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))
+def post_what_if(
+    job: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
+) -> Response:
+    """Broker a job again, without and with changes. Nothing is modified."""
+    task = seen(runtime.store, caller, job).task
+    return body.answer(lambda changes: what_if.run(runtime, changes, task, job), width)
+
+
+def seen(store: Store, caller: Credential, job: int) -> JobDetails:
+    """Return a job that the caller may see; 404 if there is none, or if it belongs to somebody else."""
+    found = store.queries.job(job)
+    task = store.queries.task(found.task) if found else None
+    if found is None or task is None or not may_see(caller, task.owner, task.vo):
+        raise HTTPException(404, f"there is no job {job}, or it is not yours")
+    return found

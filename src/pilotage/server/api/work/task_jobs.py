@@ -1,0 +1,117 @@
+"""The jobs of a task: a list, groups by failure, and their logs."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from pilotage.flow.calls.work import task_wait
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import JobState
+from pilotage.server.api.edge.access import Person
+from pilotage.server.api.edge.answers import answer, documented, listed
+from pilotage.server.api.edge.dependencies import (
+    PREFIX,
+    After,
+    Id,
+    Limit,
+    TheRuntime,
+    TheStore,
+    WithParameters,
+)
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.views import FailedJobs, Jobs, JobsByQueue
+from pilotage.server.api.work.log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
+from pilotage.server.api.work.tasks import seen
+from pilotage.store import JobPage, JobSort
+
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
+
+LOGS_AT_ONCE = 100
+"""Most jobs whose logs one request reads: 12 MB of text at most."""
+
+Failed = Annotated[
+    bool, Query(description="only jobs that failed, or are tried again after a failed attempt")
+]
+
+
+@router.get("/{task}/queues", responses=documented(JobsByQueue, 404))
+def get_jobs_by_queue(task: Id, caller: Person, store: TheStore) -> Response:
+    """How many jobs of a task each queue has, by state. Jobs at no queue stand under an empty name."""
+    seen(store, caller, task)
+    return answer({"queues": store.job_lists.by_queue(task)})
+
+
+@router.get("/{task}/jobs", responses=documented(Jobs, 404))
+def get_jobs(
+    *,
+    task: Id,
+    caller: Person,
+    runtime: TheRuntime,
+    state: JobState | None = None,
+    failed: Failed = False,
+    sort: Annotated[JobSort, Query(description="the column to sort by")] = "id",
+    limit: Limit = 100,
+    after: After = "",
+    inputs: Annotated[bool, Query(description="with the names of the files that they read")] = False,
+    parameters: WithParameters = False,
+) -> Response:
+    """A task's jobs, by id unless sorted otherwise: numbers from the largest down."""
+    seen(runtime.store, caller, task)
+    page = JobPage(
+        state=state,
+        failed=failed,
+        sort=sort,
+        limit=limit,
+        after=after,
+        inputs=inputs,
+        parameters=parameters,
+    )
+    return listed("jobs", runtime.store.job_lists.page(task, page, runtime.clock()))
+
+
+@router.get("/{task}/wait", responses=documented(task_wait.TaskWait, 404))
+def get_wait(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Why a task waits, in one sentence, and its place in line."""
+    return answer(task_wait.of_task(runtime, seen(runtime.store, caller, task)))
+
+
+@router.get("/{task}/failures", responses=documented(FailedJobs, 404))
+def get_failures(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Failed jobs of a task by error and queue, most jobs first."""
+    seen(runtime.store, caller, task)
+    groups, left_out = runtime.store.job_lists.failed(task)
+    return answer({"groups": groups, "left_out": left_out})
+
+
+@router.get("/{task}/logs", responses=documented(JobLogsPage, 404))
+def get_logs(
+    *,
+    task: Id,
+    caller: Person,
+    runtime: TheRuntime,
+    failed: Failed = False,
+    match: Annotated[str, Query(max_length=200, description="only lines that contain this text")] = "",
+    lines: Annotated[int, Query(ge=1, le=MOST_LINES, description="lines of head and tail, or matches")] = 10,
+    limit: Annotated[int, Query(ge=1, le=LOGS_AT_ONCE, description="how many jobs are read")] = 20,
+    after: After = "",
+) -> Response:
+    """What the latest attempts of jobs wrote: the first and last lines, or the lines with a text.
+
+    One answer covers ``limit`` jobs; ``next`` is the value of ``after`` for those that follow.
+    """
+    seen(runtime.store, caller, task)
+    page = JobPage(failed=failed, limit=limit, after=after)
+    return answer(read_logs(runtime, task, page, match, lines))
+
+
+def read_logs(runtime: Runtime, task: int, page: JobPage, match: str, lines: int) -> JobLogsPage:
+    """Return what the latest attempts of a page of jobs wrote: first and last lines, or those with a text."""
+    jobs = runtime.store.job_lists.page(task, page, runtime.clock())
+    logs = runtime.store.logs.latest([job.id for job in jobs])
+    found = []
+    for job in jobs:
+        attempt, streams = logs.get(job.id, (job.attempt, []))
+        shown = [matching(log, match, lines) if match else excerpt(log, lines) for log in streams]
+        if not match or any(one.head for one in shown):
+            found.append(JobLogs(job=job, attempt=attempt, logs=[one for one in shown if one.head]))
+    return JobLogsPage.model_construct(jobs=found, next=jobs.next)

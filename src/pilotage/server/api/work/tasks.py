@@ -1,0 +1,366 @@
+"""Tasks: submit, list, look at, cancel."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Header, HTTPException, Query, Response
+from pydantic import BaseModel, Field
+
+from pilotage.explain import chains
+from pilotage.explain.layout import folded
+from pilotage.federation.documents import MOST_TASKS
+from pilotage.federation.faults import BadDocument
+from pilotage.flow import task_cancellation
+from pilotage.flow.calls.data.inputs import Fault
+from pilotage.flow.calls.work import lease, publications, steering, submit, sure_waits, task_wait, what_if
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
+from pilotage.model.records.work import Seconds, TaskSpec
+from pilotage.model.rules import webhooks
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.types import FINITE
+from pilotage.request_budget import MOST_FAULTS
+from pilotage.server.api.documents import Specified, read
+from pilotage.server.api.edge.access import Person, actor, is_owner, may_see, owner_seen
+from pilotage.server.api.edge.answers import FieldFault, answer, documented, faults_of, listed
+from pilotage.server.api.edge.bodies import RequestBody
+from pilotage.server.api.edge.dependencies import (
+    PREFIX,
+    After,
+    Id,
+    Limit,
+    TheRuntime,
+    TheStore,
+    Width,
+    WithParameters,
+)
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.places.queues import QueueName, explained
+from pilotage.server.api.views import Outputs, Tasks
+from pilotage.server.api.work import result_lines, set_aside_lines
+from pilotage.server.api.work.changes import Retry, Set, Told
+from pilotage.server.api.work.explanations import (
+    QueueExplanation,
+    TaskExplanation,
+    explained_task,
+    notified,
+    published,
+    throttled_by,
+    troubles,
+)
+from pilotage.server.api.work.hypotheses import Hypothesis, WhatIfAnswer
+from pilotage.server.api.work.task_filters import Filter
+from pilotage.store import ListPage, OutputPage, Store, TaskDetails, TaskPage, TaskSort, TaskView
+
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        max_length=200, description="made by the client for one submission; a repeated one is not taken twice"
+    ),
+]
+
+
+MOST_READERS = 20
+"""Most tasks that have read outputs of a retried one which an answer names."""
+
+_OF_KEY = "only those that the caller's request with this Idempotency-Key created"
+
+
+class Specs(RequestBody):
+    """Submitted tasks."""
+
+    tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_TASKS)]
+
+    def read(self) -> tuple[list[tuple[int, TaskSpec]], list[tuple[int, BadDocument]]]:
+        """Return valid specifications, and the faults of the others, each by index."""
+        found = [(index, read(TaskSpec, task)) for index, task in enumerate(self.tasks)]
+        return (
+            [(index, spec) for index, spec in found if isinstance(spec, TaskSpec)],
+            [(index, spec) for index, spec in found if isinstance(spec, BadDocument)],
+        )
+
+
+class Submission(Specs):
+    """Tasks to accept, each for itself; if ``whole``, all or none."""
+
+    whole: bool = False
+    lease: Seconds = 0
+
+
+class Lease(RequestBody):
+    """The seconds after which nothing of a task may run, unless its lease is renewed again."""
+
+    lease: Annotated[float, Field(gt=0, le=1e8, description="s from now"), FINITE]
+
+
+class AcceptedTask(BaseModel):
+    """An accepted task, by its index in the submission."""
+
+    index: int
+    id: int
+    name: str
+
+
+class RefusedTask(BaseModel):
+    """A refused task, by its index in the submission, and why."""
+
+    index: int
+    errors: list[FieldFault]
+
+
+class SubmissionAnswer(BaseModel):
+    """The outcome for each task."""
+
+    tasks: list[AcceptedTask]
+    refused: list[RefusedTask]
+    warnings: list[str] = []
+
+
+@router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201, refuses_all=True))
+def post_tasks(
+    body: Submission, caller: Person, runtime: TheRuntime, idempotency_key: IdempotencyKey = ""
+) -> Response:
+    """Submit tasks. A refused task does not keep the others out, unless the submission is all or none.
+
+    422 if none was accepted. The answer has at most 1000 faults, with at least one for each refused task. If
+    the caller repeats an Idempotency-Key, nothing is created: the answer names the tasks of the first
+    request. With a ``lease`` (s; 0: none), nothing of the tasks runs after it unless it is renewed.
+    """
+    specs, misread = body.read()
+    good = [spec for _, spec in specs]
+    end = lease.lease_end(runtime, body.lease, good) if body.lease else None
+    # Nothing will be accepted, but examine the rest too, so that the answer has all faults.
+    if body.whole and misread:
+        submitted = submit.examine(runtime, good, caller.identity)
+    else:
+        name = submit.name_of(caller.identity, idempotency_key)
+        submitted = submit.submit(runtime, good, caller.identity, body.whole, name, end)
+    accepted = [
+        AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
+    ]
+    refused = refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused))
+    told = sure_waits.of_submitted(runtime, [id_ for _, id_ in submitted.tasks])
+    return answer(SubmissionAnswer(tasks=accepted, refused=refused, warnings=told), 201 if accepted else 422)
+
+
+def refusals(
+    misread: Iterable[tuple[int, BadDocument]], refused: Iterable[tuple[int, list[Fault]]]
+) -> list[RefusedTask]:
+    """Return invalid tasks, and those with other faults, by index."""
+    found = {index: faults_of(bad) for index, bad in misread}
+    found |= {index: [FieldFault(*fault) for fault in faults] for index, faults in refused}
+    most = MOST_FAULTS // max(1, len(found))
+    return [RefusedTask(index=index, errors=found[index][:most]) for index in sorted(found)]
+
+
+@router.get("", responses=documented(Tasks, 404))
+def get_tasks(
+    *,
+    caller: Person,
+    store: TheStore,
+    wanted: Filter,
+    mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
+    state: TaskState | None = None,
+    sort: Annotated[TaskSort, Query(description="newest, changed, priority or name")] = "newest",
+    limit: Limit = 100,
+    after: After = "",
+    key: Annotated[str, Query(max_length=200, description=_OF_KEY)] = "",
+) -> Response:
+    """The caller's tasks, or for an operator everybody's, newest first unless sorted otherwise.
+
+    Numbers and times are sorted from the largest down, names upwards.
+    """
+    if key:
+        return _submitted(store, submit.name_of(caller.identity, key), limit)
+    owner = caller.identity if mine else owner_seen(caller)
+    page = TaskPage(owner=owner, wanted=wanted, state=state, sort=sort, limit=limit, after=after)
+    found = store.task_lists.page(page)
+    return listed("tasks", found, _with_set_aside(store, found))
+
+
+def _submitted(store: Store, submission: str, limit: int) -> Response:
+    """Return the tasks of one submission, in its order; a submission is never longer than a page may be."""
+    found = [store.queries.task(id_) for _, id_, _ in store.queries.submitted(submission, limit)]
+    tasks = [task for task in found if task is not None]
+    return listed("tasks", ListPage(tasks, len(tasks), Counter(task.state for task in tasks)))
+
+
+def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
+    """Return the tasks. One that a step has set aside has the step's failure as its error."""
+    errors = set_aside_lines.errors(store, "task")
+    return [
+        replace(task, error=task.error or errors.get(str(task.id), "")) if task.state in LIVE_TASKS else task
+        for task in found
+    ]
+
+
+def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
+    """Return a task that the caller may see; 404 if there is none, or if it belongs to somebody else.
+
+    Only its owner sees the addresses of its webhooks.
+    """
+    found = store.queries.task(task)
+    if found is None or not may_see(caller, found.owner, found.vo):
+        raise HTTPException(404, f"there is no task {task}, or it is not yours")
+    if is_owner(caller, found.owner, found.vo):
+        return found
+    return replace(found, spec=webhooks.of_spec(found.spec))
+
+
+@router.get("/{task}", responses=documented(TaskDetails, 404))
+def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """One task with its specification, and why nothing starts where its jobs wait."""
+    return answer(whole(runtime, seen(runtime.store, caller, task)))
+
+
+def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
+    """Return a task with what keeps its jobs waiting, and how far its outputs are registered."""
+    known = troubles(runtime, task)
+    return replace(
+        task,
+        troubles=(*known, *result_lines.of_task(runtime, task.id)),
+        warnings=tuple(_warnings(runtime, task, known)),
+        after=task_wait.after(runtime, task),
+        blocked=task_wait.is_blocked(runtime, task),
+        throttled=throttled_by(runtime, task),
+        set_aside=tuple(set_aside_lines.of_task(runtime, task)),
+        published=tuple(published(runtime, task)),
+        notified=tuple(notified(runtime, task)),
+    )
+
+
+def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequence[str]:
+    """What will surely wait: whoever follows a task asks once a second, so it is found out less often."""
+    time = runtime.clock()
+    version = (task.id, task.changes, bool(task.jobs.get(JobState.PENDING)))
+    return runtime.recent_warnings.get(version, time, lambda: sure_waits.of_task(runtime, task, known))
+
+
+@router.post("/{task}/cancel", responses=documented(TaskView, 404))
+def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Cancel a task, its jobs and their transfers. A task that has ended stays as it is."""
+    seen(runtime.store, caller, task)
+    task_cancellation.cancel(runtime, task, "cancelled by a person", actor(caller))
+    return answer(seen(runtime.store, caller, task))
+
+
+class Steered(BaseModel):
+    """What a person's verb did to a task: jobs by the state that they were in, and the task as it is now.
+
+    A dry run's ``lines`` say where the jobs would go, those of a retry which inputs were not looked at again.
+    """
+
+    jobs: dict[JobState, int]
+    task: TaskView
+    lines: list[str] = []
+
+
+@router.post("/{task}/retry", responses=documented(Steered, 404, 409))
+def post_retry(
+    task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
+) -> Response:
+    """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
+    seen(runtime.store, caller, task)
+    body = body or Retry()
+    told = body.done(runtime, task, actor(caller), width)
+    if isinstance(told, Response):
+        return told
+    told.lines += folded(chains.of_readers(runtime.store.workflow_queries.readers(task, MOST_READERS)), width)
+    return _answered(runtime, caller, task, told)
+
+
+@router.post("/{task}/set", responses=documented(Steered, 404, 409))
+def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Change fields of a task for jobs that have not started, also for unmade ones."""
+    seen(runtime.store, caller, task)
+    told = body.done(runtime, task, actor(caller), width)
+    return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
+
+
+def _answered(runtime: Runtime, caller: Credential, task: int, told: Told) -> Response:
+    return answer({"jobs": told.jobs, "task": seen(runtime.store, caller, task), "lines": told.lines})
+
+
+@router.post("/{task}/hold", responses=documented(Steered, 404, 409))
+def post_hold(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Hold a task: no job of it starts until it is released. Jobs that run go on."""
+    return _steered(runtime, caller, task, steering.hold)
+
+
+@router.post("/{task}/release", responses=documented(Steered, 404, 409))
+def post_release(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Release a held task: its jobs are brokered again."""
+    return _steered(runtime, caller, task, steering.release)
+
+
+@router.post("/{task}/finish", responses=documented(Steered, 404, 409))
+def post_finish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """End a task with what it has: its merge takes the outputs so far, and other jobs are closed."""
+    return _steered(runtime, caller, task, steering.finish)
+
+
+def _steered(runtime: Runtime, caller: Credential, task: int, verb: steering.Verb) -> Response:
+    seen(runtime.store, caller, task)
+    moved = verb(runtime, task, actor(caller))
+    return answer({"jobs": moved, "task": seen(runtime.store, caller, task)})
+
+
+@router.post("/{task}/publish", responses=documented(TaskDetails, 404))
+def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
+    seen(runtime.store, caller, task)
+    publications.publish_again(runtime, task, actor(caller))
+    return answer(whole(runtime, seen(runtime.store, caller, task)))
+
+
+@router.post("/{task}/renew", responses=documented(TaskView, 404))
+def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
+    """Renew a task's lease, or set one for the first time."""
+    found = seen(runtime.store, caller, task)
+    lease.renew(runtime, task, found.spec, body.lease, actor(caller))
+    return answer(seen(runtime.store, caller, task))
+
+
+@router.get("/{task}/outputs", responses=documented(Outputs, 404))
+def get_outputs(
+    task: Id,
+    caller: Person,
+    store: TheStore,
+    parameters: WithParameters = False,
+    after: After = "",
+    limit: Limit = 10_000,
+) -> Response:
+    """The files that a task's jobs made, and where they lie: a page, by identifier (``file``)."""
+    seen(store, caller, task)
+    return listed("files", store.queries.outputs(task, parameters, OutputPage(after, limit)))
+
+
+@router.get("/{task}/explain", responses=documented(TaskExplanation, 404))
+def get_explanation(
+    task: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
+) -> Response:
+    """Explain why a task's jobs failed, or where they went, newest first: choices, analyses and text."""
+    found = seen(runtime.store, caller, task)
+    return answer(explained_task(runtime, found, runtime.store.queries.task_choices(task, limit), width))
+
+
+@router.get("/{task}/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
+def get_queue_explanation(
+    task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0
+) -> Response:
+    """Explain one queue, and the decisions there about a task's jobs."""
+    seen(runtime.store, caller, task)
+    return explained(runtime, queue, runtime.store.queries.task_choices(task), width, owner_seen(caller))
+
+
+@router.post("/{task}/what-if", responses=documented(WhatIfAnswer, 404, 409))
+def post_what_if(
+    task: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
+) -> Response:
+    """Broker a task's jobs again, without and with changes. Nothing is modified."""
+    seen(runtime.store, caller, task)
+    return body.answer(lambda changes: what_if.run(runtime, changes, task), width)

@@ -1,0 +1,143 @@
+"""Workflows: submit tasks that come after each other, list workflows, look at one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Response
+from pydantic import BaseModel, Field
+
+from pilotage.explain import chains
+from pilotage.explain.layout import folded
+from pilotage.flow.calls.work import lease, submit, sure_waits
+from pilotage.model.records.chains import MOST_STAGES
+from pilotage.model.rules.chains import why
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.types import Name, Seconds
+from pilotage.server.api.documents import Specified
+from pilotage.server.api.edge.access import Person, may_see, owner_seen
+from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
+from pilotage.server.api.edge.dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.work.task_filters import TEXT
+from pilotage.server.api.work.tasks import AcceptedTask, IdempotencyKey, RefusedTask, Specs, refusals
+from pilotage.store import Store
+from pilotage.store.views.workflows import StageView, WorkflowView
+
+router = APIRouter(prefix=f"{PREFIX}/workflows", tags=["workflows"], route_class=MeasuredRoute)
+
+_NAME = Query(max_length=200, pattern=TEXT, description="only those of this name")
+
+
+class WorkflowSubmission(Specs):
+    """Tasks that are accepted together or not at all, and the name of their workflow."""
+
+    name: Name
+    tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_STAGES)]
+    lease: Seconds = 0
+
+
+class WorkflowAnswer(BaseModel):
+    """The number of a workflow and its tasks, or why some were refused: then there is none."""
+
+    id: int | None
+    name: str
+    tasks: list[AcceptedTask]
+    refused: list[RefusedTask]
+    warnings: list[str] = []
+
+
+class Workflows(PageOfList):
+    """Workflows, newest first."""
+
+    workflows: list[WorkflowView]
+
+
+class WorkflowDetails(BaseModel):
+    """A workflow with its tasks, each after its predecessors. ``why`` says what those wait for that do, by
+    number."""
+
+    id: int
+    name: str
+    owner: str
+    vo: str
+    created: float
+    tasks: list[StageView]
+    why: dict[int, str]
+
+
+class WorkflowExplanation(BaseModel):
+    """A workflow as lines of text: its tasks, their predecessors, and what holds them."""
+
+    workflow: WorkflowView
+    lines: list[str]
+
+
+@router.post("", status_code=201, responses=documented(WorkflowAnswer, 409, status=201, refuses_all=True))
+def post_workflows(
+    body: WorkflowSubmission, caller: Person, runtime: TheRuntime, idempotency_key: IdempotencyKey = ""
+) -> Response:
+    """Submit tasks as a workflow: all or none.
+
+    Names in ``after`` and ``inputs`` mean tasks of the workflow first, then the caller's newest tasks. 422
+    if a task is refused; a circle is reported with its path. A repeated Idempotency-Key creates nothing.
+    """
+    specs, misread = body.read()
+    good = [spec for _, spec in specs]
+    end = lease.lease_end(runtime, body.lease, good) if body.lease else None
+    if misread:
+        submitted = submit.examine(runtime, good, caller.identity)
+    else:
+        key = submit.name_of(caller.identity, idempotency_key)
+        submitted = submit.submit(runtime, good, caller.identity, True, key, end, body.name)
+    accepted = [AcceptedTask(index=at, id=id_, name=good[at].name) for at, id_ in submitted.tasks]
+    ids = [task.id for task in accepted]
+    first = runtime.store.queries.task(ids[0]) if ids else None
+    made = WorkflowAnswer(
+        id=first.workflow if first else None,
+        name=body.name,
+        tasks=accepted,
+        refused=refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused)),
+        warnings=sure_waits.of_submitted(runtime, ids),
+    )
+    return answer(made, 201 if accepted else 422)
+
+
+@router.get("", responses=documented(Workflows))
+def get_workflows(
+    *,
+    caller: Person,
+    store: TheStore,
+    mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
+    name: Annotated[str, _NAME] = "",
+    limit: Limit = 100,
+    after: After = "",
+) -> Response:
+    """The caller's workflows, or for an operator everybody's, newest first."""
+    owner = caller.identity if mine else owner_seen(caller)
+    return listed("workflows", store.workflow_queries.workflows(owner, limit, after, name))
+
+
+def seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:
+    """Return a workflow that the caller may see; 404 if there is none, or if it is somebody else's."""
+    found = store.workflow_queries.workflow(workflow)
+    if found is None or not may_see(caller, found.owner, found.vo):
+        raise HTTPException(404, f"there is no workflow {workflow}, or it is not yours")
+    return found
+
+
+@router.get("/{workflow}", responses=documented(WorkflowDetails, 404))
+def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
+    """One workflow with its tasks, and for each that waits the reason."""
+    found = seen(store, caller, workflow)
+    stages = chains.in_order(store.workflow_queries.stages(workflow))
+    reasons = {one.id: why(one.id, one.predecessors, one.on_end) for one in stages if one.state == "waiting"}
+    document = {"id": found.id, "name": found.name, "owner": found.owner, "vo": found.vo}
+    return answer({**document, "created": found.created, "tasks": stages, "why": reasons})
+
+
+@router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))
+def get_workflow_explanation(workflow: Id, caller: Person, store: TheStore, width: Width = 0) -> Response:
+    """Explain how the tasks of a workflow stand, and what holds some of them."""
+    found = seen(store, caller, workflow)
+    stages = store.workflow_queries.stages(workflow)
+    lines = folded(chains.of_workflow(found.id, found.name, stages, width), width)
+    return answer({"workflow": found, "lines": lines})

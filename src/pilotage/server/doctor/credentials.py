@@ -1,0 +1,178 @@
+"""Checks of what expires: people's tokens, certificates, and tokens in files of the federation's options."""
+
+import base64
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pilotage.model.values.phrases import moment
+from pilotage.server.doctor.checks import Finding, check, warning
+from pilotage.server.doctor.installation import Installation
+
+SOON = 14 * 86_400.0
+"""Seconds before its end at which a credential is worth a warning."""
+
+CONNECT = 10.0
+"""Seconds to open a connection."""
+
+LARGEST = 1 << 20
+"""Bytes of a file of credentials that are read."""
+
+FILES = ("_file", "kubeconfig", "known_hosts", "ca_path")
+"""Endings of options that name files."""
+
+
+def ends_soon(what: str, end: float, now: float, mend: str, why: str) -> Iterator[Finding]:
+    """Yield a finding if ``end`` is over, or within ``SOON`` s. Times in s since 1970 UTC."""
+    if end <= now:
+        yield Finding(what=f"{what} ended {moment(end)}", why=why, mend=mend)
+    elif end - now < SOON:
+        yield warning(f"{what} ends {moment(end)}, in {(end - now) / 86_400:.1f} days", why, mend)
+
+
+@check("people's tokens")
+def tokens(known: Installation) -> Iterator[Finding]:
+    """Name tokens of people and sites that end soon; and look for one that an operator can use."""
+    found = known.store.tokens.people()
+    now = known.store.clock()
+    for one in found:
+        if one.expires is not None:
+            what = f"the token {one.id} of {one.name} ({one.role})"
+            mend = f"pilotage token create --role {one.role} --name {one.name}"
+            yield from ends_soon(what, one.expires, now, mend, "its bearer is refused then")
+    if not any(one.role == "operator" for one in found):
+        yield Finding(
+            what="no operator has a token",
+            why="nobody can drain a queue, load a federation or make tokens through the server",
+            mend="pilotage token create --role operator --name operator",
+        )
+    own = known.settings.token
+    if own and known.store.tokens.find(own) is None:
+        yield Finding(
+            what="this machine's token is not one of the store's",
+            why="the server refuses the commands of this machine",
+            mend=f"pilotage token create --role operator --name operator --to {known.home / 'token'}",
+        )
+
+
+def _hosts(known: Installation) -> Mapping[str, str]:
+    """Return the https URLs of hosts, by host and port: the server's, and those of the federation."""
+    from pilotage.store import NoFederation
+
+    urls = [known.settings.url]
+    if known.open_store is not None:
+        with suppress(NoFederation):
+            urls += [text for _, text in _options(known) if text.startswith(("https://", "davs://"))]
+    # Neither users, passwords nor keys of these URLs: people show to others what a doctor says.
+    hosts = (urlsplit(url).netloc.rpartition("@")[2] for url in urls if url.startswith(("https", "davs")))
+    return {host: f"https://{host}/" for host in hosts if host}
+
+
+@check("certificate", each=_hosts)
+def certificate(known: Installation, url: str) -> Iterator[Finding]:
+    """Look when the certificate of a server ends."""
+    parts = urlsplit(url)
+    context = ssl.create_default_context()
+    for name, text in _options(known) if known.open_store is not None else ():
+        if name in ("ca_file", "ca_path") and Path(text).exists():
+            path = Path(text)
+            context.load_verify_locations(
+                cafile=None if path.is_dir() else text, capath=text if path.is_dir() else None
+            )
+    host, port = parts.hostname or "", parts.port or 443
+    renew = f"renew the certificate of {host}"
+    try:
+        with (
+            socket.create_connection((host, port), CONNECT) as plain,
+            context.wrap_socket(plain, server_hostname=host) as secured,
+        ):
+            told: Mapping[str, Any] = secured.getpeercert() or {}
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", "") or error
+        yield Finding(
+            what=f"the certificate of {parts.netloc} is refused: {reason}",
+            why="nothing is sent there",
+            mend=f"{renew}, or name its authority in ca_file",
+        )
+        return
+    except OSError as error:
+        yield warning(f"{parts.netloc} cannot be reached: {error}", "what lies there waits", f"curl -v {url}")
+        return
+    if ends := told.get("notAfter"):
+        end = float(ssl.cert_time_to_seconds(str(ends)))
+        what = f"the certificate of {parts.netloc}"
+        yield from ends_soon(what, end, time.time(), renew, "nothing is sent there then")
+
+
+def _options(known: Installation) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each URL and option of the federation's places."""
+    federation = known.federation
+    held: list[Mapping[str, Any]] = [one.options for one in federation.catalogues]
+    for storage in federation.storages:
+        yield "url", storage.url
+        held.append(storage.options)
+        if storage.transfer_service is not None:
+            yield "url", storage.transfer_service.url
+            held.append(storage.transfer_service.options)
+    for queue in federation.queues:
+        if (element := queue.computing_element) is not None:
+            held += [element.options, *(server.options for server in element.servers)]
+    for options in held:
+        yield from _texts(options)
+
+
+def _texts(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in options.items():
+        if isinstance(value, str):
+            yield name, value
+        elif isinstance(value, Mapping):
+            yield from _texts(value)
+
+
+def _files(known: Installation) -> Mapping[str, str]:
+    return {
+        text: str(Path(text).expanduser()) for name, text in _options(known) if name.endswith(FILES) and text
+    }
+
+
+@check("credential file", each=_files)
+def credential_file(_: Installation, path: str) -> Iterator[Finding]:
+    """Look whether a file that options name can be read, and when the certificate or token in it ends."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST)
+    except IsADirectoryError:
+        return
+    except OSError as error:
+        yield Finding(
+            what=f"{path}: {error.strerror}",
+            why="whatever needs it is refused",
+            mend=f"put it there, readable by the server's user: chown $(id -un) {path}",
+        )
+        return
+    why, mend = "whatever needs it is refused then", f"renew {path}; no restart is needed"
+    for end in _ends(content):
+        yield from ends_soon(path, end, time.time(), mend, why)
+
+
+def _ends(content: bytes) -> Iterator[float]:
+    """Yield the end of the first certificate of a PEM file, or of a JSON web token, in s since 1970 UTC."""
+    if b"-----BEGIN CERTIFICATE-----" in content:
+        from cryptography import x509
+
+        with suppress(ValueError):
+            # The first is the bearer's; its authorities' follow.
+            found = x509.load_pem_x509_certificates(content)
+            yield found[0].not_valid_after_utc.timestamp()
+    elif content.count(b".") == 2 and len(content) < 20_000:
+        payload = content.strip().split(b".")[1]
+        with suppress(ValueError, TypeError):
+            claims = json.loads(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))
+            if isinstance(claims, dict) and isinstance(claims.get("exp"), (int, float)):
+                yield float(claims["exp"])

@@ -1,0 +1,336 @@
+"""The pattern of each view: a function from a visit to a page, which one place serves and draws."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar, get_origin
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Route
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.values.identity import Credential, Identity
+from pilotage.server.api.edge.access import bearer_of, note_records, owner_seen
+from pilotage.server.api.edge.answers import misread
+from pilotage.server.api.edge.measured_routes import measured
+from pilotage.server.api.edge.refusals import REFUSALS, refusal
+from pilotage.server.api.work.task_filters import TEXT
+from pilotage.server.web import rendering
+from pilotage.server.web.sessions import form_token, is_from_here, session_token
+from pilotage.store import BadCursor, EventKind, ListPage, Store
+
+MOST_FIELDS = 100
+"""Most fields of a form or an address."""
+
+DONE = {
+    "retry": "Retried.",
+    "set": "Changed.",
+    "hold": "Held: no more jobs start until you release it.",
+    "release": "Released.",
+    "finish": "Ended with what is done.",
+    "cancel": "Cancelled.",
+    "lift": "Lifted.",
+    "drain": "Drained: nothing new starts there.",
+    "close": "Closed until it is opened.",
+    "open": "Opened.",
+    "load": "Loaded: it is in force.",
+    "rollback": "The earlier version is in force again.",
+}
+"""What a page says after an action."""
+
+Cursor = Annotated[str, Field(max_length=4000, pattern=TEXT)]
+"""After which row of a list a page begins; empty: with the first one."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request of a signed-in person."""
+
+    request: Request
+    caller: Credential
+    runtime: Runtime
+    form: Mapping[str, str] = field(default_factory=dict)
+    live: str = ""
+    """The address of the stream that tells when the page is stale; empty: it never is."""
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self.runtime.store
+
+    @property
+    def now(self) -> float:
+        """The time in s since 1970 UTC."""
+        return self.runtime.clock()
+
+    @property
+    def owner(self) -> Identity | None:
+        """Whose records are shown: the person's own, or everybody's for an operator (None)."""
+        return owner_seen(self.caller)
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether everybody's records are shown."""
+        return self.caller.role == "operator"
+
+    def for_operators(self, what: str) -> None:
+        """Raise a 403 for other people than operators: only operators ``what``, such as ``see pilots``."""
+        if not self.is_operator:
+            raise HTTPException(403, f"only operators {what}")
+
+    @property
+    def form_token(self) -> str:
+        """What each form sends back."""
+        return form_token(session_token(self.request))
+
+    @property
+    def done(self) -> str:
+        """What the action before this page did, in words; empty if none did anything."""
+        verb = self.request.query_params.get("done", "")
+        jobs = self.request.query_params.get("jobs", "")
+        if verb not in DONE:
+            return ""
+        return DONE[verb] + (f" Jobs: {int(jobs):,}." if jobs.isdecimal() and len(jobs) < 12 else "")
+
+    def number(self, name: str) -> int:
+        """Return a number of the path. Raises a 404 for one that no record can have."""
+        number = int(self.request.path_params[name])
+        if not 0 < number < 2**63:
+            raise HTTPException(404, f"there is no {name} {number}")
+        return number
+
+    def query(self, model: type[_Model]) -> _Model:
+        """Return the address's parameters as a model; empty ones count as left out.
+
+        Raises RequestValidationError with each fault.
+        """
+        return query_of(self.request, model)
+
+    def sent(self, model: type[_Model]) -> _Model:
+        """Return the form as a model, without empty fields. Raises RequestValidationError with each fault."""
+        return validated(model, {name: value for name, value in self.form.items() if value.strip()})
+
+    def next_page(self, found: ListPage[Any]) -> str:
+        """Return the address of the page after one; empty after the last."""
+        return self.address(after=found.next, done=None) if found.next else ""
+
+    def address(self, **changes: object) -> str:
+        """Return this view's address with other parameters; None or "" leaves one out."""
+        given = self.request.query_params.multi_items()
+        left = [(name, value) for name, value in given if name not in changes]
+        added = [(name, str(value)) for name, value in changes.items() if value not in (None, "")]
+        query = urlencode([*left, *added])
+        return self.request.url.path + (f"?{query}" if query else "")
+
+
+def query_of(request: Request, model: type[_Model]) -> _Model:
+    """Return an address's parameters as a model; see ``Visit.query``."""
+    given: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items()[:MOST_FIELDS]:
+        known = model.model_fields.get(name)
+        if known is None or not value.strip():
+            continue
+        if get_origin(known.annotation) in (list, tuple):
+            given.setdefault(name, []).append(value)
+        else:
+            given[name] = value
+    return validated(model, given)
+
+
+def validated(model: type[_Model], given: Mapping[str, Any]) -> _Model:
+    """Return a model of what a person gave. Raises RequestValidationError with each fault."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        faults = [{**one, "loc": ("query", *one["loc"])} for one in error.errors()]
+        raise RequestValidationError(faults) from error
+
+
+LogOf = tuple[Literal["job", "pilot"], int]
+"""Whose log a page shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staleness:
+    """Which events make a page stale: of some tasks, or of kinds; empty: all that the person may see.
+
+    With ``everybody`` events of others count too, for pages of what all share. With ``log``, such as
+    ``("job", 12)``, so does what its log gets. ``seconds`` pass at least between two renewals.
+    """
+
+    tasks: Sequence[int] = ()
+    kinds: Sequence[EventKind] = ()
+    everybody: bool = False
+    log: LogOf | None = None
+    seconds: float = 2.0
+
+    def address(self, after: int) -> str:
+        """Return the address of the stream that tells when a page is stale that was made after an event."""
+        given: list[tuple[str, object]] = [("after", after)]
+        given += [("task", one) for one in self.tasks] + [("kind", one) for one in self.kinds]
+        given += [("everybody", "true")] if self.everybody else []
+        given += [self.log] if self.log else []
+        return f"/live?{urlencode(given)}"
+
+
+OF_PLACES = Staleness(everybody=True, kinds=("job", "pilot", "transfer", "breaker", "federation"), seconds=5)
+"""For pages of sites, queues and shares, which show what everybody's work does there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a view shows: a template with its model.
+
+    ``json`` is the path of the API's document below its prefix, ``command`` the command line that shows the
+    same. The block ``live`` of the template is fetched again when an event says that it is ``stale``; None:
+    never. After ``again`` s the browser reads the page again, even without JavaScript; 0: never. ``section``
+    is the entry of the navigation that it belongs to.
+    """
+
+    template: str
+    title: str
+    section: str
+    model: object
+    json: str = ""
+    command: str = ""
+    stale: Staleness | None = None
+    again: int = 0
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """Where a person goes after an action."""
+
+    address: str
+
+
+View = Callable[[Visit], Page | Redirect]
+"""A view's function. It runs in a thread, and may raise what the API's routes raise."""
+
+
+class _Number(Convertor[int]):
+    """A number of a record. Longer digits are no path of ours: Python refuses to read thousands of them."""
+
+    regex = "[0-9]{1,19}"
+
+    def convert(self, value: str) -> int:
+        """Return the number."""
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        """Return its digits."""
+        return str(value)
+
+
+register_url_convertor("number", _Number())
+
+
+def view(path: str, function: View) -> Route:
+    """Return the route of a view for reading."""
+    return Route(path, partial(_serve, function), methods=["GET"])
+
+
+def action(path: str, function: View) -> Route:
+    """Return the route of a form: its page first says what it will change, and its function does it."""
+    return Route(path, partial(_serve, function), methods=["POST"])
+
+
+async def _serve(function: View, request: Request) -> Response:
+    return await answered(partial(_visit, function), request)
+
+
+async def _visit(function: View, request: Request) -> Response:
+    credential = await caller_of(request)
+    if credential is None:
+        return refuse(request, 401, "please sign in")
+    form = await _form(request) if request.method == "POST" else {}
+    visit = Visit(request=request, caller=credential, runtime=request.app.state.runtime, form=form)
+    return await run_in_threadpool(measured(_drawn), function, visit)
+
+
+async def caller_of(request: Request) -> Credential | None:
+    """Return the credential of a request's session; None for anybody who may see no page."""
+    note_records(request)
+    token = bearer_of(request.headers.get("authorization", ""))
+    credential: Credential | None = await request.app.state.tokens.find(token) if token else None
+    return credential if credential and credential.role in ("user", "operator") else None
+
+
+async def _form(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form that a page of this session holds. Raises a 403 for any other."""
+    form = await read_form(request)
+    if not is_from_here(request) or form.get("form_token") != form_token(session_token(request)):
+        raise HTTPException(403, "this form is not of your session; load its page again, and repeat it")
+    return form
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form; the last value of each."""
+    # In a thread: a large document takes seconds, in which the event loop must serve others.
+    return await run_in_threadpool(measured(_fields), await request.body())
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    try:
+        given = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+    except ValueError as error:
+        raise HTTPException(400, f"the form cannot be read: {error}") from error
+    return dict(given)
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+async def answered(endpoint: Endpoint, request: Request) -> Response:
+    """Answer a request; make a page of its error."""
+    try:
+        return await endpoint(request)
+    except HTTPException as error:
+        return refuse(request, error.status_code, str(error.detail))
+    except RequestValidationError as error:
+        told = "; ".join(f"{one.field}: {one.message}" for one in misread(error.errors()))
+        return refuse(request, 422, told)
+    except BadCursor as error:
+        return refuse(request, 422, str(error))
+    except REFUSALS as error:
+        return refuse(request, *refusal(error))
+
+
+def _drawn(function: View, visit: Visit) -> Response:
+    # Before the view reads anything: what happens from here on makes it stale.
+    newest = visit.store.event_log.visible()
+    found = function(visit)
+    if isinstance(found, Redirect):
+        return RedirectResponse(found.address, 303)
+    is_fragment = visit.request.headers.get("hx-request") == "true"
+    visit = replace(visit, live=found.stale.address(newest) if found.stale else "")
+    values = {"page": found, "visit": visit, "model": found.model, "now": visit.now}
+    return HTMLResponse(rendering.page(found.template, values, is_fragment=is_fragment), found.status)
+
+
+def own_path(path: str) -> str:
+    """Return a path of this server; the first page for any other address."""
+    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path if is_own and len(path) <= 2000 else "/"
+
+
+def refuse(request: Request, status: int, detail: str) -> Response:
+    """Return a page that says why a request was refused. Whoever is not signed in is sent to do so."""
+    is_fragment = request.headers.get("hx-request") == "true"
+    if status == 401:
+        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        where = f"/sign-in?{urlencode({'next': wanted if request.method == 'GET' else '/'})}"
+        if is_fragment:
+            return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
+        return RedirectResponse(where, 303)
+    return HTMLResponse(rendering.refusal(status, detail), status)

@@ -1,0 +1,142 @@
+"""Pages as HTML: the templates, and the words that they share with the command line."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from pilotage.explain.circuit_breakers import in_short
+from pilotage.explain.words import amount, number
+from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural, without_rules
+from pilotage.release import full_version
+from pilotage.server.web import drawing
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+NAVIGATION: Sequence[tuple[str, str]] = (
+    ("Now", "/"),
+    ("Tasks", "/tasks"),
+    ("Workflows", "/workflows"),
+    ("Sites", "/sites"),
+    ("Queues", "/queues"),
+    ("Storages", "/storages"),
+    ("Shares", "/shares"),
+)
+"""Sections of the page, with their addresses."""
+
+FOR_OPERATORS: Sequence[tuple[str, str]] = (
+    ("Pilots", "/pilots"),
+    ("Transfers", "/transfers"),
+    ("Simulate", "/simulate"),
+    ("Admin", "/admin"),
+)
+"""Further sections that only operators have."""
+
+
+def page(template: str, given: Mapping[str, object], *, is_fragment: bool = False) -> str:
+    """Return a page as HTML; as a fragment only its block ``live``."""
+    made = environment()
+    values = dict(given)
+    values["parts"] = made.get_template("parts.html").module
+    values["layout"] = "fragment.html" if is_fragment else "base.html"
+    return made.get_template(template).render(values)
+
+
+def sign_in(after: str, fault: str) -> str:
+    """Return the page of the form for a token."""
+    return environment().get_template("sign-in.html").render(after=after, fault=fault)
+
+
+def refusal(status: int, detail: str) -> str:
+    """Return the page that says why a request was refused."""
+    return (
+        environment()
+        .get_template("refusal.html")
+        .render(status=status, phrase=HTTPStatus(status).phrase, detail=detail)
+    )
+
+
+@cache
+def environment() -> "Environment":
+    """Return the templates. They are loaded at the first page: most servers of tests show none."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("pilotage.server.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "many": many,
+        "plural": plural,
+        "number": number,
+        "amount": amount,
+        "moment": moment,
+        "day": day,
+        "span": span,
+        "size": size,
+        "iso": iso,
+        "told": told,
+        "in_short": in_short,
+    }
+    made.globals |= {
+        "navigation": NAVIGATION,
+        "for_operators": FOR_OPERATORS,
+        "version": full_version(),
+        "asset": asset,
+        "draw": drawing,
+        "state_class": drawing.state_class,
+    }
+    return made
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    content = (files("pilotage.server.web") / "static" / name).read_bytes()
+    return f"/static/{name}?{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def many(count: float) -> str:
+    """Return a number with its thousands apart: ``2,210``."""
+    return f"{count:,.0f}"
+
+
+def span(seconds: float | None) -> str:
+    """Return a duration in its largest unit; a dash for none."""
+    return "–" if seconds is None else duration(seconds)
+
+
+def size(count: float | None) -> str:
+    """Return bytes with three digits: ``1.2 GB``."""
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} PB"
+
+
+def iso(time: float) -> str:
+    """Return a moment (s since 1970 UTC) for machines."""
+    return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).isoformat(timespec="seconds")
+
+
+def told(lines: Sequence[str]) -> str:
+    """Return lines of an explanation as the command line shows them: without the numbers of rules."""
+    return "\n".join(map(without_rules, lines))
+
+
+def counted(counts: Mapping[Any, int]) -> str:
+    """Return counts as words: ``3 running, 2 failed``."""
+    return ", ".join(f"{value:,} {key}" for key, value in counts.items() if value) or "none"

@@ -1,0 +1,161 @@
+"""Sign-in: a pasted token or a one-time code opens a session, whose token a cookie carries.
+
+A session is a row among the store's tokens. So it survives restarts, holds at every server of a store, and
+ends with the token that opened it. Single sign-on can open sessions in the same way.
+"""
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import ip_address
+
+from cachetools import TTLCache
+from fastapi import Request, Response
+from starlette.types import Scope
+
+from pilotage.model.values.identity import Credential, Identity
+from pilotage.server.api.administration import metrics
+from pilotage.server.api.edge.access import LONGEST_TOKEN, hostname
+from pilotage.server.api.edge.dependencies import PREFIX
+from pilotage.server.api.edge.pages import BY_SESSION
+
+SESSION_LIFE = 12 * 3600.0
+"""Seconds after which a session ends."""
+
+CODE_LIFE = 600.0
+"""Seconds for which a one-time code opens a session."""
+
+MOST_WRONG = 20
+"""Most wrong tokens of one address, a minute apart at most, before the answer asks for a pause."""
+
+REMEMBERED_ADDRESSES = 10_000
+"""Addresses whose wrong tokens are counted at once."""
+
+AS_JSON = "/as-json"
+"""Begins the paths under which a session reads the API's documents."""
+
+
+class OneTimeCode:
+    """A code that opens one session of the operator, from this machine, soon after it was made."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.code = secrets.token_urlsafe(24)
+        self._clock = clock
+        self._until = clock() + CODE_LIFE
+        self._lock = threading.Lock()
+        self._is_used = False
+
+    def redeem(self, code: str) -> bool:
+        """Return whether the code is right, fresh and unused. It is used from then on."""
+        with self._lock:
+            is_right = hmac.compare_digest(code.encode(), self.code.encode())
+            if not is_right or self._is_used or self._clock() > self._until:
+                return False
+            self._is_used = True
+            return True
+
+
+class WrongTokens:
+    """Counts wrong tokens by address. Nobody guesses one of 32 random bytes, so no right one is refused."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._counts: TTLCache[str, int] = TTLCache(REMEMBERED_ADDRESSES, 60.0, clock)
+        self._lock = threading.Lock()
+
+    def count(self, address: str) -> int:
+        """Count one more; return how many came without a minute's pause."""
+        with self._lock:
+            many = self._counts.get(address, 0) + 1
+            # An entry that is written again lives for another minute.
+            self._counts[address] = many
+            return many
+
+
+def operator_session(now: float) -> Credential:
+    """Return the credential of a session that a one-time code opens."""
+    return Credential(role="operator", identity=Identity(name="operator"), expires=now + SESSION_LIFE)
+
+
+def session_of(credential: Credential, now: float) -> Credential:
+    """Return the credential of a session: the token's, for a day's work at most."""
+    end = now + SESSION_LIFE
+    return replace(credential, expires=end if credential.expires is None else min(end, credential.expires))
+
+
+def cookie_name(host: str) -> str:
+    """Return the cookie's name. Browsers share cookies among all ports of a host, so it names the port."""
+    port = host.rpartition(":")[2]
+    return f"pilotage_{port if port.isdecimal() else 'page'}"
+
+
+def session_token(request: Request) -> str:
+    """Return the session's token; empty if the request has none."""
+    token = request.cookies.get(cookie_name(request.headers.get("host", "")), "")
+    return token if len(token) <= LONGEST_TOKEN else ""
+
+
+def set_cookie(request: Request, response: Response, token: str, seconds: float) -> None:
+    """Let the browser carry a session's token; with an empty one, no longer."""
+    response.set_cookie(
+        cookie_name(request.headers.get("host", "")),
+        token,
+        max_age=int(seconds),
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def form_token(session: str) -> str:
+    """Return what each form of a session carries, so that no other site can send it (CSRF)."""
+    return hmac.digest(session.encode(), b"form", hashlib.sha256).hex()
+
+
+def is_from_here(request: Request) -> bool:
+    """Return whether a page of ours sent this request, as far as the browser says."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("origin", "")
+    return not origin or origin.partition("://")[2] == request.headers.get("host", "")
+
+
+class HostCheck:
+    """Knows the names under which browsers may reach the pages.
+
+    Another site's name that points to our address (DNS rebinding) must not open them. Addresses cannot be
+    rebound, so any is right.
+    """
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names | {"localhost"}
+
+    def allows(self, request: Request) -> bool:
+        """Return whether the request's Host is one of ours, or an address."""
+        name = hostname(request)
+        try:
+            ip_address(name)
+        except ValueError:
+            return name in self._names
+        return True
+
+
+def admitted(scope: Scope) -> Scope:
+    """Return the scope of a request with its session's credentials: only pages look at cookies.
+
+    Paths below ``AS_JSON`` become the API's, for reading alone.
+    """
+    path: str = scope["path"]
+    if path == metrics.PATH or path.startswith(f"{PREFIX}/"):
+        return scope
+    token = session_token(Request(scope))
+    headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+    if token:
+        headers.append((b"authorization", f"Bearer {token}".encode("latin-1", "replace")))
+    new = {**scope, "headers": headers}
+    if path.startswith(f"{AS_JSON}/") and scope["method"] in ("GET", "HEAD") and token:
+        new |= {"path": PREFIX + path.removeprefix(AS_JSON), "raw_path": b"", BY_SESSION: True}
+    return new

@@ -1,0 +1,44 @@
+"""Views: each module reads what the API reads, and gives models for one kind of page."""
+
+from collections.abc import Sequence
+
+from starlette.routing import Route
+
+from pilotage.server.web.views import (
+    admin,
+    failures,
+    find,
+    job,
+    now,
+    pilots,
+    queues,
+    shares,
+    simulate,
+    sites,
+    storages,
+    stuck,
+    task,
+    tasks,
+    transfers,
+    workflows,
+)
+
+ROUTES: Sequence[Route] = (
+    *now.ROUTES,
+    *failures.ROUTES,
+    *find.ROUTES,
+    *tasks.ROUTES,
+    *task.ROUTES,
+    *workflows.ROUTES,
+    *job.ROUTES,
+    *sites.ROUTES,
+    *queues.ROUTES,
+    *storages.ROUTES,
+    *pilots.ROUTES,
+    *transfers.ROUTES,
+    *shares.ROUTES,
+    *stuck.ROUTES,
+    *simulate.ROUTES,
+    *admin.ROUTES,
+)
+"""The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

@@ -1,0 +1,213 @@
+"""The first page: why work waits, what fails, which place rests, where data is, and what shares use.
+
+Each answer is a sentence with a number, and is shown only while it is true.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from starlette.routing import Route
+
+from pilotage.explain.stuck import what_of
+from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.calls.work import pending_jobs
+from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
+from pilotage.server.api.places.breakers import ShownBreaker, shown
+from pilotage.server.api.work.stuck import shown_stuck
+from pilotage.server.web.pages import Page, Staleness, Visit, view
+from pilotage.server.web.views.shares import uses
+from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
+
+MOST_TASKS = 200
+"""Most tasks of a state that are read, the newest."""
+
+MOST_EXPLAINED = 20
+"""Most waiting tasks whose last decision is read, those of most waiting jobs."""
+
+MOST_FAILING = 10
+"""Most failing tasks whose errors are read, the newest."""
+
+MOST_MOVING, MOST_WAYS = 5, 4
+"""Most tasks whose data is shown, those of most jobs, and most ways of the files of one."""
+
+MOST_ROWS = 12
+"""Most rows of an answer."""
+
+LATELY = 86_400.0
+"""Seconds for which failed tasks are shown."""
+
+CAUSES: Mapping[JobState, tuple[str, str]] = {
+    JobState.THROTTLED: ("a quota of jobs at work is reached", "nobody: earlier jobs make room"),
+    JobState.DEFINED: ("the next pass of the brokerage", "nobody: it comes within seconds"),
+    JobState.ACTIVATED: ("a free pilot", "nobody: pilots come as queues have room"),
+    JobState.ASSIGNED: ("input files on their way", "nobody: transfers bring them"),
+    JobState.HELD: ("a release", "whoever held them"),
+}
+"""What jobs of a state wait for, and who can mend it."""
+
+_WAITING = (*CAUSES, JobState.PENDING)
+_MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitFor:
+    """Jobs that wait for one thing, who can mend it, and a task of theirs."""
+
+    obstacle: str
+    jobs: int
+    action: str
+    task: TaskView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingGroup:
+    """Failed jobs of a task by error and queue."""
+
+    group: FailedGroup
+    task: TaskView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovingData:
+    """A task with jobs whose files move: how many jobs, and the files that wait by their ways."""
+
+    task: TaskView
+    jobs: int
+    ways: Sequence[tuple[str, str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NowModel:
+    """The answers of the first page. ``is_bounded``: more tasks are under way than were read."""
+
+    waiting: int
+    running: int
+    moving: int
+    data: Sequence[MovingData]
+    failed: int
+    waits: Sequence[WaitFor]
+    failing: Sequence[FailingGroup]
+    breakers: Sequence[ShownBreaker]
+    stuck: Sequence[str]
+    shares: Sequence[ShareUse]
+    is_bounded: bool
+    has_tasks: bool
+    done: str
+
+
+def now(visit: Visit) -> Page:
+    """Answer the questions of somebody who comes to look."""
+    by_state = {state: _tasks(visit, state) for state in (*LIVE_TASKS, TaskState.FAILED)}
+    # By number: a task may go on while the pages are read.
+    live = list({task.id: task for state in LIVE_TASKS for task in by_state[state]}.values())
+    lately = [task for task in by_state[TaskState.FAILED] if task.since > visit.now - LATELY]
+    jobs: Counter[str] = Counter()
+    for task in live:
+        jobs.update(task.jobs)
+    model = NowModel(
+        waiting=sum(jobs[state] for state in _WAITING),
+        running=sum(jobs[state] for state in AT_A_PILOT),
+        moving=sum(jobs[state] for state in _MOVING),
+        data=_data(visit, live),
+        failed=sum(task.jobs.get(JobState.FAILED, 0) for task in (*live, *lately)),
+        waits=_waits(visit, live),
+        failing=_failing(visit, [*live, *lately]),
+        breakers=_breakers(visit),
+        stuck=_stuck(visit) if visit.is_operator else (),
+        shares=[one for one in uses(visit) if one.target][:MOST_ROWS],
+        is_bounded=any(found.next for found in by_state.values()),
+        has_tasks=any(by_state.values()),
+        done=visit.done,
+    )
+    return Page(
+        template="now.html",
+        title="Now",
+        section="Now",
+        model=model,
+        json=f"/tasks?limit={MOST_TASKS}",
+        command="pilotage status --now",
+        stale=Staleness(seconds=5),
+    )
+
+
+def _tasks(visit: Visit, state: TaskState) -> ListPage[TaskView]:
+    return visit.store.task_lists.page(TaskPage(owner=visit.owner, state=state, limit=MOST_TASKS))
+
+
+def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
+    """Return what jobs wait for, most jobs first; pending ones by the obstacle of their last decision."""
+    found: defaultdict[tuple[str, str], list[tuple[int, TaskView]]] = defaultdict(list)
+    for task in live:
+        for state, cause in CAUSES.items():
+            if many := task.jobs.get(state, 0):
+                found[cause].append((many, task))
+    pending = [(task.jobs.get(JobState.PENDING, 0), task) for task in live]
+    for rank, (many, task) in enumerate(sorted(pending, key=lambda one: -one[0])):
+        if many:
+            found[_obstacle(visit, task) if rank < MOST_EXPLAINED else ("a queue that fits", "")].append(
+                (many, task)
+            )
+    waits = [
+        WaitFor(
+            obstacle=obstacle,
+            jobs=sum(many for many, _ in tasks),
+            action=action,
+            task=max(tasks, key=lambda one: one[0])[1],
+        )
+        for (obstacle, action), tasks in found.items()
+    ]
+    return sorted(waits, key=lambda one: -one.jobs)[:MOST_ROWS]
+
+
+def _obstacle(visit: Visit, task: TaskView) -> tuple[str, str]:
+    obstacle = pending_jobs.obstacle_of(visit.runtime, task.id)
+    if obstacle is None:
+        return pending_jobs.NO_ROOM.rule, "nobody: earlier jobs make room"
+    return obstacle.name, obstacle.action
+
+
+def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
+    failed = [task for task in tasks if task.jobs.get(JobState.FAILED)]
+    newest = sorted(failed, key=lambda task: -task.since)[:MOST_FAILING]
+    found = [
+        FailingGroup(group=group, task=task)
+        for task in newest
+        for group in visit.store.job_lists.failed(task.id)[0]
+        if group.failed
+    ]
+    return sorted(found, key=lambda one: -one.group.failed)[:MOST_ROWS]
+
+
+def _data(visit: Visit, live: Sequence[TaskView]) -> list[MovingData]:
+    """Return the tasks of most jobs whose files move, with what no server moves yet."""
+    moving = [(sum(task.jobs.get(state, 0) for state in _MOVING), task) for task in live]
+    most = sorted((one for one in moving if one[0]), key=lambda one: (-one[0], one[1].id))[:MOST_MOVING]
+    queries = visit.store.transfer_queries
+    return [
+        MovingData(task=task, jobs=jobs, ways=queries.waiting_of(task.id)[:MOST_WAYS]) for jobs, task in most
+    ]
+
+
+def _breakers(visit: Visit) -> list[ShownBreaker]:
+    try:
+        tripped = seen_by(circuit_breakers.tripped(visit.runtime), visit.owner)
+        return [shown(one, visit.now) for one in tripped][:MOST_ROWS]
+    except NoFederation:
+        return []
+
+
+def _stuck(visit: Visit) -> Sequence[str]:
+    """Return what is stuck, the worst first. Whoever looks again within seconds gets the same."""
+
+    def found() -> list[str]:
+        return [what_of(one.kind, one.state, one.place, one.count) for one in shown_stuck(visit.runtime)]
+
+    try:
+        return visit.runtime.recent_stuck.get(0, visit.now, found)
+    except NoFederation:
+        return ()
+
+
+ROUTES: Sequence[Route] = (view("/", now),)

@@ -1,0 +1,104 @@
+"""Pilots: the list, and the life of one with its agent's log. Both are for operators."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.server.api.places.breakers import ShownBreaker
+from pilotage.server.api.places.pilots import breakers_of_empty, read_logs
+from pilotage.server.api.work.explanations import explained_pilot
+from pilotage.server.api.work.logs import KeptLogs
+from pilotage.server.api.work.task_filters import TEXT
+from pilotage.server.web.commands import command
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.views.job import gaps_of
+
+ROWS = 100
+"""Pilots of a page."""
+
+
+class PilotQuery(BaseModel):
+    """What the address of the list says."""
+
+    state: PilotState | None = None
+    queue: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
+    empty: bool = False
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotsModel:
+    """Pilots, newest first."""
+
+    query: PilotQuery
+    states: Sequence[PilotState]
+    pilots: Sequence[Pilot]
+    breakers: Sequence[ShownBreaker]
+    total: int | None
+    next_page: str
+
+
+def pilots(visit: Visit) -> Page:
+    """Show the newest pilots, in a state, of a queue, or sent in vain."""
+    visit.for_operators("see pilots")
+    query = visit.query(PilotQuery)
+    queue = query.queue or None
+    found = visit.store.queries.pilots(query.state, queue, ROWS, query.empty, query.after)
+    model = PilotsModel(
+        query=query,
+        states=tuple(PilotState),
+        pilots=found,
+        breakers=breakers_of_empty(visit.runtime, queue) if query.empty else (),
+        total=found.total,
+        next_page=visit.next_page(found),
+    )
+    given = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
+    return Page(
+        template="pilots.html",
+        title="Pilots",
+        section="Pilots",
+        model=model,
+        json=f"/pilots?{urlencode(given).replace('True', 'true')}",
+        command=command("pilots", state=query.state, queue=query.queue, empty=query.empty),
+        stale=Staleness(kinds=("pilot",), seconds=5),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotModel:
+    """One pilot: its life, and what its agent wrote."""
+
+    pilot: Pilot
+    lines: Sequence[str]
+    logs: KeptLogs
+    gaps: dict[str, int]
+
+
+def pilot(visit: Visit) -> Page:
+    """Show why a pilot was made, what it ran, why it ended, and its agent's log."""
+    visit.for_operators("see pilots")
+    number = visit.number("pilot")
+    found = explained_pilot(visit.runtime, number, 0)
+    if found is None:
+        raise HTTPException(404, f"there is no pilot {number}")
+    logs = read_logs(visit.runtime, found.pilot, 0)
+    model = PilotModel(pilot=found.pilot, lines=found.lines, logs=logs, gaps=gaps_of(logs))
+    return Page(
+        template="pilot.html",
+        title=f"Pilot {number}",
+        section="Pilots",
+        model=model,
+        json=f"/pilots/{number}/explain",
+        command=command("explain", f"pilot:{number}"),
+        stale=Staleness(kinds=("pilot",), log=("pilot", number), seconds=5) if logs.runs else None,
+    )
+
+
+ROUTES: Sequence[Route] = (view("/pilots", pilots), view("/pilots/{pilot:number}", pilot))

@@ -1,0 +1,369 @@
+"""One task: why it waits, its jobs, its data, its logs and its use, each under an address of its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.explain.analysis import Obstacle
+from pilotage.explain.comparison import SideBySide, WhatIf, compare
+from pilotage.federation.faults import BadDocument, field_name
+from pilotage.flow.calls.work import task_wait, what_if
+from pilotage.flow.calls.work.what_if import Changes
+from pilotage.model.records.states import ENDED, JobState, TaskState
+from pilotage.server.api.work.explanations import explained_task
+from pilotage.server.api.work.task_filters import TEXT
+from pilotage.server.api.work.task_jobs import read_logs
+from pilotage.server.api.work.tasks import seen, whole
+from pilotage.server.web.action_model import Verb
+from pilotage.server.web.commands import command
+from pilotage.server.web.fields import FieldQuery, shown_fields
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.views import workflows
+from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
+
+ROWS = 50
+"""Jobs, files or groups of a page."""
+
+LOGS = 10
+"""Jobs whose logs a page shows."""
+
+MOST_QUEUES = 100
+"""Most queues whose use a page shows, those of most wall time."""
+
+DECISIONS = 5
+"""Decisions that a page explains."""
+
+TABS: Sequence[tuple[str, str]] = (
+    ("Why", ""),
+    ("Jobs", "/jobs"),
+    ("Data", "/data"),
+    ("Log", "/log"),
+    ("Use", "/use"),
+    ("Workflow", "/workflow"),
+)
+"""The tabs of a task, with the ends of their addresses."""
+
+SORTS: Mapping[JobSort, str] = {
+    "id": "number",
+    "wait": "longest wait",
+    "run": "longest run",
+    "memory": "most memory",
+    "attempt": "most attempts",
+    "since": "last changed",
+    "exit": "exit code",
+    "queue": "queue",
+    "state": "state",
+}
+
+_BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
+_UNDERWAY = (JobState.FINISHED, JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskModel:
+    """What each tab of a task shows above its own part."""
+
+    task: TaskDetails
+    why: str
+    line: str
+    likely: str
+    troubles: Sequence[str]
+    verbs: Sequence[Verb]
+    tabs: Sequence[tuple[str, str]]
+    tab: str
+    done: str
+    part: object
+
+
+def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) -> Page:
+    place = task_wait.of_task(visit.runtime, task)
+    known = whole(visit.runtime, task)
+    # The sentence about its state already says what a warning names as in the way.
+    warnings = [one for one in known.warnings if one.rpartition("until somebody acts: ")[2] not in place.why]
+    troubles = [*known.set_aside, *known.troubles, *warnings, *filter(None, [known.throttled])]
+    model = TaskModel(
+        task=task,
+        why=place.why,
+        line=place.line,
+        likely=place.end,
+        troubles=troubles,
+        verbs=verbs(task),
+        tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
+        tab=tab,
+        done=visit.done,
+        part=part,
+    )
+    template = f"task-{tab.lower()}.html"
+    return Page(
+        template=template,
+        title=f"{task.name} · {tab}",
+        section="Tasks",
+        model=model,
+        stale=Staleness(tasks=(task.id,)),
+        **told,
+    )
+
+
+def verbs(task: TaskDetails) -> list[Verb]:
+    """Return what a person can do about a task now."""
+    bad = sum(task.jobs.get(state, 0) for state in _BAD)
+    is_live = task.state not in ENDED["task"]
+    words = [
+        (f"Retry {bad:,} …", "retry", bad and task.state is not TaskState.FINISHED),
+        ("Change …", "set", is_live),
+        ("Release …", "release", is_live and task.held),
+        ("Hold …", "hold", is_live and not task.held),
+        ("Finish with what is done …", "finish", is_live and any(task.jobs.get(one) for one in _UNDERWAY)),
+        ("Cancel …", "cancel", is_live),
+    ]
+    return [Verb(label=label, address=f"/tasks/{task.id}/{verb}") for label, verb, can in words if can]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyPart:
+    """The explanation: obstacles of the newest decision, the whole text, and the answer to a what-if."""
+
+    obstacles: Sequence[Obstacle]
+    considered: int
+    is_outdated: bool
+    """Whether somebody has changed jobs since that decision."""
+    fits: int
+    placed: Mapping[str, int]
+    left: int
+    lines: Sequence[str]
+    fields: Sequence[tuple[str, str, str]]
+    faults: Sequence[str]
+    answer: SideBySide | None
+    opened: int
+    set_address: str
+
+
+def why(visit: Visit) -> Page:
+    """Show why a task's jobs wait or where they went, and what would change that."""
+    task = _seen(visit)
+    query = visit.query(FieldQuery)
+    choices = visit.store.queries.task_choices(task.id, DECISIONS)
+    told = explained_task(visit.runtime, task, choices, 0)
+    changed = max((one.time for one in task.changes), default=0.0)
+    newest = told.explanations[0] if told.explanations else None
+    changes = query.changes()
+    found: WhatIf | None = None
+    faults: list[str] = []
+    if changes and task.state not in ENDED["task"]:
+        found, faults = _what_if(visit, task.id, changes)
+    part = WhyPart(
+        obstacles=newest.obstacles if newest else (),
+        considered=newest.considered if newest else 0,
+        is_outdated=bool(choices) and choices[0].time <= changed,
+        fits=len(newest.ranks) if newest else 0,
+        placed=newest.placed if newest else {},
+        left=newest.left if newest else 0,
+        lines=told.lines,
+        fields=shown_fields(query, task.spec) if task.state not in ENDED["task"] else (),
+        faults=faults,
+        answer=compare(found) if found else None,
+        opened=len(found.opened) if found else 0,
+        set_address=f"/tasks/{task.id}/set?{urlencode(changes)}" if found else "",
+    )
+    asked = [f"{name}={value}" for name, value in changes.items()]
+    return _page(
+        visit,
+        "Why",
+        part,
+        task,
+        json=f"/tasks/{task.id}/explain",
+        command=command("explain", task.id, what_if=asked),
+    )
+
+
+def _what_if(visit: Visit, task: int, changes: Mapping[str, Any]) -> tuple[WhatIf | None, list[str]]:
+    try:
+        return what_if.run(visit.runtime, Changes(task=changes), task), []
+    except BadDocument as bad:
+        return None, [f"{field_name(fault.path)}: {fault.text}" for fault in bad.faults]
+
+
+class JobsQuery(BaseModel):
+    """What the address of a task's jobs says."""
+
+    state: JobState | None = None
+    failed: bool = False
+    sort: JobSort = "id"
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsPart:
+    """Failures by error and queue, then jobs."""
+
+    query: JobsQuery
+    groups: Sequence[Any]
+    left_out: int
+    jobs: Sequence[Any]
+    sorts: Mapping[JobSort, str]
+    next_page: str
+    is_first_page: bool
+    has_indexes: bool
+
+
+def jobs(visit: Visit) -> Page:
+    """Show a task's jobs, after its failures by error and queue."""
+    task = _seen(visit)
+    query = visit.query(JobsQuery)
+    page = JobPage(**query.model_dump(), limit=ROWS, parameters=True)
+    found = visit.store.job_lists.page(task.id, page, visit.now)
+    has_failed = bool(query.failed or task.jobs.get(JobState.FAILED) or task.state not in ENDED["task"])
+    groups, left_out = visit.store.job_lists.failed(task.id) if has_failed else ([], 0)
+    part = JobsPart(
+        query=query,
+        groups=groups[:ROWS],
+        left_out=left_out + sum(one.failed + one.retried for one in groups[ROWS:]),
+        jobs=found,
+        sorts=SORTS,
+        next_page=visit.next_page(found),
+        is_first_page=not query.after,
+        has_indexes=any(job.index is not None for job in found),
+    )
+    given = query.model_dump(mode="json", exclude_defaults=True)
+    shown = {"failed": query.failed, "state": query.state, "sort": query.sort if query.sort != "id" else None}
+    return _page(
+        visit,
+        "Jobs",
+        part,
+        task,
+        json=f"/tasks/{task.id}/jobs?{urlencode({'limit': ROWS, **given}).replace('True', 'true')}",
+        command=command("jobs", task.id, **shown, after=query.after),
+    )
+
+
+class DataQuery(BaseModel):
+    """What the address of a task's data says."""
+
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPart:
+    """Inputs on their way, and outputs with the storages that hold them."""
+
+    waiting: Sequence[tuple[str, str, int]]
+    published: Sequence[str]
+    outputs: Sequence[Any]
+    next_page: str
+    is_first_page: bool
+
+
+def data(visit: Visit) -> Page:
+    """Show which data of a task is on its way, and its outputs."""
+    task = _seen(visit)
+    query = visit.query(DataQuery)
+    outputs = visit.store.queries.outputs(task.id, page=OutputPage(query.after, ROWS))
+    part = DataPart(
+        waiting=visit.store.transfer_queries.waiting_of(task.id),
+        published=whole(visit.runtime, task).published,
+        outputs=outputs,
+        next_page=visit.next_page(outputs),
+        is_first_page=not query.after,
+    )
+    return _page(
+        visit,
+        "Data",
+        part,
+        task,
+        json=f"/tasks/{task.id}/outputs",
+        command=command("outputs", task.id),
+    )
+
+
+class TaskLogQuery(BaseModel):
+    """What the address of a task's logs says."""
+
+    match: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
+    failed: bool = False
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLogPart:
+    """Excerpts of the logs of some jobs."""
+
+    query: TaskLogQuery
+    jobs: Sequence[Any]
+    next_page: str
+
+
+def log(visit: Visit) -> Page:
+    """Show the first and last lines that each job wrote, or the lines with a text."""
+    task = _seen(visit)
+    query = visit.query(TaskLogQuery)
+    page = JobPage(failed=query.failed, limit=LOGS, after=query.after)
+    found = read_logs(visit.runtime, task.id, page, query.match, 10)
+    part = TaskLogPart(
+        query=query, jobs=found.jobs, next_page=visit.address(after=found.next) if found.next else ""
+    )
+    given = urlencode(query.model_dump(mode="json", exclude_defaults=True)).replace("True", "true")
+    return _page(
+        visit,
+        "Log",
+        part,
+        task,
+        json=f"/tasks/{task.id}/logs?limit={LOGS}{given and '&' + given}",
+        command=command("logs", task.id, failed=query.failed, match=query.match),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsePart:
+    """What ended jobs used, by queue, and in all."""
+
+    queues: Sequence[UseAtQueue]
+    more_queues: int
+    wall_seconds: float
+    failed_wall_seconds: float
+
+
+def use(visit: Visit) -> Page:
+    """Show what a task's jobs used."""
+    task = _seen(visit)
+    queues = visit.store.job_lists.use(task.id)
+    part = UsePart(
+        queues=queues[:MOST_QUEUES],
+        more_queues=max(len(queues) - MOST_QUEUES, 0),
+        wall_seconds=sum(one.wall_seconds for one in queues),
+        failed_wall_seconds=sum(one.failed_wall_seconds for one in queues),
+    )
+    return _page(
+        visit, "Use", part, task, json=f"/tasks/{task.id}", command=command("jobs", task.id, sort="run")
+    )
+
+
+def workflow(visit: Visit) -> Page:
+    """Show the chain that a task belongs to."""
+    task = _seen(visit)
+    is_one = task.workflow is not None
+    return _page(
+        visit,
+        "Workflow",
+        workflows.part_of(visit, task),
+        task,
+        json=f"/workflows/{task.workflow}" if is_one else f"/tasks/{task.id}",
+        command=command("status", f"workflow:{task.workflow}" if is_one else task.id),
+    )
+
+
+def _seen(visit: Visit) -> TaskDetails:
+    return seen(visit.store, visit.caller, visit.number("task"))
+
+
+ROUTES: Sequence[Route] = (
+    view("/tasks/{task:number}", why),
+    view("/tasks/{task:number}/jobs", jobs),
+    view("/tasks/{task:number}/data", data),
+    view("/tasks/{task:number}/log", log),
+    view("/tasks/{task:number}/use", use),
+    view("/tasks/{task:number}/workflow", workflow),
+)

@@ -1,0 +1,143 @@
+"""The list of tasks: filtered, sorted, in pages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.model.records.states import TaskState
+from pilotage.server.api.work.task_filters import TEXT, LabelWanted, filter_of
+from pilotage.server.web.commands import command
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.store import TaskPage, TaskSort, TaskView
+
+ROWS = 50
+"""Tasks of a page."""
+
+SORTS: Mapping[TaskSort, str] = {
+    "newest": "newest first",
+    "changed": "last changed",
+    "priority": "priority",
+    "name": "name",
+}
+
+Text = Annotated[str, Field(max_length=200, pattern=TEXT)]
+
+
+class TaskQuery(BaseModel):
+    """What the address of the list says."""
+
+    name: Text = ""
+    owner: Text = ""
+    site: Text = ""
+    label: Annotated[list[LabelWanted], Field(max_length=20)] = []
+    state: TaskState | None = None
+    sort: TaskSort = "newest"
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateLink:
+    """A state with its number of tasks, and the address that lists them alone."""
+
+    label: str
+    count: int
+    address: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksModel:
+    """The list of tasks as it is shown."""
+
+    query: TaskQuery
+    tasks: Sequence[TaskView]
+    total: int | None
+    states: Sequence[StateLink]
+    sorts: Mapping[TaskSort, str]
+    next_page: str
+    is_first_page: bool
+    shows_owners: bool
+    is_filtered: bool
+
+
+def tasks(visit: Visit) -> Page:
+    """Show the tasks of the caller, or an operator everybody's."""
+    query = visit.query(TaskQuery)
+    wanted = filter_of(visit.store, query.name, query.owner, query.site, query.label or None)
+    found = visit.store.task_lists.page(
+        TaskPage(
+            owner=visit.owner,
+            wanted=wanted,
+            state=query.state,
+            sort=query.sort,
+            limit=ROWS,
+            after=query.after,
+        )
+    )
+    model = TasksModel(
+        query=query,
+        tasks=found,
+        total=found.total,
+        states=_states(visit, query, found.counts),
+        sorts=SORTS,
+        next_page=visit.next_page(found),
+        is_first_page=not query.after,
+        shows_owners=visit.is_operator,
+        is_filtered=bool(query.name or query.owner or query.site or query.label or query.state),
+    )
+    return Page(
+        template="tasks.html",
+        title="Tasks",
+        section="Tasks",
+        model=model,
+        json=_json(query),
+        command=_command(query),
+        stale=Staleness(seconds=3),
+    )
+
+
+def _states(visit: Visit, query: TaskQuery, counts: Mapping[TaskState, int]) -> Sequence[StateLink]:
+    every = StateLink(
+        label="all",
+        count=sum(counts.values()),
+        address=visit.address(state=None, after=None),
+        is_current=query.state is None,
+    )
+    shown = {**counts, **({query.state: counts.get(query.state, 0)} if query.state else {})}
+    others = [
+        StateLink(
+            label=state,
+            count=count,
+            address=visit.address(state=state, after=None),
+            is_current=query.state is state,
+        )
+        for state, count in shown.items()
+    ]
+    return [every, *others]
+
+
+def _json(query: TaskQuery) -> str:
+    given: dict[str, object] = {
+        "name": query.name,
+        "owner": query.owner,
+        "site": query.site,
+        "label": query.label,
+        "state": query.state or "",
+        "limit": ROWS,
+        "sort": query.sort if query.sort != "newest" else "",
+        "after": query.after,
+    }
+    return "/tasks?" + urlencode({name: value for name, value in given.items() if value}, doseq=True)
+
+
+def _command(query: TaskQuery) -> str:
+    return command(
+        "status", state=query.state, name=query.name, owner=query.owner, site=query.site, label=query.label
+    )
+
+
+ROUTES: Sequence[Route] = (view("/tasks", tasks),)

@@ -1,0 +1,145 @@
+"""Transfers: slots of shares and lists for operators; one transfer for whoever has its file's scope."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+from starlette.routing import Route
+
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.transfer_queues import TRANSFER_QUEUES
+from pilotage.model.records.work import Transfer
+from pilotage.server.api.data.transfers import seen, with_set_aside
+from pilotage.server.api.work.explanations import explained_transfer, slot_accounts
+from pilotage.server.web.commands import command
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+
+ROWS = 100
+"""Transfers of a page."""
+
+MOST_SHARES = 50
+"""Most shares of a queue of slots, those with most slots or transfers."""
+
+
+class TransferQuery(BaseModel):
+    """What the address of the list says."""
+
+    state: TransferState | None = None
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSlots:
+    """The slots of a share: held, of these in emergency, and promised; and its transfers that wait."""
+
+    share: str
+    priority: int
+    held: int
+    emergency: int
+    promised: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotQueue:
+    """The slots of one of the three queues that transfers pass."""
+
+    name: str
+    slots: int
+    held: int
+    shares: Sequence[ShareSlots]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransfersModel:
+    """Who holds slots, and the newest transfers."""
+
+    query: TransferQuery
+    queues: Sequence[SlotQueue]
+    counts: Mapping[str, int]
+    transfers: Sequence[Transfer]
+    total: int | None
+    next_page: str
+
+
+def transfers(visit: Visit) -> Page:
+    """Show which share holds how many slots of what it is promised, and the newest transfers."""
+    visit.for_operators("see all transfers")
+    query = visit.query(TransferQuery)
+    counts = visit.store.transfer_queries.counts_by_share()
+    found = visit.store.queries.transfers(query.state, ROWS, query.after)
+    model = TransfersModel(
+        query=query,
+        queues=_queues(visit),
+        counts=sum(map(Counter, counts.values()), Counter[str]()),
+        transfers=with_set_aside(visit.store, found),
+        total=found.total,
+        next_page=visit.next_page(found),
+    )
+    given = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
+    return Page(
+        template="transfers.html",
+        title="Transfers",
+        section="Transfers",
+        model=model,
+        json=f"/transfers?{urlencode(given)}",
+        command=command("transfers", state=query.state),
+        stale=Staleness(kinds=("transfer",), seconds=5),
+    )
+
+
+def _queues(visit: Visit) -> list[SlotQueue]:
+    live = visit.store.transfer_queries.live()
+    _, accounts = slot_accounts(visit.runtime)
+    found = []
+    for queue in TRANSFER_QUEUES:
+        account = accounts[queue.name]
+        emergency, waiting = Counter[str](), Counter[str]()
+        for one in live:
+            emergency[one.share] += one.transfers if one.emergency and one.state is queue.holding else 0
+            waiting[one.share] += one.transfers if one.state is queue.waiting else 0
+        shares = [
+            ShareSlots(
+                share=name,
+                priority=share["priority"],
+                held=share["held"],
+                emergency=emergency[name],
+                promised=share["entitled"],
+                waiting=waiting[name],
+            )
+            for name, share in account["shares"].items()
+        ]
+        shares.sort(key=lambda one: (-one.held, -one.waiting, one.share))
+        held = sum(one.held for one in shares)
+        found.append(
+            SlotQueue(name=queue.name, slots=account["slots"], held=held, shares=shares[:MOST_SHARES])
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferModel:
+    """One transfer."""
+
+    transfer: Transfer
+    lines: Sequence[str]
+
+
+def transfer(visit: Visit) -> Page:
+    """Show the life of a transfer, and the reason why it waits."""
+    found = seen(visit.store, visit.caller, visit.number("transfer"))
+    model = TransferModel(transfer=found, lines=explained_transfer(visit.runtime, found, 0).lines)
+    return Page(
+        template="transfer.html",
+        title=f"Transfer {found.id}",
+        section="Transfers",
+        model=model,
+        json=f"/transfers/{found.id}/explain",
+        command=command("explain", f"transfer:{found.id}"),
+        stale=Staleness(everybody=True, kinds=("transfer",)),
+    )
+
+
+ROUTES: Sequence[Route] = (view("/transfers", transfers), view("/transfers/{transfer:number}", transfer))

@@ -1,0 +1,150 @@
+"""Workflows: the list, one as a graph with its tasks, and the chain that a task belongs to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.explain import chains
+from pilotage.model.records.states import TaskState
+from pilotage.model.rules.chains import before, why
+from pilotage.server.api.work.task_filters import TEXT
+from pilotage.server.api.work.workflows import seen
+from pilotage.server.web.chain_graph import GraphNode, graph
+from pilotage.server.web.commands import command
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.store import TaskDetails
+from pilotage.store.views.workflows import ReaderView, StageView, WorkflowView
+
+ROWS = 50
+"""Workflows of a page, or tasks that read outputs of one."""
+
+
+class WorkflowQuery(BaseModel):
+    """What the address of the list says."""
+
+    name: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
+    after: Cursor = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowsModel:
+    """Workflows, newest first."""
+
+    query: WorkflowQuery
+    workflows: Sequence[WorkflowView]
+    next_page: str
+    shows_owners: bool
+
+
+def workflows(visit: Visit) -> Page:
+    """Show the caller's workflows, or for an operator everybody's."""
+    query = visit.query(WorkflowQuery)
+    found = visit.store.workflow_queries.workflows(visit.owner, ROWS, query.after, query.name)
+    model = WorkflowsModel(
+        query=query,
+        workflows=found,
+        next_page=visit.next_page(found),
+        shows_owners=visit.is_operator,
+    )
+    given = {"limit": ROWS, "name": query.name, "after": query.after}
+    return Page(
+        template="workflows.html",
+        title="Workflows",
+        section="Workflows",
+        model=model,
+        json=f"/workflows?{urlencode({name: value for name, value in given.items() if value})}",
+        command=command("workflows"),
+        stale=Staleness(kinds=("task",), seconds=5),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Tasks that come after each other: a picture, and each with its predecessors and why it waits."""
+
+    picture: Markup
+    stages: Sequence[StageView]
+    after: Mapping[int, str]
+    why: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowModel:
+    """One workflow."""
+
+    workflow: WorkflowView
+    chain: Chain
+
+
+def workflow(visit: Visit) -> Page:
+    """Show a workflow as a graph, with its tasks and what holds them."""
+    found = seen(visit.store, visit.caller, visit.number("workflow"))
+    return Page(
+        template="workflow.html",
+        title=found.name,
+        section="Workflows",
+        model=WorkflowModel(workflow=found, chain=chain_of(visit, found.id)),
+        json=f"/workflows/{found.id}",
+        command=command("status", f"workflow:{found.id}"),
+        stale=Staleness(kinds=("task", "job")),
+    )
+
+
+def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
+    """Return the tasks of a workflow, each after its predecessors; the ``current`` one is marked."""
+    by_id = {one.id: one for one in visit.store.workflow_queries.stages(number)}
+    stages = [by_id[one.id] for one in chains.in_order([*by_id.values()])]
+    return Chain(
+        picture=graph([_node(one, current) for one in stages]),
+        stages=stages,
+        after={one.id: before(one.predecessors) for one in stages},
+        why={
+            one.id: why(one.id, one.predecessors, one.on_end)
+            for one in stages
+            if one.state is TaskState.WAITING
+        },
+    )
+
+
+def _node(stage: StageView, current: int) -> GraphNode:
+    return GraphNode(
+        id=stage.id,
+        name=stage.name,
+        state=stage.state,
+        before=[one.task for one in stage.predecessors],
+        is_current=stage.id == current,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowPart:
+    """The chain of a task: its workflow's, or the tasks just before and after it."""
+
+    workflow: WorkflowView | None
+    chain: Chain | None
+    before: Sequence[tuple[int, str, str]]
+    readers: Sequence[ReaderView]
+
+
+def is_chained(task: TaskDetails) -> bool:
+    """Return whether a task comes after others, or belongs to a workflow."""
+    return bool(task.workflow or task.spec.after)
+
+
+def part_of(visit: Visit, task: TaskDetails) -> WorkflowPart:
+    """Return the chain that a task belongs to."""
+    queries = visit.store.workflow_queries
+    return WorkflowPart(
+        workflow=queries.workflow(task.workflow) if task.workflow else None,
+        chain=chain_of(visit, task.workflow, task.id) if task.workflow else None,
+        before=[(one.task, one.name, one.state) for one in queries.predecessors(task.id)],
+        readers=queries.readers(task.id, ROWS),
+    )
+
+
+ROUTES: Sequence[Route] = (view("/workflows", workflows), view("/workflows/{workflow:number}", workflow))
