@@ -7,6 +7,7 @@ import pytest
 
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, field_name
+from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.calls.work.retry import retry
 from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.serialization import from_json, to_document, to_json
@@ -285,3 +286,50 @@ def test_f3_a_task_whose_first_jobs_alone_are_bad_goes_on_as_its_error_says(hous
     fail_alike(house, pilot, [(job, again[job]) for job, _ in first])
     house.report(pilot, "done", [one for one in again.items() if one[0] not in dict(first)])
     assert house.states(task) == {J.FAILED: 10, J.FINISHED: 4}
+
+
+def end_with_pilot(house: House, lasted: float) -> int:
+    """Let the one job run so many s until its pilot's walltime is over."""
+    house.take("broker")
+    (waiting,) = house.store.queries.jobs(1, JobState.ACTIVATED, 1)
+    pilot = house.pilot(queue=waiting.queue)
+    ((job, attempt),) = attempts(house.match(pilot))
+    error = "the pilot's walltime is over"
+    report = Report(
+        job=job, attempt=attempt, state="failed", error=error, kind="slot-walltime", wall_seconds=lasted
+    )
+    house.tell(pilot, report)
+    return job
+
+
+def test_a_job_that_outlasts_its_pilot_asks_for_a_pilot_that_lives_longer_than_it_lasted(
+    house: House,
+) -> None:
+    """Its own limit stays the queue's: only the estimate was wrong."""
+    house.federate(core_power=10, max_walltime=9000)
+    house.task(jobs=1, cpu_time=10_000, cpu_efficiency=1.0, command=("x",))
+    job = end_with_pilot(house, 3000)
+    assert last_cause(house, job) == "tried again, attempt 2 of 3, with cpu_time 10000 to 45000"
+    assert not attempts(match(house.runtime, house.pilot(walltime=4000), 1, 0, 4000, 1))
+    house.take("broker")
+    assert not attempts(match(house.runtime, house.pilot(walltime=4000), 1, 0, 4000, 1))
+    (work,) = match(house.runtime, house.pilot(walltime=9000), 1, 0, 9000, 1).works
+    assert work.walltime == 9000
+
+
+@pytest.mark.parametrize(
+    ("lasted", "words"),
+    [
+        (600, ""),  # it was estimated at 1000 s: nothing is new
+        (8000, ", with cpu_time 10000 to 89990"),  # the most that a queue takes
+    ],
+)
+def test_its_estimate_neither_falls_nor_exceeds_what_a_queue_takes(
+    house: House, lasted: float, words: str
+) -> None:
+    house.federate(core_power=10, max_walltime=9000)
+    task = house.task(jobs=1, cpu_time=10_000, cpu_efficiency=1.0, command=("x",))
+    job = end_with_pilot(house, lasted)
+    assert last_cause(house, job) == f"tried again, attempt 2 of 3{words}"
+    house.take("broker")
+    assert house.states(task) == {J.ACTIVATED: 1}

@@ -9,6 +9,7 @@ from typing import Protocol
 from pilotage.flow.calls.pilots.input_sources import Readings
 from pilotage.flow.matching.matched import Matched
 from pilotage.model.documents.world import Heartbeat, Output, Report
+from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Job, Pilot, Task
@@ -27,6 +28,9 @@ BLACK_HOLE = 10.0
 
 ASK_AGAIN = 60.0
 """Seconds after which a pilot asks again, if it got no job for a free slot or lost the answer."""
+
+REGULAR_END = 60.0
+"""Seconds before the end of its walltime at which a pilot stops its payloads and reports that."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,7 @@ class VirtualPilot:
     _started: float = 0.0
     _had_jobs: bool = False
     _asks_again: bool = False
+    _is_over: bool = False
     _heartbeat: float = 0.0
     _beats: int = 0
     _running: dict[Attempt, _Running] = field(default_factory=dict)
@@ -104,8 +109,24 @@ class VirtualPilot:
         """Start on a node, at most until the end of the walltime."""
         self.node, self._started = node, self.site.scene.clock()
         self.site.scene.journal.pilots += 1
-        self.site.scene.clock.after(self.order.walltime, self.vanish)
+        regular = self.order.walltime - min(REGULAR_END, self.order.walltime / 20)
+        self.site.scene.clock.after(regular, self._end_regularly)
         self._ask()
+
+    def _end_regularly(self) -> None:
+        """Stop the payloads, report that, and leave; where no call gets through, vanish."""
+        if self.ended:
+            return
+        self._is_over = True
+        scene = self.site.scene
+        if not self._running or self.site.is_cut_off:
+            self.vanish()
+            return
+        for running in self._running.values():
+            if running.report is None:
+                running.report = self._report(running, "the pilot's walltime is over", "slot-walltime")
+                self._news[running.attempt] = running
+        scene.calls.tell(self)
 
     def vanish(self) -> None:
         """End silently, with everything that runs here."""
@@ -129,7 +150,11 @@ class VirtualPilot:
     @property
     def free(self) -> int:
         """Return the slots without a payload, at most as many as free cores."""
-        return 0 if self.ended else max(0, min(self.order.slots - len(self._running), self.free_cores))
+        return (
+            0
+            if self.ended or self._is_over
+            else max(0, min(self.order.slots - len(self._running), self.free_cores))
+        )
 
     @property
     def free_cores(self) -> int:
@@ -216,7 +241,8 @@ class VirtualPilot:
 
     def _part_ended(self, running: _Running, fails: bool) -> None:
         running.left -= 1
-        if not (running.left or self.ended) and running.attempt in self._running:
+        is_here = running.attempt in self._running and running.report is None
+        if is_here and not (running.left or self.ended):
             self._payload_ended(running, fails)
 
     def _stop(self, attempt: Attempt) -> None:
@@ -230,22 +256,27 @@ class VirtualPilot:
             self.site.scene.links.cancel(flow)
 
     def _payload_ended(self, running: _Running, fails: bool) -> None:
-        job, attempt = running.attempt
-        running.report = Report(
-            job=job,
-            attempt=attempt,
-            state="failed" if fails else "done",
-            error="the virtual payload failed" if fails else "",
-            exit_code=int(fails),
-            wall_seconds=self.site.scene.clock() - running.began,
-            cpu_seconds=running.cpu_seconds,
-            outputs=() if fails else running.outputs,
-        )
+        running.report = self._report(running, "the virtual payload failed" if fails else "")
         if not fails:
-            self.site.scene.journal.ended[job] = (self.site.scene.clock(), running.task, running.work)
+            ended = self.site.scene.clock(), running.task, running.work
+            self.site.scene.journal.ended[running.attempt[0]] = ended
         self._news[running.attempt] = running
         self._tell()
         self._ask()
+
+    def _report(self, running: _Running, error: str, kind: FailureKind = "payload") -> Report:
+        job, attempt = running.attempt
+        return Report(
+            job=job,
+            attempt=attempt,
+            state="failed" if error else "done",
+            error=error,
+            kind=kind,
+            exit_code=int(bool(error)) if kind == "payload" else None,
+            wall_seconds=self.site.scene.clock() - running.began,
+            cpu_seconds=running.cpu_seconds,
+            outputs=() if error else running.outputs,
+        )
 
     def told(self) -> Heartbeat:
         """Return a heartbeat: running and ended attempts. A lost answer means that it is sent again."""
@@ -271,6 +302,9 @@ class VirtualPilot:
                 self._stop((report.job, report.attempt))
         for attempt in stops:
             self._stop(attempt)
+        if self._is_over:
+            self.site.scene.calls.leave(self)
+            self.vanish()
 
     def running(self) -> tuple[Attempt, ...]:
         """Return the attempts whose payloads run now."""

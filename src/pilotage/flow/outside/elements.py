@@ -14,7 +14,7 @@ from pilotage.log_context import bound
 from pilotage.model.documents.world import QueueReport, World
 from pilotage.model.records.federation import ComputingElement, Federation, Queue
 from pilotage.model.records.observations import PilotSighting, PilotSubmission
-from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.policies.pilots import submissions
 from pilotage.ports.adapters import AdapterError
@@ -316,15 +316,6 @@ def _is_served(report: QueueReport, time: float) -> bool:
     """Return whether some process submits pilots to a queue, judging by its pilots."""
     called = report.last_pilot is not None and time - report.last_pilot < SERVED_LATELY
     return called or report.batch_workers > 0
-
-
-def submitted_to(pilots: Iterable[Pilot], queue: str, server: str) -> list[str]:
-    """Return the references of live pilots that were submitted to a queue's server."""
-    return [
-        pilot.reference
-        for pilot in pilots
-        if pilot.state in LIVE_PILOTS and pilot.reference and (pilot.queue, pilot.broker) == (queue, server)
-    ]
 
 
 def place_of(queue: Queue, server: str) -> str:

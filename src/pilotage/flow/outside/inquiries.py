@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from math import inf
@@ -27,12 +27,23 @@ LONGEST_ERROR = 300
 PERIOD = 60.0
 """Seconds between two questions about the capacity of a server."""
 
+References = Mapping[str, Collection[str]]
+"""What a batch system calls our pilots, by queue."""
 
-def _report(element: ComputingElementPort, references: Collection[str]) -> ServerReport:
+NO_REFERENCES: References = {}
+
+
+def _report(element: ComputingElementPort, references: References) -> ServerReport:
     """Ask a batch system for its jobs, and then which of our pilots are among them."""
     capacity = element.capacity()
-    statuses = element.poll(references).values() if references else ()
-    running, waiting = counts(status.state for status in statuses if status.state != "unknown")
+    asked = [reference for of_queue in references.values() for reference in of_queue]
+    statuses = element.poll(asked) if asked else {}
+    found = {
+        queue: counts(
+            statuses[one].state for one in own if one in statuses and statuses[one].state != "unknown"
+        )
+        for queue, own in references.items()
+    }
     return ServerReport(
         queue="",
         slots=capacity.slots,
@@ -40,8 +51,8 @@ def _report(element: ComputingElementPort, references: Collection[str]) -> Serve
         waiting=capacity.waiting,
         everybody=capacity.everybody,
         scope=capacity.scope,
-        pilots=running + waiting,
-        submitting=waiting,
+        pilots={queue: running + waiting for queue, (running, waiting) in found.items()},
+        submitting={queue: waiting for queue, (_, waiting) in found.items()},
     )
 
 
@@ -140,22 +151,23 @@ class Inquiries:
         place: str,
         server: str,
         now: float,
-        references: Collection[str] = (),
+        references: References = NO_REFERENCES,
         every: float = PERIOD,
     ) -> None:
         """Ask a server for its batch system's load, once per ``every`` s, answered or not.
 
-        ``references`` are our recorded pilots there. Those that the batch system still has afterwards were
-        among the jobs that it counted (M5).
+        ``references`` are our recorded pilots there, also those of other queues that may lead to the same
+        batch system. Those that it still has afterwards were among the jobs that it counted (M5).
         """
         key = (queue.name, server)
         with self._lock:
             if now - self._surveyed.get(key, -inf) < min(every, PERIOD):
                 return
             self._surveyed[key] = now
+            asked = self._of_scope(key, references)
 
         def call() -> ServerReport:
-            report = _report(self._adapter(queue, server), references)
+            report = _report(self._adapter(queue, server), asked)
             return replace(report, queue=queue.name, server=server, answered=now)
 
         def answered(report: ServerReport) -> None:
@@ -168,6 +180,17 @@ class Inquiries:
 
         with bound(queue=queue.name):
             self._call(key, place, call, answered, failed)
+
+    def _of_scope(self, key: tuple[str, str], references: References) -> References:
+        """Return the references of queues that, as far as known, count the same jobs as a queue's server."""
+        queue, server = key
+        scopes = {name: report.scope for (name, of), report in self._reports.items() if of == server}
+        own = scopes.get(queue)
+        return {
+            name: of_queue
+            for name, of_queue in references.items()
+            if name == queue or own is None or scopes.get(name, own) == own
+        }
 
     def keep(self, queues: Iterable[str]) -> None:
         """Forget queues that left the federation."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.outside.elements import place_of, servers_of, submitted_to
+from pilotage.flow.outside.elements import place_of, servers_of
+from pilotage.flow.outside.pilot_references import submitted_beside
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision
@@ -17,13 +18,13 @@ def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
     """Ask the batch systems of native sites that are due: their answers become the next advertisements."""
     due = dict(advertising.due(world))
     every = world.federation.brokerage.advertise_period
-    for queue in world.federation.queues:
-        if queue.computing_element is not None and queue.site in due:
-            pilots = runtime.store.queries.live_pilots(queue.name)
-            for server in servers_of(queue.computing_element):
-                references = submitted_to(pilots, queue.name, server)
-                place = place_of(queue, server)
-                runtime.elements.inquiries.survey(queue, place, server, world.time, references, every)
+    queues = [one for one in world.federation.queues if one.computing_element and one.site in due]
+    pilots = [pilot for queue in queues for pilot in runtime.store.queries.live_pilots(queue.name)]
+    for queue in queues:
+        for server in servers_of(queue.computing_element) if queue.computing_element else ():
+            references = submitted_beside(pilots, queues, queue, server)
+            place = place_of(queue, server)
+            runtime.elements.inquiries.survey(queue, place, server, world.time, references, every)
 
 
 def _idle(world: World) -> Iterator[str]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.outside.elements import place_of, submitted_to
+from pilotage.flow.outside.elements import place_of
+from pilotage.flow.outside.pilot_references import submitted_beside
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Committed, Create, Decision, Touch
@@ -57,7 +58,7 @@ def _ask(runtime: Runtime, world: World) -> None:
     ranked = [queue for queue in queues.values() if queue.computing_element and queue.computing_element.rank]
     for queue in ranked:
         for server in circuit_breakers.server_names(queue):
-            references = submitted_to(world.pilots, queue.name, server)
+            references = submitted_beside(world.pilots, queues.values(), queue, server)
             inquiries.survey(queue, place_of(queue, server), server, world.time, references)
 
 

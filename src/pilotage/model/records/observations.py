@@ -1,6 +1,7 @@
 """Observations of pilots and deliveries through ports, as records in a world for policies."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pilotage.model.values.types import DESCRIBED, NonNegative
@@ -78,9 +79,10 @@ class ServerReport:
     """When it was asked for this report, in s since 1970; none: it never answered."""
     error: str = ""
     """Why it did not answer the last question; empty: it did."""
-    pilots: int = 0
-    """Our pilots among these jobs (M5)."""
-    submitting: int = 0
+    pilots: Mapping[str, int] = field(default_factory=dict)
+    """Our pilots among these jobs by queue: those of other queues count where these have the same scope
+    (M5)."""
+    submitting: Mapping[str, int] = field(default_factory=dict)
     """Those of them that wait."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pilotage.model.documents.moves import AS_BEFORE, NextAttempt
 from pilotage.model.records.failure_kinds import FAILURE_RULES, Exceeded, FailureKind
 from pilotage.model.records.failures import Tries
-from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation, Queue
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.changed_jobs import changed_columns, in_words
@@ -30,13 +30,19 @@ def exceeded_by(error: str) -> FailureKind | None:
 
 
 def next_attempt(
-    task: Task, job: Job, kind: FailureKind | None, federation: Federation, tries: Tries
+    task: Task,
+    job: Job,
+    kind: FailureKind | None,
+    federation: Federation,
+    tries: Tries,
+    lasted: float = 0.0,
 ) -> NextAttempt:
     """Return what the next attempt changes: more memory after too little, or more time.
 
     The limit in force grows by the factor of the task's ``retries``, up to the most that a queue of the job
-    allows. At that most, a payload that exceeded its own limit is not tried again. Other failures change
-    nothing.
+    allows. At that most, a payload that exceeded its own limit is not tried again. A job that only estimates
+    its work, and ``lasted`` so many s until the end of its pilot, estimates that much more. Other failures
+    change nothing.
     """
     rules = FAILURE_RULES[kind] if kind else None
     if rules is None or not rules.exceeded:
@@ -45,16 +51,46 @@ def next_attempt(
         return NextAttempt(no_more=f"it was attempt {tries.most} of {tries.most}")
     seen = task.changed(job.changes, job.kind)
     factor = getattr(task.spec.retries, rules.exceeded)
+    expected = seen.expected(job.kind)
+    if kind == "slot-walltime" and expected.cpu_time and not expected.walltime:
+        return _changed(task, job, _outlasting(seen, job, lasted * factor, federation))
     limit, most = _limits(seen, job, rules.exceeded, federation)
     wanted = min(ceil(limit * factor), most)
     if wanted > limit > 0:
-        values = _asking(seen.expected(job.kind), rules.exceeded, wanted)
-        columns = changed_columns(task, job, values)
-        return NextAttempt(columns=columns, words=in_words(task, job.changes, job.kind, values))
+        return _changed(task, job, _asking(expected, rules.exceeded, wanted))
     if factor > 1 and limit > 0 and not rules.shared:
         unit = "MB" if rules.exceeded == "memory" else "s"
         return NextAttempt(no_more=f"no queue of it allows more than {most:.0f} {unit}")
     return AS_BEFORE
+
+
+def _changed(task: Task, job: Job, values: Mapping[str, Any]) -> NextAttempt:
+    if not values:
+        return AS_BEFORE
+    columns = changed_columns(task, job, values)
+    return NextAttempt(columns=columns, words=in_words(task, job.changes, job.kind, values))
+
+
+def _outlasting(seen: Task, job: Job, seconds: float, federation: Federation) -> dict[str, Any]:
+    """Return the CPU time of a job that takes more than so many s where it ran; nothing if it is known.
+
+    Otherwise the next pilot with as little time left would take it. No queue's limit is exceeded by it.
+    """
+    spec = seen.expected(job.kind)
+    base, cores = spec.base_time, max(1, spec.cores)
+    work = spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
+
+    def in_time(queue: Queue, limit: float) -> float:
+        return (limit - base) * (queue.core_power or UNKNOWN_CORE_POWER) * cores
+
+    here = next((queue for queue in federation.queues if queue.name == job.queue), None)
+    # A job must take less than the queue's limit (B21).
+    limits = [
+        in_time(queue, queue.max_walltime - 1) if queue.max_walltime else inf
+        for queue in _of_job(seen, federation)
+    ]
+    wanted = min(in_time(here, seconds) if here else 0.0, max(limits, default=0.0))
+    return {"cpu_time": float(ceil(spec.cpu_time * wanted / work))} if wanted > work else {}
 
 
 def _limits(seen: Task, job: Job, exceeded: Exceeded, federation: Federation) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """Advertisements of native sites: what their batch systems run, and which part of it is ours (M1, M2, M5)."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.documents.world import World
@@ -64,19 +65,33 @@ def _advertisement(
         attributes=counted(reports),
         replaces=told.number if told else 0,
         answered=answered,
-        pilots=sum(report.pilots for report in reports),
-        submitting=sum(report.submitting for report in reports),
+        pilots=sum(_ours(reports, lambda report: report.pilots)),
+        submitting=sum(_ours(reports, lambda report: report.submitting)),
     )
 
 
-def counted(reports: list[ServerReport]) -> dict[str, Constant]:
-    """Return the counts of a site from its servers' reports, without counts that none of them reports.
-
-    Of several reports about the same queue of a batch system, the latest counts.
-    """
-    found: dict[str, Constant] = {}
+def _latest(reports: list[ServerReport]) -> list[ServerReport]:
+    """Return the reports that count: of several about the same queue of a batch system, the latest."""
     latest = {report.scope: report for report in sorted(reports, key=_age) if report.scope}
-    reports = [*latest.values(), *(report for report in reports if not report.scope)]
+    return [*latest.values(), *(report for report in reports if not report.scope)]
+
+
+def _ours(reports: list[ServerReport], count: Callable[[ServerReport], Mapping[str, int]]) -> Iterator[int]:
+    """Yield our pilots in each count: those that the same answer has, and no others.
+
+    A pilot that another report of this scope has may have ended, or come, before the jobs were counted.
+    """
+    scopes = {(report.queue, report.server): report.scope for report in reports}
+    for report in _latest(reports):
+        for queue, pilots in count(report).items():
+            same = report.scope and scopes.get((queue, report.server)) == report.scope
+            yield pilots if same or queue == report.queue else 0
+
+
+def counted(reports: list[ServerReport]) -> dict[str, Constant]:
+    """Return the counts of a site from its servers' reports, without counts that none of them reports."""
+    found: dict[str, Constant] = {}
+    reports = _latest(reports)
     for name, field in (("Slots", "slots"), ("RunningJobs", "running"), ("PendingJobs", "waiting")):
         told = [value for report in reports if (value := getattr(report, field)) is not None]
         if told:

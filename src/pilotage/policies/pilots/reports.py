@@ -284,7 +284,7 @@ class _Hearing:
 
     def _following(self, job: Job, report: Report) -> NextAttempt:
         task, federation = self._tasks[job.task], self._world.federation
-        return next_attempt(task, job, report.kind, federation, self._tries(job))
+        return next_attempt(task, job, report.kind, federation, self._tries(job), report.wall_seconds)
 
     def _note(self, failed: Failure) -> None:
         """Count a new failure with those so far."""

@@ -97,7 +97,8 @@ class _Watchdog:
             if outcome == "retry":
                 kind = exceeded_by(self._excess(job))
                 task, tries = self._tasks[job.task], self._tries(job)
-                following = next_attempt(task, job, kind, self._federation, tries)
+                lasted = self._world.time - job.since
+                following = next_attempt(task, job, kind, self._federation, tries, lasted)
                 failed = self._lost(job, error, grows=bool(following.columns))
                 tries, wait = self._tries(job, failed), self._wait(job)
                 moves.fail(job, job.state, tries, cause, changes, failed, wait, following)
