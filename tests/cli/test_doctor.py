@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from pilotage.agent import VERSION
 from pilotage.client import Unreachable
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.logs import KeptLog, LogKey
@@ -96,7 +97,7 @@ def test_pilots_with_another_agent_are_named_with_what_ends_them(tmp_path: Path,
     store = Store.open(store_url)
     store.save_federation(_federation(tmp_path), "test")
     agents = [("fast", told) for told in ("0.0.9", "", *(f"9.{number}" for number in range(5)))]
-    for queue, told in (*agents, ("slow", full_version())):
+    for queue, told in (*agents, ("slow", full_version()), ("slow", VERSION)):
         pilot = new_pilot(store, queue, site="north")
         called = {"agent_version": told}
         moved(store, move("pilot", [pilot], PilotState.CREATED, PilotState.SUBMITTED))

@@ -13,7 +13,7 @@ if sys.version_info < OLDEST:
         "Start it with another interpreter, for example: python3.9 agent.pyz"
     )
 
-from .payload.command import main  # noqa: E402
+from .command import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

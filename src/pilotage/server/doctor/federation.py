@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from pilotage.agent import VERSION
 from pilotage.model.values.phrases import plural
 from pilotage.release import full_version
 from pilotage.server.doctor.checks import Finding, check, warning
@@ -61,10 +62,13 @@ def nodes(known: Installation) -> Iterator[Finding]:
 
 @check("versions of agents")
 def old_agents(known: Installation) -> Iterator[Finding]:
-    """Name the queues whose pilots run another version of the agent than this one."""
+    """Name the queues whose pilots run another version of the agent than this one.
+
+    A pilot on this machine runs from the installed package, whose agent has no commit in its version.
+    """
     others: dict[str, Counter[str]] = defaultdict(Counter)
     for queue, told, count in known.store.queries.agent_versions():
-        if told != full_version():
+        if told not in {full_version(), VERSION}:
             others[queue][told] += count
     for queue, counts in others.items():
         # Agents say what they are: a site's could each name another version.

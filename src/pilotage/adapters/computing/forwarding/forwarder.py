@@ -10,13 +10,13 @@ from dataclasses import replace
 from pilotage.adapters.computing.forwarding.forwarded_attempt import ForwardedAttempt, Handover
 from pilotage.adapters.computing.forwarding.peer import Peer, Refused
 from pilotage.adapters.computing.web_service import Credentials
+from pilotage.agent import command
 from pilotage.agent.client import PilotClient
 from pilotage.agent.files.held import Held
 from pilotage.agent.files.storage import open_storage
 from pilotage.agent.jobs import JobRunner
 from pilotage.agent.logs import OwnLog, stderr_tail
 from pilotage.agent.machine import now
-from pilotage.agent.payload import command
 from pilotage.agent.payload.attempt import AttemptFailedError, legal
 from pilotage.agent.payload.payload import Ended
 from pilotage.agent.pilot import PilotAgent

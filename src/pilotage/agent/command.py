@@ -10,15 +10,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from .. import relay
-from ..client import PilotClient
-from ..logs import OwnLog
-from ..machine import guard
-from ..node import look
-from ..pilot import PilotAgent
-from ..resources import Resources
-from ..wire import Node
-from .delegated_groups import DelegatedGroups, find
+from . import relay
+from .client import PilotClient
+from .logs import OwnLog
+from .machine import guard
+from .node import look
+from .payload.delegated_groups import DelegatedGroups, find
+from .pilot import PilotAgent
+from .resources import Resources
+from .wire import Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
