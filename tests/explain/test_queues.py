@@ -35,9 +35,9 @@ def test_a_missing_adapter_comes_first() -> None:
     assert "none can be submitted: no adapter is called slurm; an operator" in told
 
 
-def test_a_queue_of_others_without_pilots_is_for_its_operator() -> None:
+def test_a_queue_without_computing_element_gets_no_pilots() -> None:
     others = {"computing_element": None}
-    assert "its operator must start some there" in queues.trouble(seen(others))
+    assert "it has no computing_element" in queues.trouble(seen(others))
     gone = queues.trouble(seen(others, last_pilot=NOW - 4 * 3600))
     assert gone.startswith("no pilot of lab has called home for 4 h, ")
     assert queues.trouble(seen(others, last_pilot=NOW - 60)) == ""

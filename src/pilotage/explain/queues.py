@@ -35,7 +35,7 @@ def trouble(seen: QueueCondition) -> str:
         return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
     if seen.pilots.get(PilotState.RUNNING):
         return ""
-    why = _of_others(seen) if queue.computing_element is None else _of_ours(seen)
+    why = _without_element(seen) if queue.computing_element is None else _of_ours(seen)
     if not why:
         return ""
     called = "ever called home"
@@ -44,10 +44,10 @@ def trouble(seen: QueueCondition) -> str:
     return f"no pilot of {name} has {called}, {why}"
 
 
-def _of_others(seen: QueueCondition) -> str:
+def _without_element(seen: QueueCondition) -> str:
     if seen.last_pilot is not None and seen.time - seen.last_pilot <= SEEN_LATELY:
         return ""
-    return "and none is started from here: its operator must start some there"
+    return "and none can be submitted: it has no computing_element; an operator can add one to the federation"
 
 
 def _of_ours(seen: QueueCondition) -> str:

@@ -319,7 +319,7 @@ class Queue:
     tags: tuple[Tag, ...] = ()
     """Releases and images installed (B14)."""
     computing_element: ComputingElement | None = None
-    """How pilots are submitted to it; none: they come by themselves."""
+    """How pilots are submitted to it; none: it gets no pilots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,8 @@ def advertise(world: World) -> Decision:
     """Return an advertisement for each native site that is due, from its batch systems' last reports.
 
     It is as old as their last answer (M2), and there is none before the first. If a site's batch systems have
-    not answered since its last advertisement, it keeps that one, and matches nothing once it is too old. If
-    pilots come by themselves, nobody can be asked, and our own counts are all there is.
+    not answered since its last advertisement, it keeps that one, and matches nothing once it is too old. A
+    site without computing elements cannot be asked: our own counts are all there is.
     """
     sites = {queue.name: queue.site for queue in world.federation.queues}
     asked = asked_sites(world.federation)
