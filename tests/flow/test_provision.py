@@ -81,7 +81,7 @@ def test_an_adapter_that_answers_for_fewer_pilots_than_were_ordered_fails_them_a
     found = pilots(house)
     assert {pilot.state for pilot in found} == {PilotState.FAILED}
     assert {pilot.error for pilot in found} == {"not submitted: 3 orders have 1 answers"}
-    assert not any(house.runtime.elements.is_under_way(pilot.id) for pilot in found)
+    assert not any(pilot.id in house.runtime.elements.submissions for pilot in found)
 
 
 def test_the_jobs_of_a_pilot_that_ended_with_its_batch_job_go_on_within_three_minutes(

@@ -392,8 +392,8 @@ def test_an_adapter_that_hangs_while_it_is_made_holds_up_its_own_queue_alone(
     stuck = threading.Thread(target=made.adapter, args=(hangs, ""), daemon=True)
     stuck.start()
     assert made.adapter(well, "") is made.adapter(well, "")
-    assert made.submissions() == ()
-    assert made.sightings() == ()
+    assert made.submissions.news() == ()
+    assert made.sightings.news() == ()
     assert time.monotonic() - begun < 15
     go_on.set()
     wait_for(lambda: made.problem(hangs) == "", "it is ready after all", 30)

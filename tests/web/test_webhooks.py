@@ -57,7 +57,7 @@ def told(house: House, submit: Submit, tmp_path: Path) -> House:
     for _ in range(5):
         house.now += 60
         take(step("notify"), house.runtime, house.runtime.begin(1000))
-        wait_for(lambda: not house.runtime.notifying._sending, "what is sent is sent")
+        wait_for(lambda: not house.runtime.notifying._pending, "what is sent is sent")
     assert alice.post("/notifications/test", json={"notify": [{"url": HOOK}]}).status_code == 202
     submit()
     found = alice.get("/notifications").json()["notifications"]

@@ -75,8 +75,8 @@ def _pool_reports(runtime: "Runtime", world: World) -> Mapping[str, Any]:
 
 _OUTSIDE: Sequence[News | ProcessFields] = (
     News("deliveries", lambda runtime: runtime.deliveries.news()),
-    News("submissions", lambda runtime: runtime.elements.submissions()),
-    News("sightings", lambda runtime: runtime.elements.sightings()),
+    News("submissions", lambda runtime: runtime.elements.submissions.news()),
+    News("sightings", lambda runtime: runtime.elements.sightings.news()),
     News("published", lambda runtime: runtime.publishing.news()),
     News("notified", lambda runtime: runtime.notifying.news()),
     ProcessFields(

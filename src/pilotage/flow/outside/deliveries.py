@@ -1,14 +1,15 @@
 """Deliveries of this process: movers start them, and the next pass reads the results."""
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from operator import attrgetter
 
+from pilotage.flow.outside.answers import Answers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.observations import DeliverySighting
@@ -46,12 +47,10 @@ class _Moving:
     told: DeliveryStatus | None = None
 
 
-class Deliveries:
+class Deliveries(Answers[DeliverySighting]):
     """Deliveries of one process. Nothing here blocks: workers call the movers.
 
-    News stay until a pass has committed them: ``news`` goes into its world, ``forget`` follows its
-    commit. ``on_news`` is called when there is something to read. ``fenced`` workers start and cancel
-    deliveries, and delete.
+    ``fenced`` workers start and cancel deliveries, and delete.
     """
 
     def __init__(
@@ -61,12 +60,10 @@ class Deliveries:
         on_news: Callable[[], None],
         fenced: WorkersPort | None = None,
     ) -> None:
+        super().__init__(attrgetter("transfer", "attempt"), on_news)
         self._movers = movers
         self._workers, self._fenced = workers, fenced or workers
-        self._on_news = on_news
-        self._lock = threading.Lock()
         self._moving: dict[TransferAttempt, _Moving] = {}
-        self._news: dict[TransferAttempt, DeliverySighting] = {}
         self._polling: set[int] = set()
         self._unable: tuple[Federation, tuple[UnableWay, ...]] | None = None
         self._undeletable: tuple[Federation, tuple[UnableWay, ...]] | None = None
@@ -132,8 +129,7 @@ class Deliveries:
                 self._poll(mover)
         finally:
             self._collecting -= 1
-        with self._lock:
-            return tuple(self._news[key] for key in sorted(self._news))
+        return super().news()
 
     @property
     def in_hand(self) -> int:
@@ -148,15 +144,6 @@ class Deliveries:
         for mover in {id(moving.mover): moving.mover for moving in copied.values()}.values():
             self._poll(mover)
         return {key[0]: moving.told.bytes if moving.told else 0 for key, moving in copied.items()}
-
-    def forget(self, news: Collection[DeliverySighting]) -> None:
-        """Drop news that a commit has processed."""
-        with self._lock:
-            for one in news:
-                key = (one.transfer, one.attempt)
-                # Newer news of the same delivery may have come since the pass read these.
-                if self._news.get(key) == one:
-                    del self._news[key]
 
     def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
         """Give up deliveries whose transfers are gone, by transfer and attempt."""

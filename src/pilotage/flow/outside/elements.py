@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
+from operator import attrgetter
 
+from pilotage.flow.outside.answers import Answers
 from pilotage.flow.outside.inquiries import Inquiries
 from pilotage.flow.outside.submit_pools import SubmitPools
 from pilotage.flow.outside.workers import WorkersPort
@@ -45,9 +47,8 @@ Load = Callable[[ComputingElement], ComputingElementPort]
 class Elements:
     """The computing elements of a federation's queues.
 
-    Answers stay until a pass has committed them: ``submissions`` and ``sightings`` go into its world,
-    ``forget`` follows its commit. ``on_news`` is called when there is something to read. ``fenced``
-    workers submit and cancel pilots. ``keep`` records what pilots left in spools.
+    ``submissions`` are answers to submissions, and ``sightings`` pilots that ended, are stuck, or wait for a
+    new reason. ``fenced`` workers submit and cancel pilots. ``keep`` records what pilots left in spools.
     """
 
     def __init__(
@@ -63,14 +64,13 @@ class Elements:
         self._workers, self._fenced = workers, fenced or workers
         self.pools = SubmitPools(self._fenced)
         self.inquiries = Inquiries(workers, self.adapter, on_news)
-        self._on_news, self._keep = on_news, keep
+        self._keep = keep
+        self.submissions = Answers[PilotSubmission](attrgetter("pilot"), on_news)
+        self.sightings = Answers[PilotSighting](attrgetter("pilot"), on_news)
         self._submits = submits
         self._lock = threading.Lock()
         self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}
         self._closed: dict[str, float] = {}
-        self._under_way: set[int] = set()
-        self._submissions: dict[int, PilotSubmission] = {}
-        self._sightings: dict[int, PilotSighting] = {}
         self._polling: set[str] = set()
         self._lost: set[str] = set()
         self._problems: dict[str, tuple[ComputingElement, str, bool]] = {}
@@ -96,10 +96,7 @@ class Elements:
                     _submission(order, answer) for order, answer in zip(orders, future.result(), strict=True)
                 ]
                 named.info("%s: %d of %d pilots submitted", place, sum(not t.error for t in told), len(told))
-            with self._lock:
-                self._submissions.update((one.pilot, one) for one in told)
-                self._under_way.difference_update(order.pilot for order in orders)
-            self._on_news()
+            self.submissions.add(told)
 
         def submission() -> Sequence[Submitted]:
             with submitting(pool):
@@ -109,8 +106,7 @@ class Elements:
             return answers
 
         place = place_of(queue, server)
-        with self._lock:
-            self._under_way.update(order.pilot for order in orders)
+        self.submissions.begin(order.pilot for order in orders)
         with bound(queue=queue.name):
             self.pools.submit(pool, place, submission).add_done_callback(done)
 
@@ -126,17 +122,6 @@ class Elements:
                     yield queue.name, self._closed.setdefault(place, now - seconds)
                 else:
                     self._closed.pop(place, None)
-
-    @property
-    def in_hand(self) -> int:
-        """Return how many pilots this process submits, or has uncommitted answers about."""
-        with self._lock:
-            return len(self._under_way | self._submissions.keys())
-
-    def is_under_way(self, pilot: int) -> bool:
-        """Return whether this process is submitting a pilot, or has an uncommitted answer."""
-        with self._lock:
-            return pilot in self._under_way or pilot in self._submissions
 
     def look(self, queue: Queue, pilots: Iterable[Pilot], lost_since: float) -> None:
         """Ask about a queue's pilots, each server about its own.
@@ -160,11 +145,9 @@ class Elements:
             self._tell(place, error)
             with self._lock:
                 self._polling.discard(place)
-                # A batch system without an answer says nothing about pilots: silence never counts as an end.
-                news = [] if error else _news(future.result(), by_reference, lost_since)
-                self._sightings.update((sighting.pilot, sighting) for sighting in news)
-            if news:
-                self._on_news()
+            # A batch system without an answer says nothing about pilots: silence never counts as an end.
+            if not error and (news := _news(future.result(), by_reference, lost_since)):
+                self.sightings.add(news)
 
         def poll() -> Mapping[str, PilotStatus]:
             statuses = self.adapter(queue, server).poll(by_reference)
@@ -265,24 +248,6 @@ class Elements:
             log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error), extra=where)
             return error
         return None
-
-    def submissions(self) -> tuple[PilotSubmission, ...]:
-        """Return answers to submissions, by pilot."""
-        with self._lock:
-            return tuple(self._submissions[pilot] for pilot in sorted(self._submissions))
-
-    def sightings(self) -> tuple[PilotSighting, ...]:
-        """Return pilots that ended, are stuck, or wait for a new reason, by pilot."""
-        with self._lock:
-            return tuple(self._sightings[pilot] for pilot in sorted(self._sightings))
-
-    def forget(self, submissions: Iterable[PilotSubmission], sightings: Iterable[PilotSighting]) -> None:
-        """Drop answers that a commit has processed."""
-        with self._lock:
-            for submission in submissions:
-                self._submissions.pop(submission.pilot, None)
-            for sighting in sightings:
-                self._sightings.pop(sighting.pilot, None)
 
     def _tell(self, place: str, error: BaseException | None) -> None:
         """Log when a batch system is lost and when it is back, but not at every question in between."""

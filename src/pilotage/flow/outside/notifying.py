@@ -1,10 +1,11 @@
 """Messages that this process sends to receivers of notifications; the next pass reads their results."""
 
 import json
-import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from operator import attrgetter
 
+from pilotage.flow.outside.answers import Answers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.notifications import Notification, NotificationSighting
 from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
@@ -14,11 +15,10 @@ MOST_LINES = 20
 """Most news that a message's text for people names one by one."""
 
 
-class Notifying:
+class Notifying(Answers[NotificationSighting]):
     """Starts messages, and keeps their results until a pass has committed them. Nothing here blocks.
 
-    Each person's messages have their own workers, so a receiver that hangs delays nobody else's. ``on_news``
-    is called when there is something to read.
+    Each person's messages have their own workers, so a receiver that hangs delays nobody else's.
     """
 
     def __init__(
@@ -29,52 +29,32 @@ class Notifying:
         on_news: Callable[[], None],
         server_url: str,
     ) -> None:
+        super().__init__(attrgetter("notification", "attempt"), on_news)
         self.sender = sender
         self._store = store
         self._workers = workers
-        self._on_news = on_news
         self._server_url = server_url
-        self._lock = threading.Lock()
-        self._news: dict[tuple[int, int], NotificationSighting] = {}
-        self._sending: set[tuple[int, int]] = set()
 
     def start(self, news: Sequence[Notification]) -> None:
         """Start sending one receiver's news."""
-        first, keys = news[0], {(one.id, one.attempt) for one in news}
+        first = news[0]
 
         def done(future: "Future[None]") -> None:
             error = future.exception()
             text = "" if error is None else str(error) or repr(error)
             refused = isinstance(error, NotificationRefused)
-            with self._lock:
-                self._sending -= keys
-                for one in news:
-                    self._news[one.id, one.attempt] = NotificationSighting(
+            self.add(
+                [
+                    NotificationSighting(
                         notification=one.id, attempt=one.attempt, error=text[:500], refused=refused
                     )
-            self._on_news()
+                    for one in news
+                ]
+            )
 
-        with self._lock:
-            self._sending |= keys
+        self.begin((one.id, one.attempt) for one in news)
         place = f"notifications of {first.owner} in {first.vo}"
         self._workers.call(place, lambda: self._send(news), LONGEST).add_done_callback(done)
-
-    @property
-    def in_hand(self) -> int:
-        """Return how many notifications are on their way, or have results that are not recorded."""
-        with self._lock:
-            return len(self._sending | self._news.keys())
-
-    def news(self) -> tuple[NotificationSighting, ...]:
-        """Return the results that are not forgotten yet."""
-        with self._lock:
-            return tuple(self._news[key] for key in sorted(self._news))
-
-    def forget(self, news: Collection[NotificationSighting]) -> None:
-        """Drop results that a commit has processed."""
-        with self._lock:
-            for one in news:
-                self._news.pop((one.notification, one.attempt), None)
 
     def _send(self, news: Sequence[Notification]) -> None:
         first = news[0]

@@ -1,12 +1,13 @@
 """Ask storages for their free space (B18), without waiting for their answers."""
 
 import logging
-import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from math import inf
+from operator import attrgetter
 
+from pilotage.flow.outside.answers import Answers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.circuit_breakers.storages import one_line
 from pilotage.model.records.federation import Storage
@@ -27,8 +28,8 @@ NOT_TOLD = "it tells no free space"
 _Key = tuple[str, str]
 
 
-class Spaces:
-    """Answers of storages, until a pass has recorded them. ``on_news`` is called when there is one to read.
+class Spaces(Answers[SpaceSighting]):
+    """Answers of storages, until a pass has recorded them.
 
     Each storage is a separate place for the workers, so that one that hangs delays nothing else. A server
     without a mover for a storage reports nothing: another may have one.
@@ -37,26 +38,11 @@ class Spaces:
     def __init__(
         self, movers: Movers, workers: WorkersPort, clock: Clock, on_news: Callable[[], None]
     ) -> None:
+        super().__init__(attrgetter("storage", "url"), on_news)
         self._movers = movers
         self._workers = workers
         self._clock = clock
-        self._on_news = on_news
-        self._lock = threading.Lock()
-        self._asking: set[_Key] = set()
         self._asked: dict[_Key, float] = {}
-        self._news: dict[_Key, SpaceSighting] = {}
-
-    def news(self) -> tuple[SpaceSighting, ...]:
-        """Return unrecorded answers, by storage."""
-        with self._lock:
-            return tuple(self._news[key] for key in sorted(self._news))
-
-    def forget(self, news: Collection[SpaceSighting]) -> None:
-        """Drop answers that a commit has processed."""
-        with self._lock:
-            for one in news:
-                if self._news.get((one.storage, one.url)) == one:
-                    del self._news[one.storage, one.url]
 
     def ask(self, storages: Iterable[Storage], period: float) -> None:
         """Ask storages in order, as many as allowed at once, each once per ``period`` s."""
@@ -64,12 +50,11 @@ class Spaces:
             key = (storage.name, storage.url)
             now = self._clock()
             with self._lock:
-                if len(self._asking) >= AT_ONCE:
+                if len(self._pending) >= AT_ONCE:
                     return
-                if key in self._asking or 0 <= now - self._asked.get(key, -inf) < period:
+                if key in self._pending or 0 <= now - self._asked.get(key, -inf) < period:
                     continue
                 self._asked[key] = now
-                self._asking.add(key)
             self._ask(storage, key)
 
     def _ask(self, storage: Storage, key: _Key) -> None:
@@ -82,9 +67,8 @@ class Spaces:
                 error,
                 extra={"storage": storage.name},
             )
-            with self._lock:
-                self._asking.discard(key)
             return
+        self.begin([key])
         call = partial(mover.space, storage) if isinstance(mover, SpaceTeller) else lambda: None
         future = self._workers.call(f"space of {storage.name}", call, TIME_LIMIT)
         future.add_done_callback(partial(self._done, key))
@@ -97,7 +81,7 @@ class Spaces:
             log.warning(
                 "storage %s does not tell its free space: %s", key[0], fault, extra={"storage": key[0]}
             )
-        told = SpaceSighting(
+        answer = SpaceSighting(
             storage=key[0],
             url=key[1],
             time=self._clock(),
@@ -105,7 +89,4 @@ class Spaces:
             total=space.total if space else None,
             problem="" if space else one_line(str(error) or repr(error)) if error else NOT_TOLD,
         )
-        with self._lock:
-            self._asking.discard(key)
-            self._news[key] = told
-        self._on_news()
+        self.add([answer])

@@ -31,7 +31,8 @@ Submission = tuple[str, str, str]
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Forget recorded reports, check the pilots at their sites, and ask what an iteration needs."""
-    runtime.elements.forget(world.submissions, world.sightings)
+    runtime.elements.submissions.forget(world.submissions)
+    runtime.elements.sightings.forget(world.sightings)
     at_site: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in world.pilots:
         if pilot.state in PILOTS_AT_A_SITE and pilot.reference:
@@ -83,7 +84,7 @@ def _resubmit(runtime: Runtime, world: World, claimed: set[int]) -> None:
         pilot for pilot in world.pilots if submissions.awaits_submission(pilot) and pilot.id not in told
     ]
     own = [pilot for pilot in waiting if pilot.id in claimed or _is_due(world, pilot)]
-    orders = [(pilot.id, pilot) for pilot in own if not runtime.elements.is_under_way(pilot.id)]
+    orders = [(pilot.id, pilot) for pilot in own if pilot.id not in runtime.elements.submissions]
     _hand_over(runtime, world, orders)
 
 
@@ -219,7 +220,7 @@ STEP = Step(
     phases=_phases,
     subjects=(TASK_QUEUE, PILOT, QUEUE),
     idle=_idle,
-    in_hand=lambda runtime: runtime.elements.in_hand,
+    in_hand=lambda runtime: runtime.elements.submissions.in_hand,
     wakes_on=frozenset(
         {
             ("job", JobState.ACTIVATED),
