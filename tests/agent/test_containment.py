@@ -272,7 +272,7 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
     text, lease = textwrap.dedent(FORKING), 600 if sent == signal.SIGKILL else 9
     program = (
         "import asyncio, sys, time; from pathlib import Path\n"
-        "from pilotage.agent.payload import Order, Payload\n"
+        "from pilotage.agent.payload.payload import Order, Payload\n"
         "from pilotage.agent.machine import now\n"
         "from pilotage.agent.payload.view import SitePaths, view\n"
         f"seen = view({way!r}, {shutil.which('bwrap') or ''!r}, Path({str(job)!r}), SitePaths())\n"

@@ -412,7 +412,7 @@ def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             "import sys, time; from pathlib import Path\n"
-            "from pilotage.agent.payload import Order, Payload\n"
+            "from pilotage.agent.payload.payload import Order, Payload\n"
             "from pilotage.agent.machine import now\n"
             f"command = ('python3', '-c', {textwrap.dedent(DAEMON) + 'time.sleep(600)'!r})\n"
             f"order = Order(command=command, environment={{'PATH': {os.environ['PATH']!r}}},\n"

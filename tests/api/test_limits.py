@@ -351,7 +351,7 @@ def test_work_for_a_client_that_has_gone_ends(server: Server, monkeypatch: pytes
 HANGING = """
 import signal, sys, threading
 from pathlib import Path
-from pilotage import server
+from pilotage.server import process as server
 from pilotage.settings import Settings
 from pilotage.store import Store
 
