@@ -127,7 +127,7 @@ def test_jobs_that_a_server_without_the_key_took_go_back_once(house: House, tmp_
     secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
     number = task(house, "TOKEN")
     house.take("broker")
-    house.runtime.unreadable_secrets.owners(house.now)
+    house.runtime.unreadable_secrets.at(house.now)
     house.runtime.secret_keys = SecretKeys(tmp_path / "elsewhere" / FILE)
     pilot = house.pilot()
     for _ in range(2):

@@ -1,8 +1,11 @@
 """Expensive answers: whoever asks again within seconds gets the same."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+
+from cachetools import LRUCache
+
+from pilotage.model.values.freshness import is_fresh
 
 KNOWN_FOR = 10.0
 """Seconds for which an answer is cached."""
@@ -16,18 +19,14 @@ class RecentAnswers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[Hashable, tuple[float, Sequence[str]]] = OrderedDict()
+        self._known: LRUCache[Hashable, tuple[float, Sequence[str]]] = LRUCache(MOST_KNOWN)
 
     def get(self, key: Hashable, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
         """Return the cached answer of the last ``KNOWN_FOR`` s about a record, else a new one."""
         with self._lock:
             since, lines = self._known.get(key, (None, ()))
-        if since is not None and 0 <= time - since < KNOWN_FOR:
-            return lines
-        lines = make()
-        with self._lock:
-            self._known[key] = time, lines
-            self._known.move_to_end(key)
-            while len(self._known) > MOST_KNOWN:
-                self._known.popitem(last=False)
+        if not is_fresh(since, time, KNOWN_FOR):
+            lines = make()
+            with self._lock:
+                self._known[key] = time, lines
         return lines

@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.cache import Cache
 from pilotage.flow.loops.broker_read_plan import BrokerReadPlan
 from pilotage.flow.loops.set_aside import SetAside
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.loops.wakeups import Wakeable, Wakeups
 from pilotage.flow.matching.idle_timeouts import IdleTimeouts
 from pilotage.flow.matching.site_variables import SiteVariables
-from pilotage.flow.matching.unreadable_secrets import UnreadableSecrets
 from pilotage.flow.outside.catalogues import Catalogues
 from pilotage.flow.outside.catalogues import Load as LoadCatalogue
 from pilotage.flow.outside.deliveries import Deliveries
@@ -73,7 +73,8 @@ class Runtime:
     operators leave priorities of transfers (D9). ``presence`` knows which servers are gone, and whether this
     one may act. ``passes`` are the last passes of its loops by step. ``time_limit``
     limits the time of decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none.
-    ``sender`` sends notifications.
+    ``sender`` sends notifications. ``unreadable_secrets`` are people, by VO and name, of whom a secret is
+    encrypted with a key that this server lacks.
     """
 
     kept_worlds = KeptWorlds(None)
@@ -100,7 +101,7 @@ class Runtime:
         self.store, self.seeds, self.clock = store, seeds, clock or store.clock
         self.server_url, self.priorities = server_url, priorities
         self.presence, self.secret_keys = presence or Unnamed(), secret_keys or SecretKeys(None)
-        self.unreadable_secrets = UnreadableSecrets(store, self._own_keys)
+        self.unreadable_secrets = Cache(lambda _: store.secrets.owners_beyond(self.secret_keys.digests()))
         self.workers, self.time_limit = workers or Workers(), time_limit or TimeLimit()
         self.wakeups, self.brokerages, self.recent_stuck = Wakeups(steps), Brokerages(), RecentAnswers()
         self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
@@ -129,15 +130,12 @@ class Runtime:
         own = OwnCatalogue(self.store, self.clock, self.seeds)
         return Catalogues(own, self.store.federation, self.workers, fenced, load)
 
-    def _own_keys(self) -> frozenset[str]:
-        return self.secret_keys.digests()
-
     @cached_property
     def matching(self) -> "Matching":
         """The cache of matches, made for the first match because it imports numpy."""
         from pilotage.flow.matching.matching import Matching
 
-        return Matching(self.store, unreadable=self.unreadable_secrets.owners)
+        return Matching(self.store, unreadable=self.unreadable_secrets.at)
 
     def tell_news(self) -> None:
         """Call ``news`` after a commit of this process, or of one that tells. They must return at once."""

@@ -4,14 +4,13 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+from pilotage.flow.cache import Cache
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
 from pilotage.model.documents.decision import Change, Committed, Decision, Forget, Move
 from pilotage.model.records.failures import Failure
-from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import Job, Pilot
-from pilotage.model.values.freshness import is_fresh
 from pilotage.policies.pilots.probes import OPEN, Admission, ProbeKey, Probes, of_unwritable_storages
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
@@ -30,8 +29,7 @@ class Admissions:
         self._store = store
         self._unreadable = unreadable
         self._lock = threading.Lock()
-        self._read_at: float | None = None
-        self._breakers: tuple[CircuitBreaker, ...] = ()
+        self._breakers = Cache(self._tripped)
         self._probes = Probes(fast=0.0)
         store.listeners.append(self._heard)
 
@@ -42,16 +40,14 @@ class Admissions:
 
     def _of_breakers(self, pilot: Pilot, time: float) -> Admission:
         with self._lock:
-            if not is_fresh(self._read_at, time):
-                # Set before reading: a failure that is committed meanwhile makes it None again.
-                self._read_at = time
-                self._breakers = self._tripped(self._store.federation(), time)
-            if not self._breakers:
+            breakers = self._breakers.at(time)
+            if not breakers:
                 return OPEN
-            admission = self._probes.admission(self._breakers, pilot.queue, pilot.place, time)
+            admission = self._probes.admission(breakers, pilot.queue, pilot.place, time)
         return self._with_held(pilot.queue, admission)
 
-    def _tripped(self, federation: Federation, time: float) -> tuple[CircuitBreaker, ...]:
+    def _tripped(self, time: float) -> tuple[CircuitBreaker, ...]:
+        federation = self._store.federation()
         self._probes.fast = federation.guard.fast
         failed = self._store.transfer_queries.failed_deliveries()
         return (
@@ -82,10 +78,10 @@ class Admissions:
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[ProbeKey]:
         """Note that a pilot is about to be given jobs of task queues; return the probes that these may be."""
-        if not self._breakers:
+        if not (breakers := self._breakers.at(time)):
             return []
         with self._lock:
-            return self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, time)
+            return self._probes.begin(breakers, pilot.queue, pilot.place, requirements, time)
 
     def settle(self, probes: Sequence[ProbeKey], given: Iterable[Job]) -> None:
         """Forget the probes of unassigned jobs: others took them, or they were spares."""
@@ -95,7 +91,7 @@ class Admissions:
 
     def _heard(self, decision: Decision, _: Committed) -> None:
         if any(_is_news(change) for change in decision.changes):
-            self._read_at = None
+            self._breakers.forget()
 
 
 def _is_news(change: Change) -> bool:

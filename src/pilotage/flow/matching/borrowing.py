@@ -1,10 +1,10 @@
 """Jobs of other queues for one process's pilots. Offers are cached for some seconds."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 
+from pilotage.flow.cache import Cache
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import BorrowRequest, MatchRequest
@@ -72,8 +72,7 @@ class BorrowableJobs:
         self._store = store
         self._lock = threading.Lock()
         self._known: dict[str, _KnownLook] = {}
-        self._newest: Mapping[str, int] = {}
-        self._newest_at = -inf
+        self._newest = Cache(lambda _: store.snapshots.newest_choices(), NOTHING_FOR)
 
     def request(
         self,
@@ -86,7 +85,7 @@ class BorrowableJobs:
         time: float,
     ) -> BorrowRequest | None:
         """Ask for jobs of other queues for a pilot, which nobody else here has chosen; None for none."""
-        newest = self._newest_choices(time).get(queue.name)
+        newest = self._newest.at(time).get(queue.name)
         if newest is None:
             return None
         with self._lock:
@@ -111,29 +110,23 @@ class BorrowableJobs:
                 if unsure or known.misses >= MISSES:
                     self._known.pop(asked.queue)
 
-    def _newest_choices(self, time: float) -> Mapping[str, int]:
-        """Return the newest choice that names each queue, read once for all queues whose pilots might
-        borrow."""
-        if not is_fresh(self._newest_at, time, NOTHING_FOR):
-            self._newest, self._newest_at = self._store.snapshots.newest_choices(), time
-        return self._newest
-
     def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownLook:
         world = self._store.snapshots.read(Pass(time, seed, 0), [for_queue(queue.name)])
         look = policy.look(world, queue, self._open(world, queue))
+        longest = max(KNOWN_FOR, len(self._newest.at(time)) / LOOKS)
         with self._lock:
             # Another thread that searched meanwhile may have chosen some of these: use its result.
             other = self._known.get(queue.name)
             if other is not None and other.holds(version, newest, max(time, other.look.time)):
                 return other
             were_any, waits = bool(look.offers), bool(world.jobs)
-            lasts = KNOWN_FOR if were_any else self._next_look(queue.name, world)
+            lasts = KNOWN_FOR if were_any else self._next_look(queue.name, world, longest)
             known = self._known[queue.name] = _KnownLook(version, newest, look, were_any, lasts, waits)
         return known
 
-    def _next_look(self, queue: str, world: World) -> float:
+    def _next_look(self, queue: str, world: World, longest: float) -> float:
         """Return the seconds to the next search after one without offers."""
-        before, longest = self._known.get(queue), max(KNOWN_FOR, len(self._newest) / LOOKS)
+        before = self._known.get(queue)
         # Candidates remain for some time after their last job. More come only with new choices.
         if not world.jobs:
             return longest

@@ -1,11 +1,8 @@
 """How long pilots without work stay, as cached by one process (E5)."""
 
-import threading
-from collections.abc import Mapping
-
+from pilotage.flow.cache import Cache
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.unified_queues import pilot_limits
-from pilotage.model.values.freshness import is_fresh
 from pilotage.policies.pilots.batch_waits import expected_waits, is_in_the_way, pace, stay
 from pilotage.policies.pilots.task_queues import starts_pilots
 from pilotage.store import Store
@@ -19,20 +16,12 @@ class IdleTimeouts:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._lock = threading.Lock()
-        self._read_at: float | None = None
-        self._waits: Mapping[str, float] = {}
-        self._counted_at: float | None = None
-        self._live = 0
+        self._live = Cache(lambda _: store.heartbeats.live()[0])
+        self._waits = Cache(lambda time: expected_waits(store.queries.live_pilots(), time), WAITS_KNOWN_FOR)
 
     def pace(self, federation: Federation, time: float) -> float:
         """Return the s between two heartbeats of a pilot, at a time in s since 1970."""
-        with self._lock:
-            known = is_fresh(self._counted_at, time)
-            self._counted_at = self._counted_at if known else time
-        if not known:
-            self._live, _ = self._store.heartbeats.live()
-        return pace(federation.loops, self._live)
+        return pace(federation.loops, self._live.at(time))
 
     def seconds(
         self, federation: Federation, queue: Queue | None, time: float, beyond: int = 0, pilot: int = 0
@@ -47,7 +36,7 @@ class IdleTimeouts:
             return 0.0
         if queue is None or loops.pilot_idle_most <= loops.pilot_idle:
             return loops.pilot_idle
-        return stay(loops, queue, self._expected(time).get(queue.name, 0.0))
+        return stay(loops, queue, self._waits.at(time).get(queue.name, 0.0))
 
     def _is_in_the_way(self, federation: Federation, queue: Queue, beyond: int, draw: str) -> bool:
         if not starts_pilots(queue) or not (beyond or queue.parent):
@@ -59,12 +48,3 @@ class IdleTimeouts:
             if waiting and is_in_the_way(limit.most, *heartbeats.live(limit.queues), waiting, draw):
                 return True
         return False
-
-    def _expected(self, time: float) -> Mapping[str, float]:
-        with self._lock:
-            if is_fresh(self._read_at, time, WAITS_KNOWN_FOR):
-                return self._waits
-            # Set it before reading, so that others use the cached value instead of reading too.
-            self._read_at = time
-        self._waits = expected_waits(self._store.queries.live_pilots(), time)
-        return self._waits

@@ -1,12 +1,11 @@
 """What payloads learn of their site, as cached by one process (M2)."""
 
-import threading
 from collections.abc import Mapping
 
+from pilotage.flow.cache import Cache
 from pilotage.model.records.advertisements import Constant, usable
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.rules.stations import payload_variables
-from pilotage.model.values.freshness import is_fresh
 from pilotage.store import Pass, Store
 
 
@@ -14,23 +13,16 @@ class SiteVariables:
     """Caches what sites tell in their advertisements for some seconds. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._read_at: float | None = None
-        self._told: Mapping[str, Mapping[str, Constant]] = {}
+        def read(time: float) -> Mapping[str, Mapping[str, Constant]]:
+            world = store.snapshots.read(Pass(time, 0, 1), ("advertisements",))
+            return {one.site: one.attributes for one in world.advertisements}
+
+        self._advertised = Cache(read)
 
     def of(self, federation: Federation, queue: Queue, time: float) -> dict[str, str]:
         """Return variables for payloads at a queue, at a time in s since 1970: its site, station and
         monitoring URL."""
         site = next(site for site in federation.sites if site.name == queue.site)
         storage = next(storage for storage in federation.storages if storage.name == queue.storage)
-        told, _ = usable(site.attributes, self._advertised(time).get(site.name, {}))
+        told, _ = usable(site.attributes, self._advertised.at(time).get(site.name, {}))
         return payload_variables(site, storage, told)
-
-    def _advertised(self, time: float) -> Mapping[str, Mapping[str, Constant]]:
-        with self._lock:
-            if not is_fresh(self._read_at, time):
-                world = self._store.snapshots.read(Pass(time, 0, 1), ("advertisements",))
-                self._told = {one.site: one.attributes for one in world.advertisements}
-                self._read_at = time
-            return self._told

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable
 from typing import Literal
 
+from pilotage.flow.cache import Cache
 from pilotage.model.records.constants import LogConstants
 from pilotage.store import Store
 
@@ -23,8 +24,8 @@ class LogReaders:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._asked: frozenset[tuple[str, int]] = frozenset()
-        self._asked_at = self._pruned_at = float("-inf")
+        self._readers = Cache(store.logs.asked, BELIEVED_FOR)
+        self._pruned_at = float("-inf")
         self._noted: dict[tuple[str, int], float] = {}
 
     def ask(self, kind: Literal["job", "pilot"], record: int, time: float) -> None:
@@ -41,15 +42,7 @@ class LogReaders:
         self, pilot: int, holding: Iterable[tuple[int, int]], time: float
     ) -> tuple[list[tuple[int, int]], bool]:
         """Return which of a pilot's attempts have a reader of their logs, and whether its own log has one."""
-        with self._lock:
-            stale = not 0 <= time - self._asked_at < BELIEVED_FOR
-            # Set it before the query, so that only one of many concurrent reports asks the store.
-            self._asked_at = time if stale else self._asked_at
-        if stale:
-            self._asked = self._store.logs.asked(time)
-        asked = self._asked
-        if not asked:
-            return [], False
+        asked = self._readers.at(time)
         return [pair for pair in holding if ("job", pair[0]) in asked], ("pilot", pilot) in asked
 
     def prune(self, time: float, bounds: LogConstants) -> None:

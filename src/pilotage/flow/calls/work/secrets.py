@@ -71,7 +71,7 @@ def begin(runtime: Runtime) -> None:
 
 def waits_for_key(runtime: Runtime, vo: str, owner: str) -> list[str]:
     """Return why a person's jobs with secrets wait for another server; empty if this one can give them."""
-    if (vo, owner) not in runtime.unreadable_secrets.owners(runtime.clock()):
+    if (vo, owner) not in runtime.unreadable_secrets.at(runtime.clock()):
         return []
     fault = key_fault(runtime)
     return [f"its jobs wait for a server that has the key of their secrets; this one has not: {fault}"]

@@ -1,0 +1,40 @@
+"""Values that other processes change too, cached by one process."""
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
+
+T = TypeVar("T")
+
+
+class Cache(Generic[T]):
+    """A value that ``read`` returns, given the time, and that holds for some seconds.
+
+    Safe to use from many threads: one reads, and the others wait for it. ``read`` may raise: then the next
+    one reads again.
+    """
+
+    def __init__(self, read: Callable[[float], T], seconds: float = KNOWN_FOR) -> None:
+        self._read, self._seconds = read, seconds
+        self._lock = threading.Lock()
+        self._read_at: float | None = None
+        self._value: T
+
+    def at(self, time: float) -> T:
+        """Return the value at a time in s since 1970."""
+        with self._lock:
+            if not is_fresh(self._read_at, time, self._seconds):
+                # Set before reading, so that a call of ``forget`` while it reads counts.
+                self._read_at = time
+                try:
+                    self._value = self._read(time)
+                except BaseException:
+                    self._read_at = None
+                    raise
+            return self._value
+
+    def forget(self) -> None:
+        """Read again at the next question. It never waits."""
+        self._read_at = None
