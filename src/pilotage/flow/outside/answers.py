@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 S = TypeVar("S")
 
 
-class Answers(Generic[S]):
+class OutsideAnswers(Generic[S]):
     """Answers by ``key``, and the keys of calls without one. Safe to use from many threads.
 
     ``on_news`` is called when there is something to read.

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from operator import attrgetter
 
-from pilotage.flow.outside.answers import Answers
+from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.observations import DeliverySighting
@@ -47,7 +47,7 @@ class _Moving:
     told: DeliveryStatus | None = None
 
 
-class Deliveries(Answers[DeliverySighting]):
+class Deliveries(OutsideAnswers[DeliverySighting]):
     """Deliveries of one process. Nothing here blocks: workers call the movers.
 
     ``fenced`` workers start and cancel deliveries, and delete.

@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from operator import attrgetter
 
-from pilotage.flow.outside.answers import Answers
+from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.inquiries import Inquiries
 from pilotage.flow.outside.submit_pools import SubmitPools
 from pilotage.flow.outside.workers import WorkersPort
@@ -65,8 +65,8 @@ class Elements:
         self.pools = SubmitPools(self._fenced)
         self.inquiries = Inquiries(workers, self.adapter, on_news)
         self._keep = keep
-        self.submissions = Answers[PilotSubmission](attrgetter("pilot"), on_news)
-        self.sightings = Answers[PilotSighting](attrgetter("pilot"), on_news)
+        self.submissions = OutsideAnswers[PilotSubmission](attrgetter("pilot"), on_news)
+        self.sightings = OutsideAnswers[PilotSighting](attrgetter("pilot"), on_news)
         self._submits = submits
         self._lock = threading.Lock()
         self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from operator import attrgetter
 
-from pilotage.flow.outside.answers import Answers
+from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.notifications import Notification, NotificationSighting
 from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
@@ -15,7 +15,7 @@ MOST_LINES = 20
 """Most news that a message's text for people names one by one."""
 
 
-class Notifying(Answers[NotificationSighting]):
+class Notifying(OutsideAnswers[NotificationSighting]):
     """Starts messages, and keeps their results until a pass has committed them. Nothing here blocks.
 
     Each person's messages have their own workers, so a receiver that hangs delays nobody else's.

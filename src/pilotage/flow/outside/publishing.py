@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pilotage.flow.outside.answers import Answers
+from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.catalogues import Catalogues
 from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.model.records.observations import PublicationSighting
@@ -31,7 +31,7 @@ class PublicationOrder:
         return [*self.files, *((one.id, one.attempt) for one in self.closing)]
 
 
-class Publishing(Answers[PublicationSighting]):
+class Publishing(OutsideAnswers[PublicationSighting]):
     """Starts calls, and keeps their results until a pass has committed them. Nothing here blocks."""
 
     def __init__(self, catalogues: Catalogues, on_news: Callable[[], None]) -> None:

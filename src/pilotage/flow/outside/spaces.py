@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from operator import attrgetter
 
-from pilotage.flow.outside.answers import Answers
+from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.circuit_breakers.storages import one_line
 from pilotage.model.records.federation import Storage
@@ -28,7 +28,7 @@ NOT_TOLD = "it tells no free space"
 _Key = tuple[str, str]
 
 
-class Spaces(Answers[SpaceSighting]):
+class Spaces(OutsideAnswers[SpaceSighting]):
     """Answers of storages, until a pass has recorded them.
 
     Each storage is a separate place for the workers, so that one that hangs delays nothing else. A server
