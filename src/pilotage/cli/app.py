@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pilotage.cli.commands import LazyGroup
-from pilotage.cli.errors import CommandFailure, tell
+from pilotage.cli.errors import CommandFailure
+from pilotage.cli.exit_codes import tell
 from pilotage.cli.terminal.output import echo
 from pilotage.client.errors import ClientError
 from pilotage.federation.faults import BadFile

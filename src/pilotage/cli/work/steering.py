@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.cli.configuration import connect
-from pilotage.cli.errors import BadInput, CommandFailure, exit_code
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.exit_codes import exit_code
 from pilotage.cli.terminal.output import Json, counts, echo, show_json
 from pilotage.cli.terminal.subjects import tasks_of, work_of
 from pilotage.cli.terminal.task_filters import TaskFilters, with_filters

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.cli.configuration import connect
-from pilotage.cli.errors import BadInput, CommandFailure, tell
+from pilotage.cli.errors import BadInput, CommandFailure
+from pilotage.cli.exit_codes import tell
 from pilotage.cli.planning.deciding import references
 from pilotage.cli.terminal.output import Json, echo, show_json, warn
 from pilotage.cli.work import submissions
