@@ -154,7 +154,7 @@ RULES: tuple[Rule, ...] = (
         "B8",
         "Jobs of priority 800 and above, and scouts, go to queues of the nucleus only.",
         (f"{CHECKS}.nucleus", f"{PRODUCTION}.waivers", f"{PRODUCTION}.candidates"),
-        ("model.values.priorities:HIGH_PRIORITY", "brokerage.high_priority"),
+        ("model.rules.job_order:HIGH_PRIORITY", "brokerage.high_priority"),
         "By the site of the queue's storage; not to opportunistic queues (`pledged_cpu: -1`). With "
         "`high_priority: prefer` the nucleus weighs 4 times as much, 100 times for scouts, and other sites "
         "take them too; so it is where no queue of the nucleus could ever take the job.",
@@ -434,7 +434,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D2",
         "Priority of a transfer: base priority of its share × the task's `transfer_priority` / 100.",
-        ("model.rules.transfer_shares", "store.commit.transfer_requests", "policies.staging.unawaited"),
+        ("model.rules.transfer_shares", "store.commit.transfer_requests", "policies.staging.unwanted"),
         ("staging.default_priority",),
         "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`. A file"
         " that several wait for has the best of theirs; a download that nobody waits for is cancelled.",
@@ -614,7 +614,7 @@ RULES: tuple[Rule, ...] = (
         "P12",
         "A second policy of the director, with exact totals and back-off.",
         (
-            *("policies.pilots.balanced", "policies.pilots.circuit_breakers", "policies.pilots.lacking"),
+            *("policies.pilots.balanced", "policies.pilots.circuit_breakers", "policies.pilots.reports"),
             "model.circuit_breakers.empty_pilots",
         ),
         ("director.policy", "director.empty_pause", "director.work_per_slot"),
@@ -653,7 +653,6 @@ RULES: tuple[Rule, ...] = (
         (
             f"{ENGINE}.site_ads",
             "model.records.advertisements",
-            "model.rules.entry_points",
             "model.rules.stations",
             "flow.matching.site_variables",
             "policies.pilots.advertising",

@@ -10,12 +10,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, cast, get_args
 
-from pilotage.log_context import FIELDS, current
+FIELDS = ("request", "person", "loop", "task", "job", "transfer", "queue", "site", "storage", "pilot")
+"""The names that log lines carry, in this order."""
+
+_bound: ContextVar[dict[str, str | int] | None] = ContextVar("pilotage_log", default=None)
 
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -279,3 +283,25 @@ def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:
     info = (fault.exc_type, fault.exc_value, fault.exc_traceback)
     name = fault.thread.name if fault.thread else "a thread"
     logging.getLogger("pilotage").error("%s ended by a fault that nobody expected", name, exc_info=info)
+
+
+@contextmanager
+def bound(**fields: str | int) -> Iterator[None]:
+    """Let the lines of a block carry these fields, also those of threads that get its context."""
+    before = _bound.set({**(_bound.get() or {}), **fields})
+    try:
+        yield
+    finally:
+        _bound.reset(before)
+
+
+def note(**fields: str | int) -> None:
+    """Add fields to the innermost block: what became known meanwhile. Outside of blocks it does nothing."""
+    known = _bound.get()
+    if known is not None:
+        known.update(fields)
+
+
+def current() -> Mapping[str, str | int]:
+    """Return the fields of the innermost block."""
+    return _bound.get() or {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
+from pilotage.model.values.durations import LEAST_ARCHIVE_DAYS
 from pilotage.model.values.urls import url_fault
 
 DEFAULT_URL = "http://127.0.0.1:8470"

@@ -22,7 +22,7 @@ from pilotage.agent.machine import now
 from pilotage.agent.payload.payload import Ended, Order, Payload
 from pilotage.agent.payload.view import SitePaths, View, view
 from pilotage.agent.proof import Containment, prove
-from pilotage.model.values.containment import COMPLETE
+from pilotage.model.rules.failed_attempts import COMPLETE_CONTAINMENT
 from tests.waiting import wait_for
 
 from .processes import of_environment
@@ -232,7 +232,7 @@ def test_an_old_landlock_is_called_by_what_it_keeps(tmp_path: Path, monkeypatch:
 
 
 def test_the_server_counts_those_ways_as_complete_that_the_agent_proves() -> None:
-    assert set(proof.WAYS) == COMPLETE
+    assert set(proof.WAYS) == COMPLETE_CONTAINMENT
 
 
 FORKING = """

@@ -10,7 +10,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from pilotage.model.values.freshness import KNOWN_FOR
+from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.server.api import PREFIX
 from pilotage.server.api.app import ROUTERS

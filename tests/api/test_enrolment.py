@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 from pilotage.agent import VERSION
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.states import PilotState
-from pilotage.model.values.freshness import KNOWN_FOR
+from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential
 
 from .conftest import ALICE, House

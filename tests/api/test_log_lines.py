@@ -11,7 +11,7 @@ import sqlalchemy
 from starlette.testclient import TestClient
 
 from pilotage import log_lines
-from pilotage.log_context import bound, note
+from pilotage.log_lines import bound, note
 from pilotage.model.values.identity import Credential
 from pilotage.server.api import create_app
 from pilotage.server.web import make_pages

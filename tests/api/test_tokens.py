@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from pilotage.model.values.freshness import KNOWN_FOR
+from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Identity
 
 from .conftest import ALICE, House

@@ -11,7 +11,7 @@ from pilotage.adapters.computing.gridengine import GridEngine, GridEngineOptions
 from pilotage.adapters.computing.lsf import LsfOptions, LsfProfile
 from pilotage.adapters.computing.pbs import Pbs, PbsOptions, PbsProfile
 from pilotage.adapters.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile
-from pilotage.model.values.time_limits import seconds
+from pilotage.model.values.durations import slurm_seconds
 from pilotage.ports.computing import PilotOrder, PilotStatus
 
 from .stand_in_commands import commands, lines
@@ -117,7 +117,7 @@ def test_ranges_mean_the_same_in_listing_and_history(job: str, numbers: str) -> 
     ],
 )
 def test_time_limits_are_read_in_one_way(limit: str, expected: int | None) -> None:
-    assert seconds(limit) == expected
+    assert slurm_seconds(limit) == expected
 
 
 @pytest.mark.parametrize(

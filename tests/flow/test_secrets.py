@@ -20,7 +20,7 @@ from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.secrets import LONGEST_SECRET, MOST_SECRETS, NamedSecret, value_fault
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import TaskSpec
-from pilotage.model.values.freshness import KNOWN_FOR
+from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Identity
 from pilotage.store.tables.secrets import Encrypted
 

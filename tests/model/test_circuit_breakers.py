@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, Kind, each_opens, open_at
+from pilotage.model.circuit_breakers.breaker import (
+    CircuitBreaker,
+    FailedBatch,
+    Kind,
+    each_opens,
+    open_at,
+    seen_by,
+    without_payload_error,
+)
 from pilotage.model.circuit_breakers.storages import FailedDelivery, one_line, storage_breakers
-from pilotage.model.circuit_breakers.visibility import seen_by, without_payload_error
 from pilotage.model.records.constants import DirectorConstants, StagingConstants
 from pilotage.model.values.identity import Identity
 from pilotage.testing import NOW

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
+from pilotage.model.values.durations import KNOWN_FOR, is_fresh
 
 
 @pytest.mark.parametrize(

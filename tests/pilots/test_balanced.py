@@ -15,7 +15,7 @@ from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
 from pilotage.policies.pilots import balanced, circuit_breakers, director
-from pilotage.policies.pilots.lacking import note
+from pilotage.policies.pilots.reports import note_lacking
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
 
@@ -66,7 +66,10 @@ def test_p12_pilots_count_for_every_task_queue_that_they_could_serve_whatever_th
     assert len(made(director.provision(world(federation=fed(), task_queues=busy, pilots=others)))) == 12
     small = tuple(replace(one, memory=600) for one in others)
     decision = director.provision(world(federation=fed(), task_queues=busy, pilots=small))
-    assert {note["jobs"] - note["waiting"]: note["submitted"] for note in decision.notes["task_queues"]} == {
+    assert {
+        note_lacking["jobs"] - note_lacking["waiting"]: note_lacking["submitted"]
+        for note_lacking in decision.notes["task_queues"]
+    } == {
         2: 2,
         10: 10,
     }
@@ -268,7 +271,7 @@ def test_p12_what_a_pilot_tells_of_its_node_is_held_against_its_own_task_queue(
     asked: dict[str, Any], gpus: int, containers: bool, lacks: str
 ) -> None:
     one = pilot(1, requirements=requirements(ALICE, **asked))
-    noted = note(one, gpus, containers, NOW, 0)
+    noted = note_lacking(one, gpus, containers, NOW, 0)
     told = [change.changes for change in noted.changes if isinstance(change, Touch)] if noted else []
     assert told == ([{"lacks": lacks}] if lacks else [])
-    assert note(replace(one, requirements=""), 0, False, NOW, 0) is None
+    assert note_lacking(replace(one, requirements=""), 0, False, NOW, 0) is None

@@ -14,10 +14,9 @@ from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation, GlobalShare, Link, Storage
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, Job
-from pilotage.policies.pilots.borrowing import BorrowableJob, chosen, offers, record, spares
+from pilotage.policies.pilots.borrowing import BorrowableJob, Readers, chosen, offers, record, spares
 from pilotage.policies.pilots.matcher import match
 from pilotage.policies.pilots.probes import OPEN, Admission
-from pilotage.policies.pilots.readers import Readers
 from pilotage.testing import (
     ALICE,
     BOB,

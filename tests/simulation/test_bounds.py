@@ -17,8 +17,8 @@ from pilotage.simulation.bounds import (
     shortest,
 )
 from pilotage.simulation.payloads import SimulatedTask
+from pilotage.simulation.reading import usable_queues
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
-from pilotage.simulation.usable_queues import usable
 from pilotage.testing.worlds import federation
 
 SHARES = (GlobalShare(name="a", target=3), GlobalShare(name="b", target=1))
@@ -90,7 +90,7 @@ def test_queues_count_that_are_open_to_the_work_or_named_by_it_and_serve_its_vos
     def names(*queues: str) -> list[str]:
         spec = TaskSpec(name="t", queues=queues)
         task = SimulatedTask(spec=spec, owner=Identity(name="alice", vo="sim"), work=(1,))
-        return [one.name for one in usable(declared, [task]).queues]
+        return [one.name for one in usable_queues(declared, [task]).queues]
 
     declared = federation(
         queues=(

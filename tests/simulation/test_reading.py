@@ -6,8 +6,8 @@ import pytest
 
 from pilotage.federation.faults import BadFile
 from pilotage.request_budget import MOST_FAULTS
-from pilotage.simulation.drawn_jobs import expected
 from pilotage.simulation.reading import Case, read
+from pilotage.simulation.scenario import expected_jobs
 from pilotage.simulation.submissions import submissions
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
@@ -279,12 +279,12 @@ def test_the_same_seed_gives_the_same_work(tmp_path: Path) -> None:
 def test_as_many_jobs_are_expected_as_are_drawn(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("drawn_jobs", "submissions"):
+    for module in ("scenario", "submissions"):
         monkeypatch.setattr(f"pilotage.simulation.{module}.MOST_JOBS", 1000)
     drawn = case(tmp_path, f"generated: {{tasks: 300, {text}}}\n")
     assert drawn.scenario.generated
     jobs = [sum(one.spec.planned_jobs for one in submissions(drawn, seed)) for seed in (1, 2, 3)]
-    assert expected(drawn.scenario.generated) == pytest.approx(sum(jobs) / 3, rel=0.2)
+    assert expected_jobs(drawn.scenario.generated) == pytest.approx(sum(jobs) / 3, rel=0.2)
 
 
 def test_estimates_differ_from_the_truth_by_their_spread_alone(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pilotage.model.rules.transfer_shares import (
 )
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.slot_parts import BUNDLE
-from pilotage.policies.staging import unawaited
+from pilotage.policies.staging import unwanted
 from pilotage.policies.staging.order import in_order
 from pilotage.policies.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world
@@ -447,7 +447,7 @@ def test_d2_what_nobody_waits_for_is_cancelled_and_takes_no_slot() -> None:
     transfers = [transfer(1, X.PREPARED), transfer(2, X.PREPARED), transfer(3, X.DELIVERING)]
     seen = replace(world(three_sites(), transfers=transfers), unawaited=(1, 3))
     assert started(start(seen)) == [2]
-    (cancelled,) = unawaited.cancel(seen).moves
+    (cancelled,) = unwanted.cancel_unawaited(seen).moves
     assert (cancelled.ids, cancelled.target) == ((1,), X.CANCELLED)
 
 

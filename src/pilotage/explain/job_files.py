@@ -1,13 +1,15 @@
-"""How a job's files travel, as lines of text."""
+"""How a job's files travel, and the results that wait in sites' spools, as lines of text."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import TransferState
+from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import Transfer
-from pilotage.model.values.phrases import duration
+from pilotage.model.values.phrases import duration, plural
 
 BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
 """URL schemes of storages that may copy among themselves, so that no byte passes through our server."""
@@ -74,3 +76,18 @@ def _size(size: int) -> str:
             return f"{value:.3g} {unit}"
         value /= 1000
     return f"{value:.3g} TB"
+
+
+def of_waiting_results(waiting: Iterable[WaitingResults], now: float) -> Iterator[str]:
+    """Yield a line for the results at each queue: how many, for how long, and why they still wait."""
+    by_queue: dict[str, list[WaitingResults]] = defaultdict(list)
+    for one in waiting:
+        by_queue[one.queue].append(one)
+    for queue, alike in sorted(by_queue.items()):
+        size = sum(one.size for one in alike) / 1e6
+        since = duration(now - min(one.since for one in alike))
+        problem = next((one.problem for one in alike if one.problem), "a server takes them from there")
+        yield (
+            f"results of {plural(len(alike), 'job')} ({size:.3g} MB) wait in the spool of queue {queue}, "
+            f"where their pilots left them; seen for {since}: {problem}"
+        )

@@ -1,8 +1,11 @@
-"""What is stuck, in words: what such records wait for, and the command that looks further or mends it."""
+"""What is stuck or set aside, in words: what such records wait for, and the command that mends it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.stuck import EXPECTED, StuckGroup
-from pilotage.model.values.phrases import duration, plural
+from pilotage.model.values.phrases import duration, moment, plural
 
 _UNPLACED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED)
 """Jobs that are at no queue yet: they have a share alone."""
@@ -31,3 +34,30 @@ def usual_of(group: StuckGroup) -> str:
     if group.usual is None:
         return f"expected within {duration(group.limit)}"
     return f"usually within {duration(group.usual)}"
+
+
+class _SetAside(Protocol):
+    @property
+    def step(self) -> str: ...
+    @property
+    def error(self) -> str: ...
+    @property
+    def among(self) -> int: ...
+    @property
+    def since(self) -> float: ...
+    @property
+    def times(self) -> int: ...
+    @property
+    def retry_at(self) -> float: ...
+
+
+def of_set_aside(found: Iterable[_SetAside]) -> Iterator[str]:
+    """Yield for each step that skips something: since when, why, and what ends that."""
+    for one in found:
+        often = "once" if one.times == 1 else f"{one.times} times"
+        among = f", with {one.among - 1} others it cannot be told from" if one.among > 1 else ""
+        yield (
+            f"set aside by step {one.step}, which failed at it {often} since {moment(one.since)}{among}: "
+            f"{one.error}; tried again at {moment(one.retry_at)}, when the federation changes, and when a "
+            "server starts, as after an upgrade"
+        )

@@ -1,14 +1,15 @@
-"""Why a task waits, in one sentence, and its place in line."""
+"""Why a task waits, in one sentence, its place in line, and why jobs are throttled."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pilotage.explain.analysis import first_obstacle
 from pilotage.explain.sure_waits import told
 from pilotage.explain.words import few
 from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
+from pilotage.model.rules.job_rooms import JobQuota
 from pilotage.model.rules.likely_ends import LikelyEnd
-from pilotage.model.values.phrases import duration, jobs_wait, plural
+from pilotage.model.values.phrases import duration, jobs_wait, moment, plural
 
 
 def why(
@@ -65,3 +66,20 @@ def _refusal(last: Choice | None) -> str:
         return "no queue takes them now"
     obstacle = first_obstacle(last)
     return f"no queue takes them: {told(obstacle)}" if obstacle else "every queue that fits is full"
+
+
+def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:
+    """Return which quotas are full, and what releases a throttled job."""
+    if not full:
+        return "its quotas have room again: it is released at the next pass"
+    told = " and ".join(
+        f"{quota.whose} has {plural(have, 'live job')}, and may have {quota.most} (quotas.{quota.constant})"
+        for quota, have in full
+    )
+    return f"{told}; each of these that ends releases one, its owner's first submitted first"
+
+
+def of_throttled_job(full: Sequence[tuple[JobQuota, int]], fails_at: float) -> Iterator[str]:
+    """Yield why a job is throttled, what releases it, and when it fails."""
+    yield f"throttled: {of_quotas(full)}"
+    yield f"  it fails at {moment(fails_at)} if it is not released until then; nothing else holds it back"

@@ -13,7 +13,7 @@ from pilotage.federation.faults import Fault, Path, show
 from pilotage.federation.suggestions import nearest
 from pilotage.model.documents.serialization import json_schema
 from pilotage.model.records.inputs import InputDataset, InputFile, InputPattern, TaskOutputs
-from pilotage.model.values.file_names import FILE_NAME, PLAIN_NAME
+from pilotage.model.values.paths import FILE_NAME, PLAIN_NAME
 from pilotage.model.values.types import OUTPUT_DATASET
 
 _UNITS = {

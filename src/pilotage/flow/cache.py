@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
+from pilotage.model.values.durations import KNOWN_FOR, is_fresh
 
 T = TypeVar("T")
 

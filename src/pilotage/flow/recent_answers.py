@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from cachetools import LRUCache
 
-from pilotage.model.values.freshness import is_fresh
+from pilotage.model.values.durations import is_fresh
 
 KNOWN_FOR = 10.0
 """Seconds for which an answer is cached."""

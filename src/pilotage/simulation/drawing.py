@@ -21,9 +21,16 @@ from pilotage.model.records.federation import (
 )
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskSpec
-from pilotage.simulation.drawn_jobs import SHORT, expected
 from pilotage.simulation.recording import given
-from pilotage.simulation.scenario import GeneratedWork, Scenario, SiteBehaviour, Spell, User
+from pilotage.simulation.scenario import (
+    SHORT,
+    GeneratedWork,
+    Scenario,
+    SiteBehaviour,
+    Spell,
+    User,
+    expected_jobs,
+)
 
 MOST_SLOTS = 64
 """Most slots of one pilot, however many cores its queue has."""
@@ -230,7 +237,7 @@ def _scenario(federation: Federation, queues: int, seed: int, dice: random.Rando
     # At this rate of arrivals, the slots that other users leave are busy for this part of the time.
     load = dice.uniform(0.3, 1.0)
     rate = sum(slots_of(queue) * (queue.core_power or UNKNOWN_CORE_POWER) for queue in federation.queues)
-    arrivals = round(max(7200.0, expected(work) * WORK / (rate * load)))
+    arrivals = round(max(7200.0, expected_jobs(work) * WORK / (rate * load)))
     return Scenario(
         name=f"{federation.name[:150]}-{queues}-{seed}",
         federation=FEDERATION_FILE,
@@ -289,7 +296,7 @@ def _weather(federation: Federation, arrivals: float, dice: random.Random) -> di
 
 def jobs_expected(scenario: Scenario) -> int:
     """Return the expected number of jobs of a drawn scenario over all seeds."""
-    return round(expected(scenario.generated)) if scenario.generated else 0
+    return round(expected_jobs(scenario.generated)) if scenario.generated else 0
 
 
 def document_of(scenario: Scenario) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from pilotage.model.values.types import DESCRIBED
 from pilotage.simulation.bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
 from pilotage.simulation.idleness import Empty
 from pilotage.simulation.outcomes import Outcomes, outcomes
+from pilotage.simulation.reading import usable_queues
 from pilotage.simulation.scenario import Scenario
 from pilotage.simulation.simulation import BEGIN, Simulation
-from pilotage.simulation.usable_queues import usable
 
 SHORT = 900.0
 """Longest short job, in s on a core of 10 HS23."""
@@ -164,7 +164,7 @@ def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[
 def _possible(simulation: Simulation, scenario: Scenario) -> tuple[float, list[Ideal]]:
     """Return the HS23 of all cores that the work may use, and the best possible outcome of each task."""
     found = simulation.payloads.tasks.values()
-    federation = usable(simulation.federation, found)
+    federation = usable_queues(simulation.federation, found)
     widest = max((one.spec.cores for one in found), default=1)
     best = [ideal(federation, one.at, one.work, one.spec.cores) for one in found]
     return power(federation, scenario, max(1, widest)), best

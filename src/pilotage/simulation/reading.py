@@ -1,6 +1,6 @@
-"""Read scenarios from files, with their federation and log."""
+"""Read scenarios from files, with their federation and log. Find the queues that their work may use."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path as FilePath
@@ -9,14 +9,21 @@ from pilotage.federation import checks, documents, source_files
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.source_files import SourceFile
 from pilotage.federation.task_checks import task_faults
-from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.records.federation import ComputingElement, Federation, Queue
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskOutputs
-from pilotage.simulation.drawn_jobs import MOST_DRAWN, expected
+from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.policies import KNOWN, REFERENCE_RUN, Policy, changed
-from pilotage.simulation.scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
+from pilotage.simulation.scenario import (
+    MOST_DRAWN,
+    SHORTEST_INTERVAL,
+    Scenario,
+    Spell,
+    SwfWork,
+    expected_jobs,
+)
 from pilotage.simulation.swf import BadLog, LoggedJob, arrivals, jobs, taken, text_of
-from pilotage.simulation.usable_queues import open_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
     if len(given) != 1:
         what = f"work is given by {' and '.join(given)}" if given else "no work is given"
         yield Fault((), what, "give one of generated, swf and tasks")
-    if scenario.generated and (drawn := expected(scenario.generated)) > MOST_DRAWN:
+    if scenario.generated and (drawn := expected_jobs(scenario.generated)) > MOST_DRAWN:
         what = f"some {drawn:.3g} jobs in all would be drawn"
         yield Fault(("generated", "jobs"), what, f"give fewer tasks or jobs, for at most {MOST_DRAWN} in all")
     for place, spells in _spells(scenario):
@@ -239,3 +246,18 @@ def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fa
             yield Fault(place, f"{heartbeat:g} is below {SHORTEST_INTERVAL:g}", "give seconds")
     except BadDocument as bad:
         yield from (replace(fault, path=("policies", name, *fault.path)) for fault in bad.faults)
+
+
+def usable_queues(federation: Federation, tasks: Collection[SimulatedTask]) -> Federation:
+    """Return the federation with only those queues that accept jobs of these tasks (B4, F1)."""
+    vos = {task.owner.vo for task in tasks}
+    found = open_queues(federation, (task.spec for task in tasks))
+    return replace(
+        federation, queues=tuple(one for one in found if not one.vos or not vos.isdisjoint(one.vos))
+    )
+
+
+def open_queues(federation: Federation, specs: Iterable[TaskSpec]) -> Iterator[Queue]:
+    """Yield the queues that accept work: online ones, and the ones that a task names (B4)."""
+    named = {name for spec in specs for name in spec.queues}
+    return (queue for queue in federation.queues if queue.is_online or queue.name in named)

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from math import floor, inf
 
 from sqlalchemy import func, select
@@ -28,12 +29,41 @@ from pilotage.simulation.pilot_calls import PilotCalls
 from pilotage.simulation.policies import KNOWN, Policy, steps_of
 from pilotage.simulation.scenario import Scenario
 from pilotage.simulation.scene import Scene
-from pilotage.simulation.seeds import Seeds
 from pilotage.simulation.sites import VirtualElement, VirtualSite
 from pilotage.store import Store
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.tasks import tasks as task_table
+
+
+class Seeds:
+    """Derives the seeds of a run's worlds from the run's own seed.
+
+    A seed belongs to the n-th pass of a step in a tick, however many passes other steps took before. So the
+    simulation may skip a pass that would change nothing, without changing the run.
+    """
+
+    def __init__(self, seed: int, clock: VirtualClock) -> None:
+        self._seed = seed
+        self._clock = clock
+        self._who = ""
+        self._since = 0.0
+        self._numbers: dict[str, int] = {}
+
+    def of(self, who: str) -> None:
+        """Make the next seeds for a step, or for the calls of pilots."""
+        self._who = who
+
+    def __call__(self) -> int:
+        """Return the next seed."""
+        now = self._clock()
+        if now != self._since:
+            self._since = now
+            self._numbers.clear()
+        number = self._numbers[self._who] = self._numbers.get(self._who, 0) + 1
+        text = f"{self._seed} {self._who} {now} {number}"
+        return int.from_bytes(blake2b(text.encode(), digest_size=4).digest())
+
 
 _ENDED = (
     select(func.count())

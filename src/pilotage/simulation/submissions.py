@@ -8,10 +8,9 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import MOST_JOBS
 from pilotage.model.records.work import InputFile, TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.simulation.drawn_jobs import SHORT
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import Case
-from pilotage.simulation.scenario import Arrival, GeneratedWork, SwfWork
+from pilotage.simulation.scenario import SHORT, Arrival, GeneratedWork, SwfWork
 from pilotage.simulation.swf import LoggedJob, arrivals, taken
 
 

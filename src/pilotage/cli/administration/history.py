@@ -10,7 +10,7 @@ import typer
 from pilotage.cli.configuration import has_store, settings, store_name, using_store
 from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.terminal.output import Json, echo, show_json
-from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
+from pilotage.model.values.durations import LEAST_ARCHIVE_DAYS
 
 app = typer.Typer(help="Archive what ended long ago.", no_args_is_help=True)
 

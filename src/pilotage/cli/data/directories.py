@@ -13,12 +13,10 @@ from typing import Any
 
 from pilotage.adapters.movers.copies.checksums import CHUNK, Checksum
 from pilotage.cli.errors import BadInput
-from pilotage.model.values.file_names import is_own
-from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_part
+from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_own, is_part
 
 WORKERS = 4
 """Files read at the same time. More would not speed up a disk."""
-
 
 OUT, SPECIAL = "a symbolic link that leads out of its storage, or to nothing", "special files"
 

@@ -9,7 +9,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.terminal.output import Json, echo, show_json
 from pilotage.explain.restrictions import CLOSE, DRAIN, left
-from pilotage.model.values.ends import end_of
+from pilotage.model.values.durations import end_of
 
 if TYPE_CHECKING:
     from pilotage.client import Client, Record

@@ -14,8 +14,7 @@ from pilotage.federation.importers.cric_storages import read_storages
 from pilotage.federation.importers.import_result import Entry, Imported, ImportSource, RefusedEntry
 from pilotage.federation.importers.values import truth
 from pilotage.model.records.federation import Link, Site
-from pilotage.model.values.closeness import BLOCKED, FARTHEST
-from pilotage.model.values.types import SMALLEST
+from pilotage.model.values.types import BLOCKED, FARTHEST, SMALLEST
 
 _NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")
 _SCALE = f"give 0 (best) to {FARTHEST}, or {BLOCKED} for blocked"

@@ -16,7 +16,7 @@ from pilotage.federation.importers.inspection import (
     small_storage,
 )
 from pilotage.federation.importers.values import Names
-from pilotage.model.values.time_limits import seconds
+from pilotage.model.values.durations import slurm_seconds
 
 __all__ = ["QUESTIONS", "SECTION", "describe"]
 
@@ -149,7 +149,7 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
 
 def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
     """Return a queue of single cores. A GPU partition gives one GPU to each pilot."""
-    limit = seconds(partition.limit)
+    limit = slurm_seconds(partition.limit)
     asked = {**options, "partition": partition.name}
     queue: dict[str, Any] = {
         "name": f"{site}-{partition.name}",

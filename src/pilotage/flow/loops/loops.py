@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pilotage import log_context
+from pilotage import log_lines
 from pilotage.flow.background import BackgroundService
 from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.runtime import Runtime
@@ -55,7 +55,7 @@ class Loops(BackgroundService):
         self._runtime.wakeups.wake_all()
 
     def _loop(self, step: Step) -> None:
-        with log_context.bound(loop=step.name):
+        with log_lines.bound(loop=step.name):
             self._passes(step)
 
     def _passes(self, step: Step) -> None:

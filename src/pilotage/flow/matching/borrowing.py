@@ -9,7 +9,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import BorrowRequest, MatchRequest
 from pilotage.model.records.work import Pilot
-from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
+from pilotage.model.values.durations import KNOWN_FOR, is_fresh
 from pilotage.policies.pilots import borrowing as policy
 from pilotage.policies.pilots.borrowing import BorrowableJob, Look
 from pilotage.policies.pilots.probes import Admission

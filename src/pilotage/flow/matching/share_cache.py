@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import Job, Requirements
-from pilotage.model.values.freshness import is_fresh
+from pilotage.model.values.durations import is_fresh
 from pilotage.policies.pilots.share_turns import ShareTurns
 from pilotage.policies.pilots.task_queue_columns import Draw
 from pilotage.store import Store

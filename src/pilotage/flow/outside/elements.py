@@ -12,7 +12,7 @@ from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.inquiries import Inquiries
 from pilotage.flow.outside.submit_pools import SubmitPools
 from pilotage.flow.outside.workers import WorkersPort
-from pilotage.log_context import bound
+from pilotage.log_lines import bound
 from pilotage.model.documents.world import QueueReport, World
 from pilotage.model.records.federation import ComputingElement, Federation, Queue
 from pilotage.model.records.observations import PilotSighting, PilotSubmission

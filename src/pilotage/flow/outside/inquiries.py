@@ -9,7 +9,7 @@ from math import inf
 from typing import TypeVar
 
 from pilotage.flow.outside.workers import WorkersPort
-from pilotage.log_context import bound
+from pilotage.log_lines import bound
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, LiftedBreaker, Tripped
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.observations import ListMatch, ServerReport

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.step_names import STAGE
-from pilotage.policies.staging import unawaited
+from pilotage.policies.staging import unwanted
 from pilotage.store.worlds.staging import downloads_of
 
 
@@ -16,5 +16,5 @@ def give_up(runtime: Runtime, files: Collection[str]) -> int:
     if not files:
         return 0
     world = runtime.world(downloads_of(files))
-    committed = runtime.store.commit(unawaited.cancel(world), STAGE)
+    committed = runtime.store.commit(unwanted.cancel_unawaited(world), STAGE)
     return sum(len(ids) for ids in committed.accepted)

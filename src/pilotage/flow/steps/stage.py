@@ -18,7 +18,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import STAGE
-from pilotage.policies.staging import deliveries, preparing, retries, settle, slots, unawaited
+from pilotage.policies.staging import deliveries, preparing, retries, settle, slots, unwanted
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.store.worlds.staging import of_retried_jobs, staged
 
@@ -120,7 +120,7 @@ STEP = Step(
         Phase(actor="mover", decide=deliveries.observed, act=_observed, records=True),
         Phase(actor=STAGE, decide=retries.abandoned),
         Phase(actor=STAGE, decide=settle.settle, act=_settled),
-        Phase(actor=STAGE, decide=unawaited.cancel),
+        Phase(actor=STAGE, decide=unwanted.cancel_unawaited),
         Phase(actor=STAGE, decide=preparing.prepare, act=_turned),
         # A transfer with a slot of preparing needs only its source, which is known here.
         Phase(actor=STAGE, decide=preparing.prepare, act=_turned),

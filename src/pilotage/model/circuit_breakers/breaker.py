@@ -9,12 +9,15 @@ An operator may lift a breaker: it closes, and no failure of before counts any m
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
+
+OTHERS_ERROR = "an error of somebody's job, which operators read"
 
 Kind = Literal["server", "list-match", "empty-pilots", "queue", "node", "storage"]
 State = Literal["open", "half-open"]
@@ -251,3 +254,20 @@ def each_opens(
         return None
     batches, last = len({one.batch for one in found}), found[-1]
     return Tripped(batches, batches, last, last.time, last.time + open_for(batches - 1))
+
+
+def seen_by(breakers: Iterable[CircuitBreaker], person: Identity | None) -> tuple[CircuitBreaker, ...]:
+    """Return the breakers that concern a person's work, without errors of others' payloads; None: all."""
+    if person is None:
+        return tuple(breakers)
+    own = (person.vo, person.name)
+    return tuple(without_payload_error(one) for one in breakers if one.whose[:2] in (own, EVERYBODY[:2]))
+
+
+def without_payload_error(breaker: CircuitBreaker) -> CircuitBreaker:
+    """Return a breaker as anybody may see whom it concerns.
+
+    Jobs of any owner trip the breakers of everybody. What a breaker of one owner shows is that owner's.
+    """
+    is_of_others = breaker.kind in ("queue", "node") and breaker.whose == EVERYBODY
+    return replace(breaker, error=OTHERS_ERROR) if is_of_others else breaker

@@ -1,6 +1,6 @@
 """Combine transitions of single jobs into as few moves as possible."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from pilotage.model.documents.decision import Creation, Move, Value
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.failures import Tries
-from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
-from pilotage.model.records.work import Job, Task
+from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, TransferState
+from pilotage.model.records.work import Job, Task, Transfer
 
 FULL = "every queue that fits has its fill of waiting jobs"
 """Cause of moves of jobs that are pending for lack of room. They go on as soon as there is some."""
@@ -186,3 +186,31 @@ class JobMoves:
             key=lambda group: (_ORDER[group.source], _ORDER[group.target], min(group.attempts)),
         )
         return tuple(group.move() for group in groups)
+
+
+def moves_of(
+    transfers: Iterable[Transfer],
+    target: TransferState,
+    cause: str,
+    *,
+    changes: Mapping[str, Value] | None = None,
+    creates: Mapping[int, tuple[Creation, ...]] | None = None,
+    next_attempt: bool = False,
+) -> tuple[Move, ...]:
+    """Return one move, by ascending id and fenced by attempt, for transfers in one state; none for none."""
+    ordered = sorted(transfers, key=lambda transfer: transfer.id)
+    if not ordered:
+        return ()
+    return (
+        Move(
+            kind="transfer",
+            ids=tuple(transfer.id for transfer in ordered),
+            attempts=tuple(transfer.attempt for transfer in ordered),
+            source=ordered[0].state,
+            target=target,
+            cause=cause,
+            changes=changes or {},
+            creates=creates or {},
+            next_attempt=next_attempt,
+        ),
+    )

@@ -21,7 +21,6 @@ from pilotage.model.records.constants import (
 from pilotage.model.records.global_share import GlobalShare
 from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.records.spec import DEFAULT_SHARE
-from pilotage.model.values.closeness import Closeness
 from pilotage.model.values.identity import FIT, IdentityName
 from pilotage.model.values.software import Hardware, Tag
 from pilotage.model.values.types import (
@@ -29,6 +28,7 @@ from pilotage.model.values.types import (
     FINITE,
     FREE_NUMBERS,
     LARGE,
+    Closeness,
     Cores,
     FileName,
     Megabytes,

@@ -8,7 +8,9 @@ from pilotage.model.records.failures import Failure, ending_of
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.retry_causes import exceeded_by
-from pilotage.model.values.containment import COMPLETE
+
+COMPLETE_CONTAINMENT = frozenset({"bubblewrap", "namespaces", "landlock"})
+"""Ways that keep files and signals away from payloads. Any other keeps away less, or nothing."""
 
 
 class FailedAttempts:
@@ -33,7 +35,7 @@ class FailedAttempts:
 
         The payload may have killed a pilot that does not contain payloads.
         """
-        kind: FailureKind = "pilot" if pilot.containment in COMPLETE else "lost"
+        kind: FailureKind = "pilot" if pilot.containment in COMPLETE_CONTAINMENT else "lost"
         if exceeded := exceeded_by(error):
             kind = exceeded
         lasted = max(0.0, self._time - job.since) if job.state is JobState.RUNNING else 0.0

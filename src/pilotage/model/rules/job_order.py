@@ -9,6 +9,9 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job
 from pilotage.model.rules.work_budget import PASSED_OVER, WorkBudget
 
+HIGH_PRIORITY = 800
+"""From here on jobs are urgent to their owners: they stay at the nucleus (B8), and have shorter waits (T)."""
+
 HeadKey = tuple[str, str, int]
 """A queue, requirements and a priority."""
 

@@ -7,7 +7,7 @@ from math import inf
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Federation, Link, Storage
 from pilotage.model.records.spec import TaskSpec
-from pilotage.model.values.closeness import BLOCKED, UNKNOWN_CLOSENESS
+from pilotage.model.values.types import BLOCKED, UNKNOWN_CLOSENESS
 
 
 def throughput_of(link: Link) -> float | None:

@@ -5,14 +5,20 @@ Several Pilotages may share a storage, so every name contains the instance's nam
 
 import re
 
-from pilotage.model.values.file_names import (
-    FILE_NAME,
-    LONGEST_FILE_NAME,
-    MOST_BYTES_OF_NAME,
-    OWN_FOLDERS,
-    is_own,
-)
 from pilotage.model.values.patterns import literal_beginning
+
+LONGEST_FILE_NAME, MOST_BYTES_OF_NAME = 500, 1000
+"""Most characters of a file's name, and bytes in UTF-8: an index of PostgreSQL takes no more."""
+
+_FIRST, _OTHER = r"[^./\x00-\x1f\x7f-\x9f]", r"[^/\x00-\x1f\x7f-\x9f]"
+
+PLAIN_NAME = rf"(\.{{0,2}}{_FIRST}{_OTHER}*|\.{{3}}{_OTHER}*)"
+"""Any name of a file or folder but ``.`` and ``..``, without control characters."""
+
+FILE_NAME = f"{PLAIN_NAME}(/{PLAIN_NAME})*"
+
+OWN_FOLDERS = (".scratch", ".copies")
+"""Folders at the root of every storage that Pilotage keeps for itself."""
 
 SCRATCH, COPIES = OWN_FOLDERS
 """The folder of attempts' outputs, and that of copies that Pilotage makes. No logical name lies in them, and
@@ -113,3 +119,8 @@ def maker(instance: str, file: str) -> int | None:
     if (folder, name) != (OUTPUTS, instance) or not number.isdecimal() or len(number) > 18:
         return None
     return int(number)
+
+
+def is_own(path: str) -> bool:
+    """Return whether a path below a storage's URL lies in a folder that Pilotage keeps for itself."""
+    return path.partition("/")[0] in OWN_FOLDERS

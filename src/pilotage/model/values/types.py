@@ -8,13 +8,7 @@ from pydantic import AfterValidator, AllowInfNan, BeforeValidator, ConfigDict, F
 from pydantic_core import PydanticCustomError
 
 from pilotage.model.values.docstrings import describe_fields
-from pilotage.model.values.file_names import (
-    FILE_NAME,
-    LONGEST_FILE_NAME,
-    MOST_BYTES_OF_NAME,
-    PLAIN_NAME,
-    is_own,
-)
+from pilotage.model.values.paths import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, PLAIN_NAME, is_own
 
 CLOSED = ConfigDict(extra="forbid", json_schema_extra=describe_fields)
 """For records that people and programs send: unknown fields are refused."""
@@ -107,7 +101,6 @@ LARGEST_ID = 2**63 - 1
 StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
 """A number that databases can store: of a record, of an attempt, or of bytes."""
 
-
 LARGEST_FREE = 2**53
 """The largest number where no field says what it counts: up to this all are exact."""
 
@@ -148,6 +141,17 @@ class _Finite(GroupedMetadata):
 
 FINITE = _Finite()
 """Follows the bounds of a number: it must be finite, 0 or not tiny, and neither text nor a boolean."""
+
+BLOCKED = -1
+"""Closeness of a link over which nothing moves (B5)."""
+
+FARTHEST = 11
+"""The largest closeness. The best is 0."""
+
+UNKNOWN_CLOSENESS = 7.7
+"""The closeness of a link that declares none (B35)."""
+
+Closeness = Annotated[float, Field(ge=BLOCKED, le=FARTHEST), FINITE]
 
 Count = Annotated[Whole, Field(ge=0, le=2**63 - 1)]
 Positive = Annotated[Whole, Field(ge=1, le=10**9)]

@@ -1,5 +1,7 @@
 """Exact shares of a whole number, in proportion to weights, with a limit for each (P4, P12)."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,3 +43,24 @@ def _level(weights: Floats, most: Ints, total: int) -> float:
     levels = (total - cut) / rest
     fits = levels * weights[order] <= most[order]
     return float(levels[np.argmax(fits)])
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """Columns over task queues, and the most pilots in all; None means as many as requested.
+
+    ``means`` are the weights for sharing room (P4). ``targets`` are the requests. They are limited by
+    ``bounds`` minus ``waiting``, the pilots that are there for it already.
+    """
+
+    means: Floats
+    targets: Ints
+    bounds: Ints
+    waiting: Ints
+    total: int | None = None
+
+    @property
+    def asked(self) -> Ints:
+        """Return the requested pilots."""
+        asked: Ints = np.maximum(0, np.minimum(self.targets, self.bounds - self.waiting))
+        return asked

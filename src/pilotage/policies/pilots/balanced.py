@@ -13,12 +13,11 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT, WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot, Requirements
 from pilotage.model.values.durations import HOUR
-from pilotage.policies.pilots.apportionment import Floats, Ints
+from pilotage.policies.pilots.apportionment import Floats, Ints, Wants
 from pilotage.policies.pilots.circuit_breakers import room
 from pilotage.policies.pilots.demand import Demand, is_believed
 from pilotage.policies.pilots.fitting import NeedsTable, PilotResources, needs, promised
 from pilotage.policies.pilots.task_queues import by_queue, element_of, size
-from pilotage.policies.pilots.wants import Wants
 
 ALMOST = 1e-9
 """Tolerance for rounding errors in a sum of pilots' parts."""

@@ -1,8 +1,9 @@
 """Jobs waiting at other queues that a pilot with a free slot would end sooner (E1 to E3)."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import NamedTuple
 
 from pilotage.model.documents.world import World
@@ -26,8 +27,36 @@ from pilotage.model.rules.site_limits import (
 from pilotage.policies.pilots.fitting import Needs, PilotResources, fits, needs, offered
 from pilotage.policies.pilots.predictions import Prediction, Predictions
 from pilotage.policies.pilots.probes import Admission
-from pilotage.policies.pilots.readers import Readers
 from pilotage.policies.pilots.task_queues import is_open
+
+
+@dataclass(slots=True)
+class Readers:
+    """MB/s that the jobs chosen in this pass read, by source site.
+
+    The pass knows earlier readers of the taking site, and has subtracted them from its ``left``.
+    """
+
+    _chosen: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def leave_room(self, reads: Mapping[str, float], left: Mapping[str, float], run: float) -> bool:
+        """Return whether these MB by site can be read within a run of that many s, given the MB/s left by
+        site."""
+        return sum(self._seconds(site, size, left) for site, size in reads.items()) <= run
+
+    def add(self, rates: Mapping[str, float]) -> None:
+        """Count one more job, which reads this many MB/s by site."""
+        for site, rate in rates.items():
+            self._chosen[site] += rate
+
+    def copy(self) -> "Readers":
+        """Return a copy for jobs that may be chosen later."""
+        return Readers(self._chosen.copy())
+
+    def _seconds(self, site: str, megabytes: float, left: Mapping[str, float]) -> float:
+        free = left[site] - self._chosen[site]
+        return megabytes / free if free > 0 else inf
+
 
 _NOTHING: Mapping[str, float] = {}
 

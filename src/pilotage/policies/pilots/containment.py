@@ -7,14 +7,19 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
-from pilotage.model.values.containment import COMPLETE
+from pilotage.model.rules.failed_attempts import COMPLETE_CONTAINMENT
 from pilotage.model.values.step_names import MATCH
 
 
 def refusal(queue: Queue | None, containment: str) -> str:
     """Return why a pilot with this containment may not run at a queue; empty if it may."""
     element = queue.computing_element if queue else None
-    if queue is None or element is None or element.containment != "required" or containment in COMPLETE:
+    if (
+        queue is None
+        or element is None
+        or element.containment != "required"
+        or containment in COMPLETE_CONTAINMENT
+    ):
         return ""
     has = f"has only {containment!r}" if containment else "tells of none"
     return (

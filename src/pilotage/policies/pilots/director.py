@@ -16,6 +16,7 @@ from pilotage.model.rules.site_limits import Bounds, all_bounds
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
 from pilotage.policies.pilots import balanced, formula
+from pilotage.policies.pilots.apportionment import Wants
 from pilotage.policies.pilots.circuit_breakers import has_closed, room
 from pilotage.policies.pilots.demand import Demand, demand
 from pilotage.policies.pilots.list_match import without_unanswered
@@ -33,7 +34,6 @@ from pilotage.policies.pilots.pilot_capacity import (
 from pilotage.policies.pilots.pilots_for_borrowable import pilots_for_borrowable
 from pilotage.policies.pilots.servers import open_servers
 from pilotage.policies.pilots.task_queues import by_queue, element_of
-from pilotage.policies.pilots.wants import Wants
 from pilotage.policies.pilots.weighted_draw import randomness
 from pilotage.policies.pilots.withdrawal import is_void
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from pilotage.model.documents.world import World
 from pilotage.model.values.step_names import PROVISION
+from pilotage.policies.pilots.apportionment import Wants
 from pilotage.policies.pilots.demand import Demand, believed_waiting, most_waiting
-from pilotage.policies.pilots.wants import Wants
 from pilotage.policies.pilots.weighted_draw import randomness
 
 MOST = 1e12

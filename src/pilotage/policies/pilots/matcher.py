@@ -27,11 +27,10 @@ from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.job_order import Heads, levels_of
 from pilotage.model.values.step_names import MATCH
 from pilotage.policies.pilots.batch_waits import expected_waits, stay
-from pilotage.policies.pilots.borrowing import Look, look, room
+from pilotage.policies.pilots.borrowing import Look, Readers, look, room
 from pilotage.policies.pilots.containment import described
 from pilotage.policies.pilots.probes import OPEN, Admission, Probes, of_unwritable_storages
 from pilotage.policies.pilots.pseudo_queues import in_turn
-from pilotage.policies.pilots.readers import Readers
 from pilotage.policies.pilots.reports import called_home
 from pilotage.policies.pilots.share_turns import ShareTurns
 from pilotage.policies.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, columns, draw

@@ -16,10 +16,9 @@ from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.records.unified_queues import PilotLimit, pilot_limits
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.site_limits import ANY_NUMBER, Bounds, match_claim
-from pilotage.policies.pilots.apportionment import Floats, Ints, apportion
+from pilotage.policies.pilots.apportionment import Floats, Ints, Wants, apportion
 from pilotage.policies.pilots.demand import Demand
 from pilotage.policies.pilots.task_queues import by_queue, element_of
-from pilotage.policies.pilots.wants import Wants
 
 Rows = Sequence[tuple[Queue, slice]]
 

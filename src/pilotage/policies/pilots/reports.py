@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pilotage.model.circuit_breakers.empty_pilots import CONTAINERS, GPUS
 from pilotage.model.documents.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.documents.moves import AS_BEFORE, JobMoves, NextAttempt, Wait
 from pilotage.model.documents.world import Heartbeat, Output, Report, World
 from pilotage.model.records.failures import Failure, Tries, outweighed, tries_of
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
-from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.model.records.work import File, Job, Pilot, Replica, Requirements, Task
 from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.job_payload import payload_of
 from pilotage.model.rules.retry_causes import next_attempt
@@ -332,3 +333,17 @@ def _metrics(report: Report, pilot: Pilot) -> dict[str, Value]:
         "max_workdir": report.max_workdir,
         "disk_io": report.disk_io,
     }
+
+
+def note_lacking(pilot: Pilot, gpus: int, containers: bool, time: float, seed: int) -> Decision | None:
+    """Record what a pilot's node lacks for its own task queue, by its report (P12); None if that is known
+    already."""
+    if not pilot.requirements:
+        return None
+    wanted = Requirements.from_text(pilot.requirements)
+    found = {GPUS: gpus >= wanted.gpus, CONTAINERS: containers or not wanted.container}
+    lacks = " and ".join(need for need, has in found.items() if not has)
+    if lacks == pilot.lacks:
+        return None
+    change = Touch(kind="pilot", ids=(pilot.id,), changes={"lacks": lacks})
+    return Decision(step=MATCH, time=time, seed=seed, changes=(change,))

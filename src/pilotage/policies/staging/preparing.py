@@ -4,11 +4,11 @@ from collections import defaultdict
 
 from pilotage.model.circuit_breakers.breaker import open_at
 from pilotage.model.documents.decision import Decision, Move, Value
+from pilotage.model.documents.moves import moves_of
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
 from pilotage.model.records.transfer_queues import PREPARING
 from pilotage.model.records.work import Transfer
-from pilotage.policies.staging.groups import move
 from pilotage.policies.staging.slots import Slots
 from pilotage.policies.staging.sources_now import SourcesNow
 
@@ -48,11 +48,11 @@ def _settled(world: World) -> list[Move]:
     for source, transfers in sorted(chosen.items()):
         if source:
             changes: dict[str, Value] = {"source": source, "emergency": False}
-            moves += move(transfers, TransferState.PREPARED, "its source is settled", changes=changes)
+            moves += moves_of(transfers, TransferState.PREPARED, "its source is settled", changes=changes)
         else:
             error = "no storage from which it may be read holds it any more"
             over: dict[str, Value] = {"error": error, "ended": world.time, "emergency": False}
-            moves += move(transfers, TransferState.FAILED, "out of sources", changes=over)
+            moves += moves_of(transfers, TransferState.FAILED, "out of sources", changes=over)
     return moves
 
 
@@ -68,7 +68,7 @@ def _put_back(world: World) -> tuple[Move, ...]:
         if one.state is TransferState.PREPARED
         and any(breaker.concerns(one.source, one.destination) for breaker in breakers)
     ]
-    return move(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open")
+    return moves_of(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open")
 
 
 def _left_to_others(world: World) -> tuple[Move, ...]:
@@ -88,7 +88,7 @@ def _left_to_others(world: World) -> tuple[Move, ...]:
         and world.time - one.since > TAKEN_WITHIN
         and now.is_unable(one)
     ]
-    return move(left, TransferState.QUEUED, "put back: no server that can move it has taken it")
+    return moves_of(left, TransferState.QUEUED, "put back: no server that can move it has taken it")
 
 
 def _highest(slots: Slots, beyond: int) -> list[Transfer]:

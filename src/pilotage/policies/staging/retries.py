@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pilotage.model.documents.decision import Change, Decision, Forget, Move, Value
+from pilotage.model.documents.moves import moves_of
 from pilotage.model.documents.world import World
 from pilotage.model.records.constants import longer_each_time
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.observations import DeliverySighting, Fault
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Replica, Transfer
-from pilotage.policies.staging.groups import move
 from pilotage.policies.staging.sources_now import SourcesNow
 from pilotage.policies.staging.storage_failures import noted, silence
 
@@ -31,7 +31,7 @@ def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now
     return tuple(
         one
         for way, transfers in sorted(by_way.items())
-        for one in move(transfers, TransferState.DELIVERED, "delivered", changes={**ended, "way": way})
+        for one in moves_of(transfers, TransferState.DELIVERED, "delivered", changes={**ended, "way": way})
     )
 
 
@@ -56,12 +56,12 @@ def after_failure(
     if not sources or transfer.attempt >= most:
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
         over: dict[str, Value] = {"error": reason, "fault": fault, "ended": now, "heartbeat": None}
-        return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
+        return moves_of([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
     # If the failed source is gone from the list, the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
     is_untried = transfer.attempt < len(sources)
     delay = 0.0 if is_untried else longer_each_time(constants.retry_delay, transfer.attempt)
-    return move(
+    return moves_of(
         [transfer],
         TransferState.QUEUED,
         "delivery failed",
@@ -95,7 +95,7 @@ def after_altered(
     told = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
     if transfer.source_path:
         over: dict[str, Value] = {"error": told, "fault": "altered", "ended": now, "heartbeat": None}
-        return move([transfer], TransferState.FAILED, "altered at its source", changes=over)
+        return moves_of([transfer], TransferState.FAILED, "altered at its source", changes=over)
     others = tuple(source for source in sources if source != transfer.source)
     gone = Replica(file=transfer.file, storage=transfer.source)
     return after_failure(transfer, told, now, constants, others), Forget(replicas=(gone,))

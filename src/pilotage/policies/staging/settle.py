@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.model.documents.decision import Creation, Decision, Move, Value
-from pilotage.model.documents.moves import JobMoves, Wait
+from pilotage.model.documents.moves import JobMoves, Wait, moves_of
 from pilotage.model.documents.world import World
 from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.observations import OF_STORAGES
@@ -17,7 +17,6 @@ from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.rules.transfer_shares import CANCEL_GRACE, base_priority, share_of, transfer_priority
 from pilotage.model.values.paths import copy_path, path_in_job, scratch_path
-from pilotage.policies.staging.groups import move
 from pilotage.policies.staging.slots import Slots
 
 
@@ -135,8 +134,8 @@ def _done(facts: _Facts) -> tuple[Move, ...]:
     good = [t for t in finishing if t.id not in over]
     replicas: dict[int, tuple[Creation, ...]] = {t.id: (_replica(t, instance),) for t in good}
     return (
-        *move(good, TransferState.DONE, "replica recorded", creates=replicas),
-        *move(former, TransferState.DONE, "of an attempt that is over: no replica"),
+        *moves_of(good, TransferState.DONE, "replica recorded", creates=replicas),
+        *moves_of(former, TransferState.DONE, "of an attempt that is over: no replica"),
     )
 
 
@@ -152,7 +151,7 @@ def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
     return [
         one
         for state in UNFINISHED_TRANSFERS
-        for one in move(
+        for one in moves_of(
             [transfer for transfer in stale if transfer.state is state],
             TransferState.CANCELLED,
             "upload of an attempt that is over",

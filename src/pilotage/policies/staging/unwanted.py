@@ -1,10 +1,12 @@
-"""Remove unwanted copies by age, use and quota, but never the last replica of a file."""
+"""Unwanted copies, by age, use and quota, and queued downloads that nobody waits for any more (D2)."""
 
 from collections.abc import Iterable, Iterator
 
 from pilotage.model.documents.decision import Begin, Decision, Forget
+from pilotage.model.documents.moves import moves_of
 from pilotage.model.documents.world import World
 from pilotage.model.records.data import Copy
+from pilotage.model.records.states import QUEUED_TRANSFERS, TransferState
 from pilotage.model.records.unable_ways import iteration_name, undeletable
 from pilotage.model.records.work import Replica
 from pilotage.model.rules.copies_quotas import Counted, quota, usage
@@ -52,3 +54,23 @@ def _chosen(world: World) -> Iterator[Copy]:
 def _unwanted(world: World) -> Iterable[Copy]:
     unable = undeletable(world.federation.storages, world.unable)
     return (copy for copy in world.copies if not copy.wanted and copy.storage not in unable)
+
+
+def cancel_unawaited(world: World) -> Decision:
+    """Cancel queued downloads that no job waits for: each would hold a slot for nobody.
+
+    A download that is being delivered goes on: its bytes are moving, and the copy may serve others.
+    """
+    unawaited = frozenset(world.unawaited)
+    cause = "nobody waits for it any more"
+    changes = tuple(
+        one
+        for state in QUEUED_TRANSFERS
+        for one in moves_of(
+            (one for one in world.transfers if one.id in unawaited and one.state is state),
+            TransferState.CANCELLED,
+            cause,
+            changes={"ended": world.time},
+        )
+    )
+    return Decision(step="staging.unawaited", time=world.time, seed=world.seed, changes=changes)

@@ -12,6 +12,7 @@ from pilotage.model.records.failures import Failure, Tries, tries_of
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules.failed_attempts import FailedAttempts
+from pilotage.model.rules.job_order import HIGH_PRIORITY
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess, is_pinned, with_departure
 from pilotage.model.rules.retry_causes import exceeded_by, next_attempt
 from pilotage.model.rules.timeouts import (
@@ -23,7 +24,6 @@ from pilotage.model.rules.timeouts import (
     heartbeat_of,
     resting_queues,
 )
-from pilotage.model.values.priorities import HIGH_PRIORITY
 
 WATCH = "watch"
 """The step that decides by this policy."""

@@ -14,7 +14,7 @@ from pilotage.explain.restrictions import CLOSE, DRAIN, left
 from pilotage.flow.calls.places import restrictions
 from pilotage.flow.errors import NotNow
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
-from pilotage.model.values.ends import end_of
+from pilotage.model.values.durations import end_of
 from pilotage.server.api.edge.access import actor
 from pilotage.server.web.action_model import ActionModel, AskedAction, Verb
 from pilotage.server.web.commands import command

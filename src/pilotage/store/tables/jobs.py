@@ -21,8 +21,8 @@ from sqlalchemy import (
 from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, UNSTARTED_JOBS, JobState, State
 from pilotage.model.records.work import Job, JobNow, LastAttempt, TaskSpec
+from pilotage.model.rules.job_order import HIGH_PRIORITY
 from pilotage.model.rules.job_payload import parameters_of
-from pilotage.model.values.priorities import HIGH_PRIORITY
 from pilotage.store.database.columns import Id, is_state, metadata, partial_index
 from pilotage.store.database.record_columns import maker, read_columns, record_columns, record_table
 from pilotage.store.tables.history import EventView

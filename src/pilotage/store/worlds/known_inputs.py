@@ -6,7 +6,7 @@ from itertools import chain
 from math import inf
 
 from pilotage.model.records.work import File, Job, Replica
-from pilotage.model.values.freshness import is_fresh
+from pilotage.model.values.durations import is_fresh
 from pilotage.store.tables.reader import RecordReader
 
 INPUTS_KNOWN_FOR = 1.0

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.adapters.computing.batch.profile import COUNTED, PRIVATE, CommandFault, only_number, queue_names
 from pilotage.adapters.computing.options import Word, parse
-from pilotage.model.values.time_limits import seconds
+from pilotage.model.values.durations import slurm_seconds
 from pilotage.ports.computing import ElementState, Excess, PilotSize
 
 _RESERVED = """
@@ -310,7 +310,7 @@ def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
         if up != "up" or state.rstrip("*~#!%$@^-+") in GONE or not all(n.isdecimal() for n in numbers):
             continue
         count, cores, memory = map(int, numbers)
-        if size.memory <= memory and size.walltime <= (seconds(limit) or math.inf):
+        if size.memory <= memory and size.walltime <= (slurm_seconds(limit) or math.inf):
             held[partition] = held.get(partition, 0) + count * (cores // size.cores)
     return max(held.values(), default=0)
 

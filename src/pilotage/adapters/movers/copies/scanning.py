@@ -18,8 +18,7 @@ from pilotage.adapters.movers.storages.links import FoundPath, follow
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
-from pilotage.model.values.file_names import is_own
-from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_part
+from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_own, is_part
 from pilotage.model.values.patterns import WILDCARDS, is_met
 from pilotage.ports.moving import ScanLimits, ScannedFiles, StorageError, WrongPatternError, is_below
 

@@ -11,7 +11,7 @@ from functools import partial
 from cachetools import FIFOCache
 
 from pilotage.adapters.movers.processes.small_file_threads import SmallFileThreads
-from pilotage.log_context import bound
+from pilotage.log_lines import bound
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.slot_parts import SMALL_FILE

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pilotage.adapters.movers.storages.backend import Backend, LinkError, LinkingBackend, PathEntry, offers
-from pilotage.model.values.file_names import is_own
-from pilotage.model.values.paths import is_output
+from pilotage.model.values.paths import is_output, is_own
 
 OUT = "it is a symbolic link that leads out of its storage; put what it leads to in its place"
 NOWHERE = "it is a symbolic link that leads to nothing; remove it"

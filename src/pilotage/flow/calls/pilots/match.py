@@ -25,7 +25,7 @@ from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.standard_input import stdin_file
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
-from pilotage.policies.pilots import lacking
+from pilotage.policies.pilots import reports
 from pilotage.store.tables.logs import node_log
 from pilotage.store.worlds.reports import told_by_pilots
 
@@ -84,7 +84,9 @@ def _keep(
     ahead = {"clock_ahead": round(_clock_ahead(clock, time), 1)} if clock else {}
     log = node_log(LogKey(kind="pilot", record=pilot.id), {**found, **ahead})
     runtime.store.logs.put([(log, pilot.owner)], time)
-    lacks = lacking.note(pilot, len(found["gpus"]), containers or bool(found["containers"]), time, seed)
+    lacks = reports.note_lacking(
+        pilot, len(found["gpus"]), containers or bool(found["containers"]), time, seed
+    )
     if lacks:
         runtime.store.commit(lacks, f"pilot:{pilot.id}")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pilotage.model.records.federation import Link
 from pilotage.model.rules.sources import closeness_of, is_blocked, throughput_of
-from pilotage.model.values.closeness import FARTHEST, UNKNOWN_CLOSENESS
+from pilotage.model.values.types import FARTHEST, UNKNOWN_CLOSENESS
 
 UNKNOWN_WEIGHT = 1 + (FARTHEST - UNKNOWN_CLOSENESS) / FARTHEST
 _THROUGHPUTS = (1.0, 2.0, 10.0, 20.0, 50.0, 75.0, 100.0, 200.0)

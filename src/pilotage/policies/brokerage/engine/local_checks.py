@@ -1,11 +1,14 @@
 """Checks for any brokerage that stand in no published text: VOs of a queue (F1), circuit breakers (F2, F4),
 and what its nodes lack (B14)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pilotage.model.circuit_breakers.empty_pilots import CONTAINERS, GPUS
-from pilotage.policies.brokerage.engine.arrays import Mask
+from pilotage.policies.brokerage.engine.arrays import Column, Mask
 from pilotage.policies.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.policies.brokerage.engine.offers import Asked, Aspect
 from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
 from pilotage.policies.brokerage.engine.task_columns import TaskColumns
 
@@ -125,3 +128,15 @@ CHECKS: tuple[Check, ...] = (
     container_runtime,
     gpus_of_nodes,
 )
+
+
+def offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
+    """Refuse queues that lack the request. ``codes`` (T, 1) are indexes into ``requests``.
+
+    It is evaluated once per distinct description of queues and distinct request of tasks.
+    """
+    if not queues.offers.is_checked(aspect):
+        return NEVER
+    asked = [requests[code] for code in codes[:, 0].tolist()]
+    need = np.array([str(request) for request in asked], dtype=object).reshape(-1, 1)
+    return Verdict(queues.offers.without(aspect, asked), need, queues.offers.texts(aspect))

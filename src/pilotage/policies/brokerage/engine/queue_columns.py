@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at, without_payload_error
 from pilotage.model.circuit_breakers.jobs import open_queues
-from pilotage.model.circuit_breakers.visibility import without_payload_error
 from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
 from pilotage.model.records.advertisements import HeldPlaces
 from pilotage.model.records.federation import Blacklisting, Federation, Queue, Storage

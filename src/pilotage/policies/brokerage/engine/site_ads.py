@@ -1,7 +1,9 @@
 """The ClassAd of each site: its advertisement, its declared attributes, and its counts (M2, M5, M6)."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pilotage.model.documents.decision import Label
 from pilotage.model.documents.world import World
@@ -14,11 +16,19 @@ from pilotage.model.records.advertisements import (
 )
 from pilotage.model.records.federation import Federation, Queue, Site
 from pilotage.model.records.observations import ServerReport
-from pilotage.model.rules.entry_points import entry_points
 from pilotage.model.rules.site_limits import NOBODY, JobsThere, asked_sites, bounds, jobs_there, limits
 from pilotage.model.rules.stations import stations_of, told_stations
 from pilotage.model.values.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
 from pilotage.model.values.phrases import moment
+
+_ADDRESSES = ("url", "endpoint", "host", "collector", "schedd", "context")
+"""Options of adapters that locate a computing element. The first one that is set counts."""
+
+_PLACES = ("partition", "queue", "namespace")
+"""Options that name a part of it."""
+
+_SECRET = re.compile(r"(?<=//)[^/@]*@|[?#].*$")
+"""The parts of a URL that may hold a password: the user before the host, and the query."""
 
 CUR_MATCHES, MATCHED = "CurMatches", "JobsMatchedSinceLastAdvertisement"
 CURRENT, SUBMITTING, PENDING = "CurrentJobs", "CurrentSubmittingJobs", "PendingJobs"
@@ -266,3 +276,23 @@ def _of_site(text: str) -> Label:
         mend="operator",
         lifted_by="the site asks for something else",
     )
+
+
+def entry_points(queues: Iterable[Queue]) -> Iterator[str]:
+    """Yield the address of each server of the queues' computing elements, as ``KIND://HOST/PART`` or a URL.
+
+    Without a host, it is a batch system on the server's own machine.
+    """
+    for queue in queues:
+        element = queue.computing_element
+        if element is not None:
+            for server in element.servers or (None,):
+                options = {**element.options, **(server.options if server else {})}
+                yield _address(element.kind, options)
+
+
+def _address(kind: str, options: Mapping[str, Any]) -> str:
+    told = next((str(options[name]) for name in _ADDRESSES if options.get(name)), "localhost")
+    address = _SECRET.sub("", told) if "://" in told else f"{kind}://{told}"
+    part = next((str(options[name]) for name in _PLACES if options.get(name)), "")
+    return f"{address.rstrip('/')}/{part}" if part else address

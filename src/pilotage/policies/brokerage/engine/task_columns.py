@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pilotage.model.circuit_breakers.breaker import Scope
+from pilotage.model.rules.job_order import HIGH_PRIORITY
 from pilotage.model.values.fairshare import FairshareWork
-from pilotage.model.values.priorities import HIGH_PRIORITY
 from pilotage.policies.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.policies.brokerage.engine.job_ads import job_ad
 from pilotage.policies.brokerage.engine.job_groups import Group, Placed

@@ -8,8 +8,8 @@ import numpy as np
 
 from pilotage.policies.brokerage.engine import local_checks
 from pilotage.policies.brokerage.engine.check import NEVER, OPENED, Check, Verdict, check
+from pilotage.policies.brokerage.engine.local_checks import offered
 from pilotage.policies.brokerage.engine.needs import memory_at, walltime_at, without_source
-from pilotage.policies.brokerage.engine.offered import offered
 from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
 from pilotage.policies.brokerage.engine.task_columns import TaskColumns
 

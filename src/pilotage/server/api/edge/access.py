@@ -15,8 +15,8 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from pilotage import log_context
-from pilotage.model.values.freshness import KNOWN_FOR
+from pilotage import log_lines
+from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store import Store
 
@@ -47,8 +47,8 @@ def person(identity: Identity) -> str:
 def note_records(request: Request) -> None:
     """Let the log's lines of a request carry the task, job, queue or other record that its path names."""
     for name, value in request.path_params.items():
-        if name in log_context.FIELDS:
-            log_context.note(**{name: int(value) if str(value).isdecimal() else str(value)})
+        if name in log_lines.FIELDS:
+            log_lines.note(**{name: int(value) if str(value).isdecimal() else str(value)})
 
 
 class KnownTokens:
@@ -74,9 +74,9 @@ class KnownTokens:
         if credential is None or (credential.expires is not None and credential.expires <= now):
             return None
         if credential.pilot is not None:
-            log_context.note(pilot=credential.pilot)
+            log_lines.note(pilot=credential.pilot)
         else:
-            log_context.note(person=person(credential.identity))
+            log_lines.note(person=person(credential.identity))
         return credential
 
     def forget(self, token: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pilotage.log_context import bound
+from pilotage.log_lines import bound
 from pilotage.model.records.measurements import REQUEST_SECONDS, REQUESTS
 from pilotage.store.database.measurements import Measurements
 

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls.places import circuit_breakers
-from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State
-from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State, seen_by
 from pilotage.server.api.edge.access import Operator, Person, actor, owner_seen
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody

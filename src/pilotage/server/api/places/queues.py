@@ -13,7 +13,7 @@ from pilotage.flow.calls.pilots import queue_tests
 from pilotage.flow.calls.pilots.queue_tests import no_queue
 from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.runtime import Runtime
-from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.decision import DatedChoice
 from pilotage.model.values.identity import Identity
 from pilotage.server.api.edge.access import FOR_PEOPLE, Operator, Person, actor, owner_seen

@@ -16,7 +16,7 @@ from pilotage.explain import (
     publications,
     queues,
     rendering,
-    throttled,
+    task_waits,
     transfers,
     usage,
 )
@@ -27,7 +27,7 @@ from pilotage.flow.calls.places import conditions
 from pilotage.flow.calls.work import borrowing_outlook, forwarded, sure_waits, task_wait, throttled_jobs
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
-from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import Borrowing, Comparison
@@ -134,7 +134,7 @@ def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
     if not many:
         return ""
     full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
-    return f"{plural(many, 'job')} throttled: {throttled.of_quotas(full)}"
+    return f"{plural(many, 'job')} throttled: {task_waits.of_quotas(full)}"
 
 
 def notified(runtime: Runtime, task: TaskDetails) -> list[str]:
@@ -325,7 +325,7 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     task = queries.task(job.task) if job.state is JobState.THROTTLED else None
     if task is not None:
         full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
-        return list(throttled.of_job(full, job.since + federation.timeouts.throttled))
+        return list(task_waits.of_throttled_job(full, job.since + federation.timeouts.throttled))
     if job.state is not JobState.ACTIVATED or job.queue not in declared:
         return result_lines.of_job(runtime, job)
     asked = queries.requirements(job.id)

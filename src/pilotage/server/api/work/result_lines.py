@@ -1,6 +1,6 @@
 """Results that wait in spools, in words, for whoever looks at their task or job."""
 
-from pilotage.explain import pilots, waiting_results
+from pilotage.explain import job_files, pilots
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.store import JobDetails
@@ -8,7 +8,7 @@ from pilotage.store import JobDetails
 
 def of_task(runtime: Runtime, task: int) -> list[str]:
     """Say which results of a task's jobs wait, and why."""
-    return [*waiting_results.of(runtime.store.results_in_spools.of_task(task), runtime.clock())]
+    return [*job_files.of_waiting_results(runtime.store.results_in_spools.of_task(task), runtime.clock())]
 
 
 def of_job(runtime: Runtime, job: JobDetails) -> list[str]:
@@ -17,4 +17,4 @@ def of_job(runtime: Runtime, job: JobDetails) -> list[str]:
         return []
     waiting, pilot = runtime.store.results_in_spools.of_task(job.task), runtime.store.queries.pilot(job.pilot)
     mine = [one for one in waiting if (one.job, one.attempt) == (job.id, job.attempt)]
-    return [*waiting_results.of(mine, runtime.clock()), *(pilots.of_end(pilot) if pilot else ())]
+    return [*job_files.of_waiting_results(mine, runtime.clock()), *(pilots.of_end(pilot) if pilot else ())]

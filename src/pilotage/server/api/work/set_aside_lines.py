@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import chain
 
-from pilotage.explain import set_aside
+from pilotage.explain import stuck
 from pilotage.flow.loops.isolation import POLICY
 from pilotage.flow.loops.set_aside import PERSON, person
 from pilotage.flow.runtime import Runtime
@@ -15,7 +15,9 @@ from pilotage.store import SetAsideRecord, Store, TaskDetails
 def of(runtime: Runtime, *subjects: tuple[str, int | str]) -> list[str]:
     """Say which steps have set something aside, why, and what lifts it, by kind and name."""
     records = runtime.store.set_aside
-    return list(set_aside.of(chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects)))
+    return list(
+        stuck.of_set_aside(chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects))
+    )
 
 
 MOST_LINES = 1000
@@ -32,7 +34,7 @@ def everything(runtime: Runtime, *, to_operators: bool) -> list[str]:
         f"{one.subject} {one.name}: {line}"
         for one in runtime.store.set_aside.everything()
         if to_operators or one.subject in EVERYBODYS
-        for line in set_aside.of([one])
+        for line in stuck.of_set_aside([one])
     ]
     left = len(lines) - MOST_LINES
     return [*lines[:MOST_LINES], f"and {left} more records"] if left > 0 else lines
@@ -62,4 +64,4 @@ def of_task(runtime: Runtime, task: TaskDetails) -> list[str]:
 
 
 def _found(runtime: Runtime, concerns: Callable[[SetAsideRecord], bool]) -> list[str]:
-    return list(set_aside.of(one for one in runtime.store.set_aside.everything() if concerns(one)))
+    return list(stuck.of_set_aside(one for one in runtime.store.set_aside.everything() if concerns(one)))

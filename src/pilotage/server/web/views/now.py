@@ -12,7 +12,7 @@ from starlette.routing import Route
 from pilotage.explain.stuck import what_of
 from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.calls.work import pending_jobs
-from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.server.api.places.breakers import ShownBreaker, shown
 from pilotage.server.api.work.stuck import shown_stuck

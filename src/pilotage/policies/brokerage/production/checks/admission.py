@@ -3,7 +3,7 @@
 import numpy as np
 
 from pilotage.policies.brokerage.engine.check import NEVER, Check, Verdict, check
-from pilotage.policies.brokerage.engine.offered import offered
+from pilotage.policies.brokerage.engine.local_checks import offered
 from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
 from pilotage.policies.brokerage.engine.task_columns import TaskColumns
 

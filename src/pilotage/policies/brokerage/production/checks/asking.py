@@ -2,7 +2,7 @@
 
 from pilotage.model.documents.decision import Asked
 from pilotage.model.records.work import Measured
-from pilotage.model.values.priorities import HIGH_PRIORITY
+from pilotage.model.rules.job_order import HIGH_PRIORITY
 from pilotage.policies.brokerage.engine.check import MEGABYTE
 from pilotage.policies.brokerage.engine.job_groups import Group
 from pilotage.policies.brokerage.engine.spec_table import LEAST_OUTPUT
