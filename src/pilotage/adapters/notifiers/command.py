@@ -1,11 +1,10 @@
 """Commands on the server that its operator allows by name."""
 
 import os
-import signal
-import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
+from pathlib import Path
 
+from pilotage.ports.bounded_process import run_process
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
 
 TIME_LIMIT = 20.0
@@ -38,29 +37,11 @@ class AllowedCommands:
             "PILOTAGE_SUBJECT": message.subject,
         }
         try:
-            process = subprocess.Popen(
-                [self._allowed[name]],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env=environment,
-                cwd="/",
-                start_new_session=True,
-            )
+            end = run_process([self._allowed[name]], message.body, environment, TIME_LIMIT, Path("/"))
         except OSError as error:
             raise NotificationError(f"the command {name} cannot be started: {error.strerror}") from error
-        with process:
-            try:
-                _, told = process.communicate(message.body, TIME_LIMIT)
-            except subprocess.TimeoutExpired as error:
-                _end(process)
-                raise NotificationError(f"the command {name} did not end within {TIME_LIMIT:g} s") from error
-        if process.returncode:
-            last = told.decode(errors="replace").strip().splitlines()[-1:] or [""]
-            raise NotificationError(f"the command {name} ended with {process.returncode}: {last[0][:200]}")
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        if end.code is None:
+            raise NotificationError(f"the command {name} did not end within {TIME_LIMIT:g} s")
+        if end.code:
+            last = end.complaints.decode(errors="replace").strip().splitlines()[-1:] or [""]
+            raise NotificationError(f"the command {name} ended with {end.code}: {last[0][:200]}")

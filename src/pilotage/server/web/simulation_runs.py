@@ -1,7 +1,6 @@
 """Simulations that people start from the page: each in a process of its own with bounds, a few at a time."""
 
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -10,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pilotage.flow.calls.administration.simulations import LONGEST, MOST_TIME
+from pilotage.ports.bounded_process import run_process
 from pilotage.store import SimulationResult, Store
 
 MOST_PROCESSOR = 120
@@ -103,25 +103,13 @@ def _command(words: Sequence[str], place: Path, environment: Mapping[str, str]) 
     worker = [sys.executable, "-m", "pilotage.server.web.simulation_worker", *bounds]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
     more = {"PILOTAGE_HOME": str(place / "home"), "COLUMNS": "100", "OPENBLAS_NUM_THREADS": "1"}
-    try:
-        found = subprocess.run(
-            [*worker, *words],
-            cwd=place,
-            env={**kept, **more, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=MOST_TIME,
-            start_new_session=True,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    end = run_process([*worker, *words], b"", {**kept, **more, **environment}, MOST_TIME, place)
+    if end.code is None:
         return "", f"it was ended after {MOST_TIME / 60:.0f} minutes; {SMALLER}"
-    text = found.stdout[-MOST_TEXT:]
-    if found.returncode < 0:
+    text, fault = (said.decode(errors="replace")[-MOST_TEXT:] for said in (end.out, end.complaints))
+    if end.code < 0:
         return text, f"it was ended after {MOST_PROCESSOR} s of processor time; {SMALLER}"
-    return text, found.stderr[-MOST_TEXT:].strip() if found.returncode else ""
+    return text, fault.strip() if end.code else ""
 
 
 def _picture(path: Path) -> str:

@@ -2,18 +2,12 @@
 
 import os
 import shlex
-import signal
-import subprocess
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
-
-LONGEST_OUTPUT = 64 << 20
-"""Most bytes of a command's output. A longer output counts as no answer."""
+from pilotage.ports.bounded_process import MOST_OUTPUT, run_process
 
 NOT_FOUND = 127
 """The shell's exit status for an unknown command."""
@@ -97,39 +91,17 @@ class LocalRunner:
 
         After its time limit, the command dies with everything that it started.
         """
-        # Use files instead of pipes: a child that holds a pipe open would block us after the command's end.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
-            try:
-                process = subprocess.Popen(
-                    command.argv,
-                    stdin=subprocess.PIPE,
-                    stdout=out,
-                    stderr=complaints,
-                    env=_passed_on(os.environ),
-                    start_new_session=True,
-                )
-            except FileNotFoundError:
-                return Outcome(stderr=f"{command.argv[0]}: not found", code=NOT_FOUND)
-            code: int | None = None
-            with suppress(subprocess.TimeoutExpired):
-                process.communicate(command.stdin, timeout=command.time_limit)
-                code = process.returncode
-            if code is None:
-                # Kill the whole session that start_new_session made.
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-            texts = []
-            for file in (out, complaints):
-                file.seek(0)
-                texts.append(file.read(LONGEST_OUTPUT + 1))
-        return outcome(texts[0], texts[1], code)
+        try:
+            end = run_process(command.argv, command.stdin, _passed_on(os.environ), command.time_limit)
+        except FileNotFoundError:
+            return Outcome(stderr=f"{command.argv[0]}: not found", code=NOT_FOUND)
+        return outcome(end.out, end.complaints, end.code)
 
 
 def outcome(out: bytes, complaints: bytes, code: int | None) -> Outcome:
-    """Return the outcome of a command with this output."""
-    if max(len(out), len(complaints)) > LONGEST_OUTPUT:
-        return Outcome(stderr=f"more than {LONGEST_OUTPUT} bytes of output")
+    """Return the outcome of a command with this output. A longer output counts as no answer."""
+    if max(len(out), len(complaints)) > MOST_OUTPUT:
+        return Outcome(stderr=f"more than {MOST_OUTPUT} bytes of output")
     return Outcome(stdout=out.decode(errors="replace"), stderr=complaints.decode(errors="replace"), code=code)
 
 

@@ -6,7 +6,8 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pilotage.adapters.computing.batch.commands import LONGEST_OUTPUT, Command, Outcome, outcome
+from pilotage.adapters.computing.batch.commands import Command, Outcome, outcome
+from pilotage.ports.bounded_process import MOST_OUTPUT
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
@@ -56,12 +57,12 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
                 process.stdin.write(command.stdin)
                 process.stdin.write_eof()
             out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-            if max(len(out), len(complaints)) <= LONGEST_OUTPUT:
+            if max(len(out), len(complaints)) <= MOST_OUTPUT:
                 await process.wait()
             code = process.returncode
     except (asyncssh.Error, OSError) as error:
         return Outcome(stderr=str(error))
-    if max(len(out), len(complaints)) > LONGEST_OUTPUT or code in (None, *ENDED_BY_TIMEOUT):
+    if max(len(out), len(complaints)) > MOST_OUTPUT or code in (None, *ENDED_BY_TIMEOUT):
         return outcome(_between(out, mark)[0], _between(complaints, mark)[0], None)
     (told, begun, ended), (complained, *_) = _between(out, mark), _between(complaints, mark)
     if not begun:
@@ -94,7 +95,7 @@ async def _read(source: Any) -> bytes:
     """Read everything, up to a little more than the limit."""
     parts, size = [], 0
     with suppress(OSError):
-        while size <= LONGEST_OUTPUT and (data := await source.read(1 << 20)):
+        while size <= MOST_OUTPUT and (data := await source.read(1 << 20)):
             parts.append(data)
             size += len(data)
     return b"".join(parts)

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from pilotage.adapters.computing.batch.profile import DOUBTFUL
+from pilotage.ports.bounded_process import run_process
 
 LONGEST_CALL = 120.0
 """Time limit of a call in s."""
@@ -47,24 +47,16 @@ class ProcessClient:
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Make a call. Raises NotAnswered."""
         command = [sys.executable, "-I", "-m", "pilotage.adapters.computing.htcondor.client_calls"]
-        try:
-            done = subprocess.run(
-                command,
-                input=json.dumps(request).encode(),
-                env=self._environment(),
-                capture_output=True,
-                timeout=LONGEST_CALL,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+        end = run_process(command, json.dumps(request).encode(), self._environment(), LONGEST_CALL)
+        if end.code is None:
             raise NotAnswered(
                 f"HTCondor does not answer within {LONGEST_CALL:g} s", reached=True, in_doubt=True
-            ) from None
-        if done.returncode or len(done.stdout) > LARGEST_ANSWER:
-            said = done.stderr.decode(errors="replace")[-300:] or f"exit status {done.returncode}"
+            )
+        if end.code or len(end.out) > LARGEST_ANSWER:
+            said = end.complaints.decode(errors="replace")[-300:] or f"exit status {end.code}"
             raise NotAnswered(f"HTCondor's client fails: {said}", reached=True, in_doubt=True)
         try:
-            told: dict[str, Any] = json.loads(done.stdout)
+            told: dict[str, Any] = json.loads(end.out)
         except ValueError as error:
             raise NotAnswered(
                 f"HTCondor's client answers nonsense: {error}", reached=True, in_doubt=True

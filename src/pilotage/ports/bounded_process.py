@@ -1,0 +1,57 @@
+"""Processes that make one call, with bounds of time and output."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+MOST_OUTPUT = 64 << 20
+"""Bytes of a process's output that are read, and one more if there are more."""
+
+
+class ProcessEnd(NamedTuple):
+    """The exit status of a process, None if its time was over, its output and its error messages."""
+
+    code: int | None
+    out: bytes
+    complaints: bytes
+
+
+def run_process(
+    argv: Sequence[str],
+    stdin: bytes,
+    environment: Mapping[str, str],
+    seconds: float,
+    folder: Path | None = None,
+) -> ProcessEnd:
+    """Run a program in a session of its own; after its time, kill it with everything that it started.
+
+    Raises OSError if it cannot be started.
+    """
+    # Use files instead of pipes: a child that holds a pipe open would block us after the program's end.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=complaints,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
+        )
+        code: int | None = None
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(stdin, timeout=seconds)
+            code = process.returncode
+        if code is None:
+            # Kill the whole session that start_new_session made.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        for file in (out, complaints):
+            file.seek(0)
+        return ProcessEnd(code, out.read(MOST_OUTPUT + 1), complaints.read(MOST_OUTPUT + 1))
