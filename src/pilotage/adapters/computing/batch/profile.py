@@ -94,23 +94,41 @@ class Profile(ABC):
 
     They may have wildcards."""
 
+    states: Mapping[str, ElementState] = {}
+    """The meanings of the states of jobs. Any other is unknown."""
+
+    program: str = ""
+    """The submit command."""
+    answers: Sequence[str] = ()
+    """Patterns of lines by which it says the number of an array or job, see ``only_number``."""
+    element: str = "{}"
+    """The name of a job of an array, from the array's number and the job's index."""
+    array_log: str = ""
+    """The ending of an array's logs, which gives each job its own."""
+    canceller: Sequence[str]
+    """The command that ends the jobs that are appended to it."""
+    partly: Sequence[str] = ()
+    """Parts of messages of a listing that fails for some jobs, and is valid for the others."""
+
     doubtful: Sequence[str] = DOUBTFUL
     """Parts of messages, in lower case, that leave open whether a job was accepted."""
 
-    @abstractmethod
     def log_ending(self, count: int) -> str:
-        """Return the ending of a log's path, which gives each job of an array its own log."""
+        """Return the ending of the path of a job's log, or of an array's logs."""
+        return ".log" if count == 1 else self.array_log
 
     @abstractmethod
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the command that submits the script from its standard input."""
 
-    @abstractmethod
     def submitted(self, stdout: str) -> str:
         """Return the number of the array or job in the answer.
 
         Raises CommandFault unless exactly one number can be the job's, see ``only_number``.
         """
+        if number := only_number(stdout, *self.answers):
+            return number
+        raise CommandFault(f"{self.program} answered {stdout[:200]!r}, which is no job's number")
 
     def same(self, job: str) -> str:
         """Return the part of a job's name that all its spellings share: by default all of it."""
@@ -120,13 +138,13 @@ class Profile(ABC):
         """Return a name in the form that the batch system allows: by default any."""
         return name
 
-    @abstractmethod
     def number(self, job: str) -> str:
-        """Return the number of a job's array, or of the job itself."""
+        """Return the number of a job's array, or of the job itself: by default the first digits."""
+        return re.split(r"\D", job, maxsplit=1)[0]
 
-    @abstractmethod
     def elements(self, number: str, count: int) -> list[str]:
         """Return the jobs of an array in order of index, or the single job of a number."""
+        return [number] if count == 1 else [self.element.format(number, at) for at in range(1, count + 1)]
 
     @abstractmethod
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
@@ -137,7 +155,9 @@ class Profile(ABC):
 
     def is_listed(self, outcome: Outcome) -> bool:
         """Return whether the answer to ``listing`` is valid, even if some jobs are no longer known."""
-        return outcome.code == 0
+        return outcome.code == 0 or (
+            outcome.code is not None and any(words in outcome.stderr for words in self.partly)
+        )
 
     @abstractmethod
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
@@ -162,9 +182,9 @@ class Profile(ABC):
         """Return reasons by number, from the answer to ``reasons``."""
         return {}
 
-    @abstractmethod
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Return the command that ends jobs."""
+        """Return the command that ends jobs. It leaves alone those that have ended."""
+        return (*self.canceller, *jobs)
 
     def capacity(self) -> tuple[str, ...]:
         """Return the command that prints the slots of the queue; empty if there is none."""
@@ -192,9 +212,9 @@ class Profile(ABC):
                 waiting += int(number) if meaning != "running" else 0
         return None if PRIVATE in stdout else (running, waiting)
 
-    def state(self, word: str) -> ElementState:  # noqa: ARG002
+    def state(self, word: str) -> ElementState:
         """Return the meaning of a job's state in the answer to ``population``."""
-        return "unknown"
+        return self.states.get(word, "unknown")
 
     def may_hold(self, job: BatchJob) -> bool:
         """Return whether a job may have been submitted to ``queues``. Its listing may name no queue."""

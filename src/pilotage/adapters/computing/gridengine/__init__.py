@@ -10,14 +10,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import (
-    COUNTED,
-    CommandFault,
-    only_number,
-    own,
-    plain_name,
-    queue_names,
-)
+from pilotage.adapters.computing.batch.profile import COUNTED, CommandFault, own, plain_name, queue_names
 from pilotage.adapters.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
@@ -79,6 +72,9 @@ class GridEngineProfile(Profile):
     index = "SGE_TASK_ID"
     remedies = REMEDIES
     refusals = ("unable to run job", "job was rejected")
+    program, element, array_log, canceller = "qsub", "{}.{}", ".$TASK_ID.log", ("qdel",)
+    # ``12.1-3:1`` is an array, and some sites wrap qsub.
+    answers = (r"(\d+)(?:\.\d+-\d+:\d+)?", r"Your job(?:-array)? (\d+)[ .].* submitted")
 
     def __init__(self, options: GridEngineOptions) -> None:
         self._options = options
@@ -90,10 +86,6 @@ class GridEngineProfile(Profile):
         """Return a name that begins with a letter and has almost only letters and digits."""
         return plain_name(name)
 
-    def log_ending(self, count: int) -> str:
-        """``$TASK_ID`` is the index."""
-        return ".log" if count == 1 else ".$TASK_ID.log"
-
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of qsub. Grid Engine warns a pilot half a minute before it kills it."""
         options = self._options
@@ -101,23 +93,9 @@ class GridEngineProfile(Profile):
         if request.memory:
             # h_vmem is per slot, so divide the job's memory by its cores.
             asked.append(f"{options.memory_resource}={math.ceil(request.memory / request.cores)}M")
-        command = [
-            "qsub",
-            "-terse",
-            "-N",
-            request.name,
-            "-j",
-            "y",
-            "-o",
-            request.log,
-            "-S",
-            "/bin/sh",
-            "-r",
-            "n",
-        ]
-        command += ["-notify", "-l", ",".join(asked)]
-        if request.count > 1:
-            command += ["-t", f"1-{request.count}"]
+        command = ["qsub", "-terse", "-N", request.name, "-j", "y", "-o", request.log, "-S", "/bin/sh"]
+        command += ["-r", "n", "-notify", "-l", ",".join(asked)]
+        command += ["-t", f"1-{request.count}"] if request.count > 1 else []
         if request.cores > 1:
             if not options.parallel_environment:
                 raise CommandFault(
@@ -127,22 +105,6 @@ class GridEngineProfile(Profile):
         for flag, value in (("-q", options.queue), ("-P", options.project)):
             command += [flag, value] if value else []
         return (*command, *options.extra)
-
-    def submitted(self, stdout: str) -> str:
-        """Parse ``12``, ``12.1-3:1`` for an array, or a wrapper's ``Your job 12 ("name") has been
-        submitted``."""
-        number = only_number(stdout, r"(\d+)(?:\.\d+-\d+:\d+)?", r"Your job(?:-array)? (\d+)[ .].* submitted")
-        if not number:
-            raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
-        return number
-
-    def number(self, job: str) -> str:
-        """Return the part before the index."""
-        return job.partition(".")[0]
-
-    def elements(self, number: str, count: int) -> list[str]:
-        """Return ``12.1``, ``12.2`` and so on."""
-        return [number] if count == 1 else [f"{number}.{at}" for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List this user's waiting and running jobs, each job of an array by itself."""
@@ -215,23 +177,16 @@ class GridEngineProfile(Profile):
             )
         return found
 
-    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Name jobs of arrays with their index."""
-        return ("qdel", *jobs)
-
     def capacity(self) -> tuple[str, ...]:
         """Print the slots of the cluster's queues."""
-        return ("qstat", "-g", "c", *(("-q", self._options.queue) if self._options.queue else ()))
+        return ("qstat", "-g", "c", *self._of_queue())
 
     def population(self) -> tuple[str, ...]:
         """Count everybody's jobs of the queue by state. A job that waits may be for several queues."""
-        return (
-            "sh",
-            "-c",
-            POPULATION,
-            "qstat",
-            *(("-q", self._options.queue) if self._options.queue else ()),
-        )
+        return ("sh", "-c", POPULATION, "qstat", *self._of_queue())
+
+    def _of_queue(self) -> tuple[str, ...]:
+        return ("-q", self._options.queue) if self._options.queue else ()
 
     def state(self, word: str) -> ElementState:
         """See ``Profile``."""

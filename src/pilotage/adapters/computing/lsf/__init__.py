@@ -9,8 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.commands import Outcome
-from pilotage.adapters.computing.batch.profile import COUNTED, CommandFault, queue_names
+from pilotage.adapters.computing.batch.profile import COUNTED, queue_names
 from pilotage.adapters.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
@@ -49,6 +48,7 @@ done
 """A shell script that counts the jobs of the queues that it gets, by state."""
 
 NOTHING = ("No job found", "No unfinished job found", "No matching job found")
+"""Messages that are answers, though the command exits with an error."""
 
 REMEDIES = (
     ("no such queue", "correct option queue: `bqueues` lists those there are"),
@@ -81,6 +81,9 @@ class LsfProfile(Profile):
     index = "LSB_JOBINDEX"
     remedies = REMEDIES
     refusals = ("job not submitted",)
+    states = STATES
+    program, answers = "bsub", (r"Job <(\d+)> is submitted.*",)
+    element, array_log, canceller, partly = "{}[{}]", ".%I.log", ("bkill",), NOTHING
 
     def __init__(self, options: LsfOptions) -> None:
         self._options = options
@@ -89,10 +92,6 @@ class LsfProfile(Profile):
     def name(self, name: str) -> str:
         """Return the name without brackets and slashes, which have a meaning."""
         return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
-
-    def log_ending(self, count: int) -> str:
-        """``%I`` is the index."""
-        return ".log" if count == 1 else ".%I.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of bsub: all cores on one node, memory for the whole job."""
@@ -108,33 +107,9 @@ class LsfProfile(Profile):
             command += [flag, value] if value else []
         return (*command, *self._options.extra)
 
-    def submitted(self, stdout: str) -> str:
-        """Parse ``Job <12> is submitted to queue <normal>.``"""
-        found = set(re.findall(r"^\s*Job <(\d+)> is submitted", stdout, re.MULTILINE | re.ASCII))
-        if len(found) != 1:
-            raise CommandFault(f"bsub answered {stdout[:200]!r}, which has no job's number")
-        return str(found.pop())
-
-    def number(self, job: str) -> str:
-        """Return the part before the index."""
-        return job.partition("[")[0]
-
-    def elements(self, number: str, count: int) -> list[str]:
-        """Return ``12[1]``, ``12[2]`` and so on."""
-        return [number] if count == 1 else [f"{number}[{at}]" for at in range(1, count + 1)]
-
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List all of this user's jobs, including recently ended ones."""
         return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
-
-    def is_listed(self, outcome: Outcome) -> bool:
-        """Return whether the command answered.
-
-        "No such job" is an answer, though the command exits with an error.
-        """
-        return outcome.code == 0 or (
-            outcome.code is not None and any(words in outcome.stderr for words in NOTHING)
-        )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse one line per job. A job of an array has its index in the name."""
@@ -161,14 +136,6 @@ class LsfProfile(Profile):
     def population(self) -> tuple[str, ...]:
         """Count everybody's unfinished jobs of the queues by state."""
         return ("sh", "-c", POPULATION, "bjobs", *sorted(self.queues)) if self.queues else ()
-
-    def state(self, word: str) -> ElementState:
-        """See ``Profile``."""
-        return STATES.get(word, "unknown")
-
-    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Name jobs of arrays with their index."""
-        return ("bkill", *jobs)
 
 
 class Lsf(BatchElement):

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.commands import Outcome
-from pilotage.adapters.computing.batch.profile import CommandFault, only_number, plain_name, queue_names
+from pilotage.adapters.computing.batch.profile import CommandFault, plain_name, queue_names
 from pilotage.adapters.computing.options import Word, parse
 from pilotage.ports.computing import ElementState, Excess
 
@@ -84,6 +83,8 @@ class PbsProfile(Profile):
     index = "PBS_ARRAY_INDEX"
     remedies = REMEDIES
     refusals = ("qsub: ",)
+    program, answers = "qsub", (r"(\d+(?:\[\])?(?:\.[\w.-]+)?)",)
+    array_log, canceller, partly = ".^array_index^.log", ("qdel",), PARTLY
 
     def __init__(self, options: PbsOptions) -> None:
         self._options = options
@@ -92,10 +93,6 @@ class PbsProfile(Profile):
     def name(self, name: str) -> str:
         """Return a name that begins with a letter and has almost only letters and digits."""
         return plain_name(name)
-
-    def log_ending(self, count: int) -> str:
-        """``^array_index^`` is the index."""
-        return ".log" if count == 1 else ".^array_index^.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of qsub: one chunk of cores and memory on one node."""
@@ -107,13 +104,6 @@ class PbsProfile(Profile):
         for flag, value in (("-q", self._options.queue), ("-A", self._options.account)):
             command += [flag, value] if value else []
         return (*command, *self._options.extra)
-
-    def submitted(self, stdout: str) -> str:
-        """Parse ``12.server``, or ``12[].server`` for an array."""
-        number = only_number(stdout, r"(\d+(?:\[\])?(?:\.[\w.-]+)?)")
-        if not number:
-            raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
-        return number
 
     def same(self, job: str) -> str:
         """Return the number: each command shortens the server's name in its own way."""
@@ -133,12 +123,6 @@ class PbsProfile(Profile):
         server = self._options.queue.partition("@")[2]
         script = ("sh", "-c", OWN_JOBS, "qstat", f"@{server}" if server else "")
         return (*command, *jobs) if jobs else (*script, *command)
-
-    def is_listed(self, outcome: Outcome) -> bool:
-        """Return whether the command answered. If it does not know some jobs, it still lists the others."""
-        return outcome.code == 0 or (
-            outcome.code is not None and any(words in outcome.stderr for words in PARTLY)
-        )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse JSON documents, one after the other.
@@ -185,10 +169,6 @@ class PbsProfile(Profile):
     def may_hold(self, job: BatchJob) -> bool:  # noqa: ARG002
         """Return True: the queue may be a routing queue."""
         return True
-
-    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Delete these jobs. Jobs that have ended are left alone."""
-        return ("qdel", *jobs)
 
 
 class Pbs(BatchElement):

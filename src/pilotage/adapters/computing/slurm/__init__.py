@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import COUNTED, PRIVATE, CommandFault, only_number, queue_names
+from pilotage.adapters.computing.batch.profile import COUNTED, PRIVATE, queue_names
 from pilotage.adapters.computing.options import Word, parse
 from pilotage.model.values.durations import slurm_seconds
 from pilotage.ports.computing import ElementState, Excess, PilotSize
@@ -149,15 +149,16 @@ class SlurmProfile(Profile):
     index = "SLURM_ARRAY_TASK_ID"
     remedies = REMEDIES
     refusals = ("batch job submission failed",)
+    states = STATES
+    program = "sbatch"
+    # The cluster's name follows if there are several, and some sites wrap sbatch.
+    answers = (r"(\d+)(?:;[\w.-]+)?", r"Submitted batch job (\d+)(?: on cluster .*)?")
+    element, array_log, canceller = "{}_{}", ".%a.log", ("scancel", "--quiet")
 
     def __init__(self, options: SlurmOptions) -> None:
         self.most = options.array
         self._options = options
         self.queues = queue_names(options.partition)
-
-    def log_ending(self, count: int) -> str:
-        """``%a`` is the index."""
-        return ".log" if count == 1 else ".%a.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of sbatch.
@@ -186,21 +187,6 @@ class SlurmProfile(Profile):
             *(f"--{name}={value}" for name, value in chosen.items() if value),
             *self._options.extra,
         )
-
-    def submitted(self, stdout: str) -> str:
-        """Parse a line with only the number, and the cluster's name if there are several."""
-        number = only_number(stdout, r"(\d+)(?:;[\w.-]+)?", r"Submitted batch job (\d+)(?: on cluster .*)?")
-        if not number:
-            raise CommandFault(f"sbatch answered {stdout[:200]!r}, which is no job's number")
-        return number
-
-    def number(self, job: str) -> str:
-        """Return the part before the index."""
-        return job.partition("_")[0]
-
-    def elements(self, number: str, count: int) -> list[str]:
-        """Return ``12_1``, ``12_2`` and so on."""
-        return [number] if count == 1 else [f"{number}_{at}" for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List all of the account's jobs, including recently ended ones."""
@@ -247,10 +233,6 @@ class SlurmProfile(Profile):
             found |= dict.fromkeys(expanded(job), entry)
         return found
 
-    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Cancel these jobs. Jobs that have ended are left alone."""
-        return ("scancel", "--quiet", *jobs)
-
     def capacity(self) -> tuple[str, ...]:
         """Print the partition's processors by state."""
         partition = [f"--partition={self._options.partition}"] if self._options.partition else []
@@ -259,10 +241,6 @@ class SlurmProfile(Profile):
     def population(self) -> tuple[str, ...]:
         """Count everybody's jobs of the partition by state."""
         return ("sh", "-c", POPULATION, "squeue", self._options.partition)
-
-    def state(self, word: str) -> ElementState:
-        """See ``Profile``."""
-        return STATES.get(word, "unknown")
 
     def slots(self, stdout: str) -> int | None:
         """Return all processors but those out of order.

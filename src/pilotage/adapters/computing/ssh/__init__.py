@@ -51,13 +51,10 @@ class PlainProfile(Profile):
     kind = "ssh"
     index = "PILOTAGE_INDEX"
     most = 1
+    canceller = ("sh", "-c", END, "end")
 
     def __init__(self, options: BatchOptions) -> None:
         self._processes = f"{spool_folder(options.spool)}/processes"
-
-    def log_ending(self, count: int) -> str:  # noqa: ARG002
-        """Return the same ending for every job: there are no arrays."""
-        return ".log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return a shell that starts the script on its standard input in its own session."""
@@ -72,10 +69,6 @@ class PlainProfile(Profile):
     def number(self, job: str) -> str:
         """Return the job itself: there are no arrays."""
         return job
-
-    def elements(self, number: str, count: int) -> list[str]:  # noqa: ARG002
-        """Return the single job: there are no arrays."""
-        return [number]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List every pilot started there in the last two weeks, and whether it lives."""
@@ -100,10 +93,6 @@ class PlainProfile(Profile):
                 status = "ended" if ended else "running"
                 found[job] = BatchJob(name=name, state=status, reason=reason, exit_code=known)  # type: ignore[arg-type]
         return found
-
-    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Ask the sessions to end, then kill the rest."""
-        return ("sh", "-c", END, "end", *jobs)
 
     def capacity(self) -> tuple[str, ...]:
         """Print the number of processors. Others may use some of them."""
