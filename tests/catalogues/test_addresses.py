@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.adapters.catalogues.addresses import path_below
+from pilotage.adapters.catalogues.rucio_outputs import path_below
 
 WEB = "davs://se.example.org:443/data/"
 

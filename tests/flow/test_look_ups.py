@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pilotage.flow.outside.look_ups import LookUps
+from pilotage.flow.outside.file_readers import LookUps
 from pilotage.model.values.identity import Identity
 from tests.waiting import PATIENCE
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.work.publications import publish_again
+from pilotage.flow.calls.work.retry import publish_again
 from pilotage.flow.outside.own_catalogue import OwnCatalogue
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import PublicationState

@@ -8,7 +8,7 @@ from zlib import adler32
 
 import pytest
 
-from pilotage.flow.calls.work.publications import publish_again
+from pilotage.flow.calls.work.retry import publish_again
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take

@@ -13,7 +13,7 @@ import pytest
 from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.adapters.movers.processes import processes
 from pilotage.explain import queues as explained
-from pilotage.flow.calls.data import storages
+from pilotage.flow.calls.data import storage_moves
 from pilotage.flow.calls.places import conditions
 from pilotage.flow.loops import loops
 from pilotage.flow.loops.loops import Loops
@@ -69,7 +69,9 @@ def test_b18_storages_are_asked_once_in_a_period(house: House, tmp_path: Path) -
 def test_b18_a_storage_that_tells_nothing_is_declared(house: House) -> None:
     declare(house, Storage(name="bare", site="north", url="memory://bare", free=40))
     house.take("survey")
-    assert storages.spaces(house.runtime)["bare"] == FreeSpace(gigabytes=40, problem="it tells no free space")
+    assert storage_moves.free_space(house.runtime)["bare"] == FreeSpace(
+        gigabytes=40, problem="it tells no free space"
+    )
     space = {one.name: one.space for one in shown(house).storages}["bare"]
     assert (space.free, space.source, space.measured) == (40, "declared", None)
     (seen,) = conditions.of_queues(house.runtime, ["bare-queue"])
@@ -97,9 +99,9 @@ def test_b18_an_old_answer_gives_way_to_what_is_declared(house: House) -> None:
     house.take("survey")
     measured = told(house)["north-disk"].free
     house.now += 3 * PERIOD - 1
-    assert storages.spaces(house.runtime)["north-disk"].gigabytes == measured
+    assert storage_moves.free_space(house.runtime)["north-disk"].gigabytes == measured
     house.now += 1
-    found = storages.spaces(house.runtime)["north-disk"]
+    found = storage_moves.free_space(house.runtime)["north-disk"]
     assert (found.gigabytes, found.told) == (40, None)
     assert "its last answer is of 2027-01-15 08:00:00 UTC" in found.text
 
@@ -114,7 +116,7 @@ def test_b18_a_failed_question_keeps_the_last_answer_and_says_why(house: House, 
     found = told(house)["web"]
     assert (found.free, found.told, found.asked) == (300, house.now - PERIOD, house.now)
     assert "ConnectionError" in found.problem
-    assert storages.spaces(house.runtime)["web"].gigabytes == 300
+    assert storage_moves.free_space(house.runtime)["web"].gigabytes == 300
 
 
 def test_b18_a_server_that_cannot_ask_says_nothing(house: House) -> None:

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from pilotage.adapters.movers.copies import checksums
-from pilotage.adapters.movers.copies.checksums import CHUNK, SMALLEST_CHUNK, checksum_of, in_time
-from pilotage.adapters.movers.http.digests import DIGESTS, digest
+from pilotage.adapters.movers.copies.checksums import (
+    CHUNK,
+    DIGESTS,
+    SMALLEST_CHUNK,
+    checksum_of,
+    digest,
+    in_time,
+)
 from pilotage.cli.data.manifests import entries
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.inputs import InputFile

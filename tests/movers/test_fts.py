@@ -15,7 +15,7 @@ import pytest
 
 from pilotage.adapters.movers.contract import Rig, violations
 from pilotage.adapters.movers.fts import fts_jobs
-from pilotage.adapters.movers.fts.fault_attribution import fault_of
+from pilotage.adapters.movers.fts.fts_jobs import fault_of
 from pilotage.adapters.movers.processes.processes import WorkerProcesses
 from pilotage.adapters.movers.processes.threads import Cancelled, RunningCopy
 from pilotage.adapters.movers.streaming import Streaming

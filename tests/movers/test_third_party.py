@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pilotage.adapters.movers.contract import violations
+from pilotage.adapters.movers.copies.checksums import digest
 from pilotage.adapters.movers.copies.copying import THIRD_PARTY
 from pilotage.adapters.movers.copies.fault_attribution import blamed
 from pilotage.adapters.movers.copies.third_party import fetched
-from pilotage.adapters.movers.http.digests import digest
 from pilotage.adapters.movers.http.http_backend import HttpBackend
 from pilotage.adapters.movers.storages.local import LocalBackend
 from pilotage.adapters.movers.storages.storage_failures import reason

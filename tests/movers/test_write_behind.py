@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.adapters.movers.copies.write_behind import LARGE, WINDOW
 from pilotage.adapters.movers.storages.local import LocalBackend
+from pilotage.adapters.movers.storages.part_files import LARGE, WINDOW
 
 BLOCK = bytes(range(256)) * 4096
 

@@ -8,7 +8,6 @@ from pilotage import request_budget
 from pilotage.federation import classads
 from pilotage.federation.faults import Fault, Path, repeated
 from pilotage.federation.placeholder_checks import placeholder_faults
-from pilotage.federation.secret_checks import secret_faults
 from pilotage.federation.source_files import MAX_PAYLOAD
 from pilotage.federation.stdin_checks import stdin_faults
 from pilotage.model.records.notifications import Notify
@@ -16,6 +15,10 @@ from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 from pilotage.model.values.urls import url_fault
+
+_SECRET_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_OWN_VARIABLES = "PILOTAGE_"
 
 MAX_WORD = 100_000
 """Most bytes of one word of a command, or of all variables. No operating system passes more to a process."""
@@ -25,7 +28,6 @@ MOST_WORK = 1e15
 
 MOST_MEGABYTES = 1e12
 """Most MB of memory, or of files, of one job."""
-
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
@@ -185,3 +187,30 @@ def _software(spec: TaskSpec) -> Iterator[Fault]:
         yield Fault(("sw_project",), "is missing beside sw_version", "name the project, such as Athena")
     if spec.only_tags and not spec.container_name:
         yield Fault(("only_tags",), "is for a container, and none is named", "give container_name")
+
+
+def secret_faults(spec: TaskSpec) -> Iterator[Fault]:
+    """Yield secrets of an empty payload, and those whose variable or file cannot be theirs alone."""
+    if spec.secrets and not spec.command:
+        yield Fault(("secrets",), "are for an empty payload", "give a command that uses them")
+    variables: dict[str, int] = {}
+    files: dict[str, int] = {}
+    for at, secret in enumerate(spec.secrets):
+        variable = secret.in_variable
+        if variable and not _SECRET_VARIABLE.fullmatch(variable):
+            remedy = f"write {{name: {secret.name}, as: NAME_OF_VARIABLE}}, or file: for a file"
+            yield Fault(("secrets", at), f"{variable!r} is not the name of a variable", remedy)
+        elif variable.startswith(_OWN_VARIABLES):
+            yield Fault(("secrets", at), f"{variable!r} is a variable of Pilotage's own", "give another")
+        elif variable in spec.environment:
+            yield Fault(("secrets", at), f"{variable!r} is in environment, too", "leave one of both out")
+        elif variable in variables:
+            message = f"{variable!r} is the variable of secrets[{variables[variable]}] already"
+            yield Fault(("secrets", at), message, "give another name by as:")
+        if secret.file in files:
+            message = f"{secret.file!r} is the file of secrets[{files[secret.file]}] already"
+            yield Fault(("secrets", at, "file"), message, "give another")
+        if variable:
+            variables.setdefault(variable, at)
+        if secret.file:
+            files.setdefault(secret.file, at)

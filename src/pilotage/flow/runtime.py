@@ -21,11 +21,10 @@ from pilotage.flow.outside.catalogues import Load as LoadCatalogue
 from pilotage.flow.outside.deliveries import Deliveries
 from pilotage.flow.outside.elements import Elements, Load
 from pilotage.flow.outside.fence import FencedWorkers
-from pilotage.flow.outside.file_readers import MOST_OF_PILOTS, FileReaders
+from pilotage.flow.outside.file_readers import MOST_OF_PILOTS, FileReaders, LookUps
 from pilotage.flow.outside.kept_worlds import KeptWorlds
 from pilotage.flow.outside.left_manifests import keep
 from pilotage.flow.outside.log_readers import LogReaders
-from pilotage.flow.outside.look_ups import LookUps
 from pilotage.flow.outside.notifying import Notifying
 from pilotage.flow.outside.own_catalogue import OwnCatalogue
 from pilotage.flow.outside.publishing import Publishing
@@ -48,7 +47,6 @@ from pilotage.store.worlds.parts import WorldPart
 
 if TYPE_CHECKING:
     from pilotage.flow.matching.matching import Matching
-
 
 OF_ELEMENTS = ("submissions", "sightings", "server_reports", "list_matches")
 """Fields of the world with news from computing elements."""

@@ -1,16 +1,18 @@
-"""Cancel a task: for a person, or after its submitter fell silent."""
+"""Cancel a task and downloads that nobody waits for: for a person, or after its submitter fell silent."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 
-from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.work import Job
+from pilotage.model.values.step_names import STAGE
 from pilotage.policies.pilots import withdrawal
+from pilotage.policies.staging import unwanted
 from pilotage.policies.tasks import cancellation
+from pilotage.store.worlds.staging import downloads_of
 from pilotage.store.worlds.withdrawals import work_to_come
 
 
@@ -33,7 +35,7 @@ def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:
     """Let go of everything that only gone jobs needed: downloads, and pilots; returns how many downloads."""
     jobs = list(gone)
     _withdraw(runtime, frozenset((one.queue, one.requirements) for one in jobs if one.queue), actor)
-    return give_up(runtime, {name for one in jobs for name in one.inputs})
+    return give_up_downloads(runtime, {name for one in jobs for name in one.inputs})
 
 
 def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -> None:
@@ -54,3 +56,15 @@ def end_pilots(runtime: Runtime, world: World, decision: Decision, actor: str) -
         if own and queue.computing_element:
             runtime.elements.cancel(queue, own)
     return len(ended)
+
+
+def give_up_downloads(runtime: Runtime, files: Collection[str]) -> int:
+    """Cancel queued downloads of these files that no job waits for any more.
+
+    Return how many. One that moves on meanwhile goes on.
+    """
+    if not files:
+        return 0
+    world = runtime.world(downloads_of(files))
+    committed = runtime.store.commit(unwanted.cancel_unawaited(world), STAGE)
+    return sum(len(ids) for ids in committed.accepted)

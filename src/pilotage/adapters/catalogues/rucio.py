@@ -17,8 +17,7 @@ from rucio.common.exception import (
     RucioException,
 )
 
-from pilotage.adapters.catalogues.addresses import path_below
-from pilotage.adapters.catalogues.rucio_outputs import Rses, RucioOutputs
+from pilotage.adapters.catalogues.rucio_outputs import Rses, RucioOutputs, path_below
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.model.records.work import InputFile

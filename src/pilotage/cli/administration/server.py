@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ from pilotage.cli.administration import serving
 from pilotage.cli.configuration import settings, store_name, using_store
 from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.places.adding import FILE
-from pilotage.cli.terminal.log_options import AccessOption, FormatOption, LevelOption, LogFormat, LogLevel
 from pilotage.cli.terminal.output import Json, echo
 
 if TYPE_CHECKING:
@@ -19,9 +19,40 @@ if TYPE_CHECKING:
 
     from pilotage.settings import Settings
 
+
+class LogFormat(StrEnum):
+    """Lines for people, or a JSON object a line for programs."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The least severe lines that are shown."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+FormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", envvar="PILOTAGE_LOG_FORMAT", help="The form of the log on standard error."),
+]
+
+LevelOption = Annotated[
+    LogLevel,
+    typer.Option("--log-level", envvar="PILOTAGE_LOG_LEVEL", help="The least severe lines of the log."),
+]
+
+AccessOption = Annotated[
+    bool,
+    typer.Option("--access-log", envvar="PILOTAGE_ACCESS_LOG", help="Log a line for each request."),
+]
+
 app = typer.Typer()
 log = logging.getLogger(__name__)
-
 
 DeclaredFederation = Annotated[
     Path | None,

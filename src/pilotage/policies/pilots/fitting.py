@@ -1,9 +1,10 @@
 """Which jobs a pilot could run: one comparison, for one task queue or for columns of many (P7, P13)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pilotage.model.circuit_breakers.empty_pilots import is_missed
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Pilot, PilotKind, Requirements
@@ -120,3 +121,10 @@ def fits(needed: Needs, has: PilotResources) -> Any:
         & (needed.walltime <= has.walltime)
         & (needed.container <= has.containers)
     )
+
+
+def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
+    """Return live pilots of a queue that could run such a job with all of their slots free."""
+    wanted = Requirements.from_text(requirements)
+    needed = needs(wanted, queue)
+    return [pilot for pilot in pilots if fits(needed, promised(pilot)) and not is_missed(pilot.lacks, wanted)]

@@ -27,9 +27,8 @@ from pilotage.server.api.work.jobs import cancel as cancel_job
 from pilotage.server.api.work.jobs import refuse_to_cancel
 from pilotage.server.api.work.jobs import seen as seen_job
 from pilotage.server.api.work.tasks import seen as seen_task
-from pilotage.server.web.action_model import ActionModel
+from pilotage.server.web.action_model import ActionModel, FieldQuery, shown_fields
 from pilotage.server.web.commands import command
-from pilotage.server.web.fields import FieldQuery, shown_fields
 from pilotage.server.web.pages import Page, Redirect, Visit, action, own_path, validated, view
 from pilotage.store import JobDetails, TaskDetails
 

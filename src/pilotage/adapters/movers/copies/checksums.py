@@ -1,5 +1,7 @@
-"""Checksums of files, computed while copying and compared with the expected ones."""
+"""Checksums of files, computed while copying and compared with the expected ones, and those in HTTP."""
 
+import base64
+import binascii
 import hashlib
 from collections.abc import Iterator
 from time import monotonic
@@ -8,6 +10,9 @@ from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s
 
 from pilotage.model.values.types import plain_checksum
 from pilotage.ports.moving import AlteredFileError, Delivered, Progress, Readable, WrongFileError
+
+DIGESTS = {"adler32": "adler32", "md5": "md5", "sha256": "sha-256"}
+"""Kinds of checksums by their names in HTTP."""
 
 CHUNK = 1 << 20
 SMALLEST_CHUNK = 1 << 14
@@ -138,3 +143,25 @@ def check(
         raise wrong(f"{where} has {more}{found.size} bytes, must have {expected.size}")
     if expected.checksum not in ("", found.checksum):
         raise wrong(f"{where} has checksum {found.checksum}, must have {expected.checksum}")
+
+
+def digest(header: str, kind: str) -> str:
+    """Return a checksum as ``md5:...``; empty if the header has none of this kind.
+
+    adler32 is in hexadecimal, the others in base64; some servers send all in hexadecimal.
+    """
+    for part in header.split(","):
+        name, _, value = part.strip().partition("=")
+        if name.lower() != DIGESTS[kind]:
+            continue
+        hexadecimal = kind == "adler32" or len(value) == DIGITS[kind]
+        if found := checksum_of(kind, value if hexadecimal else _hexadecimal(value)):
+            return found
+    return ""
+
+
+def _hexadecimal(value: str) -> str:
+    try:
+        return base64.b64decode(value, validate=True).hex()
+    except binascii.Error:
+        return ""

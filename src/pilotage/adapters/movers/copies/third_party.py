@@ -22,7 +22,6 @@ from pilotage.ports.moving import (
 
 log = logging.getLogger(__name__)
 
-
 Carry = Callable[[], str]
 """Copies the file of a delivery to a temporary name at its destination, and returns its path."""
 

@@ -1,6 +1,8 @@
 """Files that wait for an FTS server: submitted together, and checked together."""
 
+import errno
 import logging
+import re
 import threading
 import uuid
 from collections import defaultdict
@@ -10,10 +12,19 @@ from typing import Any, TypeVar
 
 from pilotage.adapters.movers.fts.client import FtsClient, JobRefusedError, NoAnswerError, NoProxyError
 from pilotage.adapters.movers.fts.delegation import Delegation
-from pilotage.adapters.movers.fts.fault_attribution import fault_of
 from pilotage.adapters.movers.transfer_services import Sign, TransferServiceError
 from pilotage.model.records.observations import Fault
 from pilotage.ports.moving import Progress, StorageError
+
+_REASON = re.compile(r"(SOURCE|DESTINATION|TRANSFER)\b[A-Z_ ]*\[(\d+)\]")
+"""FTS writes ``SCOPE [errno] words``. Its own faults have the scope GENERAL_FAILURE."""
+
+_SCOPES: dict[str, Fault] = {"SOURCE": "source", "DESTINATION": "destination", "TRANSFER": "either"}
+
+_OF_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
+
+_OF_READING = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM})
+"""Errors of a working storage: about a name, and about a file to read."""
 
 log = logging.getLogger(__name__)
 
@@ -271,3 +282,13 @@ def _names(file: Mapping[str, Any]) -> tuple[int, int]:
 
 def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def fault_of(reason: str) -> Fault:
+    """Return who is to blame for a reason; empty if it does not say."""
+    found = _REASON.match(reason)
+    if found is None or (code := int(found[2])) == errno.ECANCELED:
+        return ""
+    if code in _OF_NAMES or (found[1] != "DESTINATION" and code in _OF_READING):
+        return "file"
+    return _SCOPES[found[1]]

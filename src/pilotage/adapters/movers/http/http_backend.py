@@ -12,9 +12,9 @@ from urllib.parse import urljoin, urlsplit
 
 from cachetools import FIFOCache
 
+from pilotage.adapters.movers.copies.checksums import DIGESTS, digest
 from pilotage.adapters.movers.copies.ranged import MOST, RangedStream, sample_end
 from pilotage.adapters.movers.copies.third_party import CannotFetch
-from pilotage.adapters.movers.http.digests import DIGESTS, digest
 from pilotage.adapters.movers.http.downloads import Download, plain_file
 from pilotage.adapters.movers.http.http_bodies import (
     Body,

@@ -11,7 +11,6 @@ from typing import IO, Any
 
 from pilotage.adapters.movers.copies.drafts import WRITE, LocalDraft
 from pilotage.adapters.movers.copies.third_party import CannotFetch
-from pilotage.adapters.movers.copies.write_behind import WriteBehind
 from pilotage.adapters.movers.storages import part_files
 from pilotage.adapters.movers.storages.backend import (
     Backend,
@@ -20,7 +19,7 @@ from pilotage.adapters.movers.storages.backend import (
     PathEntry,
     StorageOptionError,
 )
-from pilotage.adapters.movers.storages.part_files import LocalPart
+from pilotage.adapters.movers.storages.part_files import LocalPart, WriteBehind
 from pilotage.adapters.movers.storages.storage_failures import nothing_left
 from pilotage.ports.moving import Delivered, Progress, Space, StorageError, WrongFileError
 

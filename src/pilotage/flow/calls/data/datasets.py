@@ -1,14 +1,20 @@
-"""Make versions of datasets from files in the catalogue."""
+"""Make versions of datasets from files in the catalogue, and check datasets of outputs."""
 
 from collections.abc import Sequence
 
 from pilotage.flow.calls.data.catalogue import refuse_beyond_quota
+from pilotage.flow.calls.data.inputs import Fault
 from pilotage.flow.outside.own_catalogue import Edit
 from pilotage.flow.runtime import Runtime
-from pilotage.model.records.work import File
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.publications import is_own, split_dataset
+from pilotage.model.records.work import File, TaskSpec
+from pilotage.model.rules.sources import output_storages
 from pilotage.model.values.patterns import matcher
 from pilotage.model.values.scopes import identifier, name_of, split_identifier
+from pilotage.ports.catalogue import CatalogueError
 from pilotage.request_budget import asking
+from pilotage.store import DatasetTaken
 from pilotage.store.tables.datasets import DatasetVersion
 
 
@@ -48,3 +54,32 @@ def _known(runtime: Runtime, names: Sequence[str]) -> list[File]:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise LookupError(f"the catalogue does not have {lacking[0]}{more}; register them first")
     return found
+
+
+class OutputDatasets:
+    """Checks the datasets of one submission. Each belongs to one task."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._named: set[str] = set()
+
+    def faults(self, spec: TaskSpec, federation: Federation) -> list[Fault]:
+        """Return why a task's outputs cannot be registered in its dataset."""
+        wanted = spec.output_dataset
+        if not wanted:
+            return []
+        task = self._runtime.store.publication_queries.task_of(wanted)
+        if task is not None:
+            return [("output_dataset", str(DatasetTaken(wanted, task)))]
+        if wanted in self._named:
+            told = f"{wanted} is the dataset of another task of this submission; name another one"
+            return [("output_dataset", told)]
+        try:
+            if not is_own(wanted):
+                catalogue, scope, name = split_dataset(wanted)
+                known = self._runtime.catalogues.external(catalogue)
+                known.check_output(scope, name, output_storages(spec, federation))
+        except (CatalogueError, LookupError) as error:
+            return [("output_dataset", str(error))]
+        self._named.add(wanted)
+        return []

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.flow.calls.data import storages
 from pilotage.flow.calls.data.corrections import agrees, seen
 from pilotage.flow.calls.places.conditions import unable_to_move
 from pilotage.flow.errors import NotNow, NotThere
@@ -16,6 +15,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.data import Replica
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
+from pilotage.model.records.storage_spaces import FreeSpace, free_spaces
 from pilotage.model.rules.sources import Sources
 from pilotage.model.values.paths import SCRATCH, is_copy
 from pilotage.model.values.types import DESCRIBED
@@ -122,7 +122,7 @@ def _refuse_impossible(
     if why := unable_to_move(runtime, old.name, new.name):
         raise NotNow(f"this server cannot move files from {old.name} to {new.name}: {why}")
     size = runtime.store.storage_moves.total(old.name)[1]
-    free = storages.spaces(runtime)[new.name].gigabytes
+    free = free_space(runtime)[new.name].gigabytes
     if free is not None and size > free * GIGABYTE:
         raise NotNow(f"{old.name} has {size / GIGABYTE:.1f} GB, and {new.name} has room for {free:.1f} GB")
 
@@ -209,3 +209,9 @@ def _gone(
     kept = runtime.store.storage_moves.page(wanted.old, wanted.new, after, MOST_FILES) if moved else []
     moved -= {one.file for one in kept}
     return [one for one in found if one.file in moved]
+
+
+def free_space(runtime: Runtime) -> dict[str, FreeSpace]:
+    """Return the current free space of each storage, by name (B18). Raises ``NoFederation``."""
+    told = runtime.store.transfer_queries.storage_spaces()
+    return free_spaces(runtime.store.federation(), told, runtime.clock())

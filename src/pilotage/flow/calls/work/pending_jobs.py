@@ -1,4 +1,4 @@
-"""What pending jobs lack: by the first obstacle of their task's last decision, and who can mend it."""
+"""What pending and throttled jobs lack: their task's first obstacle, or a quota, and who can mend it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from pilotage.explain.analysis import Obstacle, first_obstacle
 from pilotage.flow.runtime import Runtime
+from pilotage.model.rules.job_rooms import JobQuota, JobRooms
+from pilotage.model.values.identity import Identity
+from pilotage.store.worlds.throttled_jobs import throttled_jobs
+from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
 
 MOST_EXPLAINED = 100
 """Most tasks whose last decision is read, those with most pending jobs."""
@@ -41,3 +45,16 @@ def obstacle_of(runtime: Runtime, task: int) -> Obstacle | None:
 def _lack(runtime: Runtime, task: int) -> Lack:
     obstacle = obstacle_of(runtime, task)
     return Lack(f"{obstacle.rule} {obstacle.name}".strip(), obstacle.mend) if obstacle else NO_ROOM
+
+
+def full_quotas(runtime: Runtime, owner: str, vo: str) -> list[tuple[JobQuota, int]]:
+    """Return the full quotas that throttle an owner's jobs, with the live jobs of each."""
+    world = runtime.world(unsplit_tasks(), throttled_jobs())
+    rooms = JobRooms(world.federation.quotas, world.live_jobs)
+    found = {
+        quota: have
+        for one in world.live_jobs
+        if (one.owner, one.vo) == (owner, vo) and one.throttled
+        for quota, have in rooms.full(Identity(name=owner, vo=vo, group=one.group))
+    }
+    return list(found.items())

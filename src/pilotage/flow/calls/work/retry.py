@@ -1,4 +1,4 @@
-"""Retry for a person the jobs of a task that ended badly."""
+"""Retry for a person the jobs of a task that ended badly, and request its unpublished outputs again."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -22,8 +22,10 @@ from pilotage.model.records.states import State, TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import CHAIN
+from pilotage.policies.staging import publishing
 from pilotage.policies.tasks import retrying
 from pilotage.store import DatasetTaken
+from pilotage.store.worlds.publications import failed_of
 from pilotage.store.worlds.retries import jobs_to_retry
 from pilotage.store.worlds.work_of_tasks import one_task
 
@@ -131,3 +133,15 @@ def _nothing(task: Task, world: World, job: int | None) -> str:
     if not world.task_counts:
         return f"task {task.id} has no jobs ({task.error or task.state}): correct it and submit it again"
     return f"task {task.id} is {task.state}, and no job of it has failed for good: wait for it, or cancel it"
+
+
+def publish_again(runtime: Runtime, task: int, actor: str) -> int:
+    """Request all unpublished outputs of a task. Return how many."""
+    asked = 0
+    # One world holds a limited number. Somebody else requested those that the commit handed back.
+    while True:
+        world = runtime.world(failed_of(task))
+        if not world.publications:
+            return asked
+        committed = runtime.store.commit(publishing.again(world), actor)
+        asked += sum(len(ids) for ids in committed.accepted)

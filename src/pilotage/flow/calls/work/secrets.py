@@ -19,7 +19,6 @@ from pilotage.model.records.secrets import MOST_SECRETS, KeptSecret
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Task
-from pilotage.model.rules import secret_holds
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import MATCH
 from pilotage.policies.tasks import holding
@@ -27,6 +26,9 @@ from pilotage.store import Store
 
 if TYPE_CHECKING:
     from pilotage.flow.matching.matched import Matched
+
+_STAYING = "its secrets, which no queue hands to another Pilotage: pilotage set TASK queues=OTHERS,"
+"""Holds a task with secrets at a queue that forwards; the brokerages place none there."""
 
 log = logging.getLogger(__name__)
 ACTOR = "secrets"
@@ -54,7 +56,7 @@ def set_(runtime: Runtime, owner: Identity, name: str, value: str) -> list[int]:
     if not secrets.put(keys.encrypt(owner.name, owner.vo, name, value), MOST_SECRETS):
         raise NotNow(f"you have {MOST_SECRETS} secrets, the most; remove one: pilotage secrets remove NAME")
     runtime.unreadable_secrets.forget()
-    reasons = secret_holds.missing(name), secret_holds.damaged(name)
+    reasons = _lack(name), _damage(name)
     return sorted(task for reason in reasons for task in _released(runtime, reason, owner))
 
 
@@ -111,7 +113,7 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
     for task in matched.tasks:
         found: tuple[Secret, ...] | str = ()
         if task.spec.secrets:
-            found = secret_holds.STAYING if forwards else _values(runtime, task)
+            found = _STAYING if forwards else _values(runtime, task)
         if isinstance(found, str):
             reasons[task.id] = found
         else:
@@ -146,7 +148,7 @@ def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
     names = {one.name for one in task.spec.secrets}
     stored = {one.name: one for one in runtime.store.secrets.find(owner.name, owner.vo, names)}
     if lacking := sorted(names - stored.keys()):
-        return secret_holds.missing(lacking[0])
+        return _lack(lacking[0])
     plain: dict[str, str] = {}
     for name, one in sorted(stored.items()):
         try:
@@ -159,7 +161,7 @@ def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
             log.error(
                 "the secrets of task %d cannot be decrypted: %s", task.id, error, extra={"task": task.id}
             )
-            return secret_holds.damaged(name)
+            return _damage(name)
     return tuple(Secret(plain[one.name], one.in_variable, one.file or "") for one in task.spec.secrets)
 
 
@@ -168,3 +170,13 @@ def _released(runtime: Runtime, who: str, owner: Identity) -> list[int]:
     for task in tasks:
         change_task(runtime, task, ACTOR, holding.release)
     return tasks
+
+
+def _lack(name: str) -> str:
+    """Return what holds a task whose secret is not set."""
+    return f"its missing secret {name} (pilotage secrets set {name})"
+
+
+def _damage(name: str) -> str:
+    """Return what holds a task whose secret is not what its key encrypted."""
+    return f"its damaged secret {name} (pilotage secrets set {name})"

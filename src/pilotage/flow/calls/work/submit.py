@@ -11,8 +11,8 @@ from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import field_name
 from pilotage.flow.calls.data import corrections, inputs
 from pilotage.flow.calls.data.catalogue import refuse_beyond_quota
+from pilotage.flow.calls.data.datasets import OutputDatasets
 from pilotage.flow.calls.data.inputs import Fault, Resolved
-from pilotage.flow.calls.data.output_datasets import OutputDatasets
 from pilotage.flow.calls.work import chains, notifications, secrets
 from pilotage.flow.errors import KeyReused, NotNow
 from pilotage.flow.runtime import Runtime

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls.data import storage_moves, storages
+from pilotage.flow.calls.data import storage_moves
 from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
@@ -90,7 +90,7 @@ def post_move(
 def shown_storages(runtime: Runtime) -> list[ShownStorage]:
     """Return every storage as people see it, by name. Raises ``NoFederation``."""
     found, now = circuit_breakers.of_storages(runtime), runtime.clock()
-    spaces, restrictions = storages.spaces(runtime), runtime.store.restrictions()
+    spaces, restrictions = storage_moves.free_space(runtime), runtime.store.restrictions()
     return [
         ShownStorage(
             name=storage.name,

@@ -22,9 +22,8 @@ from pilotage.explain import (
 )
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.flow.calls.pilots import eligible_pilots
 from pilotage.flow.calls.places import conditions
-from pilotage.flow.calls.work import borrowing_outlook, forwarded, sure_waits, task_wait, throttled_jobs
+from pilotage.flow.calls.work import borrowing_outlook, forwarded, pending_jobs, sure_waits, task_wait
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
 from pilotage.model.circuit_breakers.breaker import seen_by
@@ -53,7 +52,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import STAGE
-from pilotage.policies.pilots import batch_waits, list_match
+from pilotage.policies.pilots import batch_waits, fitting, list_match
 from pilotage.policies.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.server.api.work import result_lines, set_aside_lines
 from pilotage.store import JobDetails, TaskDetails
@@ -133,7 +132,7 @@ def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
     many = task.jobs.get(JobState.THROTTLED)
     if not many:
         return ""
-    full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
+    full = pending_jobs.full_quotas(runtime, task.owner, task.vo)
     return f"{plural(many, 'job')} throttled: {task_waits.of_quotas(full)}"
 
 
@@ -324,13 +323,13 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     declared = {queue.name: queue for queue in federation.queues}
     task = queries.task(job.task) if job.state is JobState.THROTTLED else None
     if task is not None:
-        full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
+        full = pending_jobs.full_quotas(runtime, task.owner, task.vo)
         return list(task_waits.of_throttled_job(full, job.since + federation.timeouts.throttled))
     if job.state is not JobState.ACTIVATED or job.queue not in declared:
         return result_lines.of_job(runtime, job)
     asked = queries.requirements(job.id)
     queue, live = declared[job.queue], queries.live_pilots(job.queue)
-    found = eligible_pilots.eligible_pilots(queue, asked, live) if asked else []
+    found = fitting.eligible_pilots(queue, asked, live) if asked else []
     told = [f"  {why}" for why in conditions.job_waits_for_key(runtime, asked)]
     told += pilots.of_eligible(job.queue, found, time)
     if not found:

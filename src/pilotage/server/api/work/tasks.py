@@ -14,7 +14,7 @@ from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import BadDocument
 from pilotage.flow import task_cancellation
 from pilotage.flow.calls.data.inputs import Fault
-from pilotage.flow.calls.work import lease, publications, steering, submit, sure_waits, task_wait, what_if
+from pilotage.flow.calls.work import lease, retry, steering, submit, sure_waits, task_wait, what_if
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
@@ -62,7 +62,6 @@ IdempotencyKey = Annotated[
         max_length=200, description="made by the client for one submission; a repeated one is not taken twice"
     ),
 ]
-
 
 MOST_READERS = 20
 """Most tasks that have read outputs of a retried one which an answer names."""
@@ -313,7 +312,7 @@ def _steered(runtime: Runtime, caller: Credential, task: int, verb: steering.Ver
 def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
     seen(runtime.store, caller, task)
-    publications.publish_again(runtime, task, actor(caller))
+    retry.publish_again(runtime, task, actor(caller))
     return answer(whole(runtime, seen(runtime.store, caller, task)))
 
 

@@ -7,7 +7,6 @@ from starlette.routing import Route
 from pilotage.server.web.views import (
     admin,
     failures,
-    find,
     job,
     now,
     pilots,
@@ -26,7 +25,6 @@ from pilotage.server.web.views import (
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
     *failures.ROUTES,
-    *find.ROUTES,
     *tasks.ROUTES,
     *task.ROUTES,
     *workflows.ROUTES,

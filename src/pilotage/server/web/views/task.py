@@ -18,9 +18,8 @@ from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
 from pilotage.server.api.work.tasks import seen, whole
-from pilotage.server.web.action_model import Verb
+from pilotage.server.web.action_model import FieldQuery, Verb, shown_fields
 from pilotage.server.web.commands import command
-from pilotage.server.web.fields import FieldQuery, shown_fields
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
 from pilotage.server.web.views import workflows
 from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue

@@ -1,4 +1,4 @@
-"""The list of tasks: filtered, sorted, in pages."""
+"""The list of tasks: filtered, sorted, in pages; and the field in the header, which finds tasks and jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,11 @@ from starlette.routing import Route
 from pilotage.model.records.states import TaskState
 from pilotage.server.api.work.task_filters import TEXT, LabelWanted, filter_of
 from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Redirect, Staleness, Visit, view
 from pilotage.store import TaskPage, TaskSort, TaskView
+
+LONGEST_WORD = 150
+"""Most characters of a word to find; a name in a filter may have some more."""
 
 ROWS = 50
 """Tasks of a page."""
@@ -140,4 +143,14 @@ def _command(query: TaskQuery) -> str:
     )
 
 
-ROUTES: Sequence[Route] = (view("/tasks", tasks),)
+def find(visit: Visit) -> Redirect:
+    """Go to what a word names."""
+    word = visit.request.query_params.get("for", "").strip()[:LONGEST_WORD]
+    kind, _, number = word.rpartition(":")
+    if number.isdecimal() and len(number) <= 18 and kind.lower() in ("", "task", "job"):
+        return Redirect(address=f"/{kind.lower() or 'task'}s/{int(number)}")
+    pattern = word if "*" in word or "?" in word else f"*{word}*"
+    return Redirect(address=f"/tasks?{urlencode({'name': pattern})}")
+
+
+ROUTES: Sequence[Route] = (view("/tasks", tasks), view("/find", find))
