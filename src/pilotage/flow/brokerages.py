@@ -1,19 +1,13 @@
-"""Brokerage plugins, loaded once for each set of options, and tasks whose plugin this server lacks."""
+"""Brokerage plugins, loaded once for each set of options."""
 
 import logging
 from collections.abc import Mapping, Set
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pilotage.flow.loops.time_limit import TimeLimit
-from pilotage.model.documents.subjects import TASK
-from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
-from pilotage.model.rules.plugins import plugin_of
 from pilotage.policies import brokerage
-
-if TYPE_CHECKING:
-    from pilotage.flow.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
@@ -90,20 +84,3 @@ class Brokerages:
         if not self._left:
             self._left_until = time + LOOKED_FOR_AGAIN
         self._left |= tasks
-
-
-def without_left(runtime: "Runtime", step: str, world: World) -> World:
-    """The world of a step that asks plugins, without tasks of plugins that this server lacks.
-
-    They take no room of others: the step's next pass, which follows at once, does not read them any more,
-    until the plugin is looked for again or the federation is another one.
-    """
-    names = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
-    lacks, limit = runtime.brokerages.lacks, runtime.time_limit
-    lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time, limit)}
-    left = {task for task, name in names.items() if name in lacking}
-    if not left:
-        return world
-    runtime.brokerages.leave(left, world.time)
-    runtime.wakeups.wake(step)
-    return TASK.without(world, left)

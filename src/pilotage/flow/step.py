@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pilotage.flow.brokerages import Brokerages, without_left
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.lacking_plugins import without_left
 from pilotage.flow.loops.isolation import TimedPolicy, Trials
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.reads import ReadPlan, Reads

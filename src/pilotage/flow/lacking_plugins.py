@@ -1,0 +1,27 @@
+"""Tasks of brokerage plugins that this server lacks are left to servers that have them."""
+
+from typing import TYPE_CHECKING
+
+from pilotage.model.documents.subjects import TASK
+from pilotage.model.documents.world import World
+from pilotage.model.rules.plugins import plugin_of
+
+if TYPE_CHECKING:
+    from pilotage.flow.runtime import Runtime
+
+
+def without_left(runtime: "Runtime", step: str, world: World) -> World:
+    """The world of a step that asks plugins, without tasks of plugins that this server lacks.
+
+    They take no room of others: the step's next pass, which follows at once, does not read them any more,
+    until the plugin is looked for again or the federation is another one.
+    """
+    names = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
+    lacks, limit = runtime.brokerages.lacks, runtime.time_limit
+    lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time, limit)}
+    left = {task for task, name in names.items() if name in lacking}
+    if not left:
+        return world
+    runtime.brokerages.leave(left, world.time)
+    runtime.wakeups.wake(step)
+    return TASK.without(world, left)
