@@ -8,6 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pilotage.federation.faults import Fault, Path
 from pilotage.model.documents.world import World
+from pilotage.model.values.field_marks import FieldMark
 from pilotage.model.values.types import SMALLEST
 
 LARGEST = 10**15
@@ -54,10 +55,12 @@ def _loose(kind: Any) -> tuple[str, ...]:
 def _is_loose(hint: Any) -> bool:
     if hint in (int, float, Any):
         return True
-    if get_origin(hint) is Annotated and is_dataclass(get_args(hint)[0]):
-        return _is_loose(get_args(hint)[0])  # whatever reads it in an earlier form
+    if get_origin(hint) is Annotated:
+        kind, *marks = get_args(hint)
+        # A field with bounds is checked when it is read. A mark of its column is no bound.
+        is_unbounded = is_dataclass(kind) or all(isinstance(mark, FieldMark) for mark in marks)
+        return is_unbounded and _is_loose(kind)
     if get_origin(hint) in (types.UnionType, Union, tuple, list, Mapping) or get_args(hint):
-        # A field with bounds is checked when it is read.
-        return get_origin(hint) is not Annotated and any(map(_is_loose, get_args(hint)))
+        return any(map(_is_loose, get_args(hint)))
     record: Any = hint
     return is_dataclass(hint) and bool(_loose(record))
