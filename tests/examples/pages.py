@@ -31,10 +31,8 @@ def shell_lines(text: str) -> list[str]:
 
 
 def archive(place: Path) -> None:
-    """Unpack what a clone would hold: the last commit, with changes of this working tree."""
-    git = ["git", "-C", str(ROOT)]
-    made = subprocess.run([*git, "stash", "create"], check=True, capture_output=True, text=True)
-    packed = subprocess.run([*git, "archive", made.stdout.strip() or "HEAD"], check=True, capture_output=True)
+    """Unpack what a clone holds: the last commit."""
+    packed = subprocess.run(["git", "-C", str(ROOT), "archive", "HEAD"], check=True, capture_output=True)
     subprocess.run(["tar", "x", "-C", str(place)], input=packed.stdout, check=True)
 
 
