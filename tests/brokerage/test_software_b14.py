@@ -347,7 +347,8 @@ def test_b14_a_refusal_says_what_pilots_found_and_what_to_do() -> None:
     )
     told = "\n".join(lines(explain(only_choice(state))))
     assert (
-        "BARE has no container runtime (3 nodes checked); once that is mended: pilotage breakers lift" in told
+        "BARE has no container runtime (3 nodes checked); once that is mended: pilotage breakers lift BARE"
+        in told
     )
 
 

@@ -114,9 +114,10 @@ def _on_nodes(need: str, asked: Mask, queues: QueueColumns) -> Verdict:
     have = np.full(len(queues), "", dtype=object)
     for place, breaker in found.items():
         have[place] = breaker.error
-    told = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(found.items())]
-    more = ", ..." if len(told) > SHOWN else ""
-    mended = f"{', '.join(told[:SHOWN])}{more}; once that is mended: pilotage breakers lift NAME"
+    reasons = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(found.items())]
+    more = ", ..." if len(reasons) > SHOWN else ""
+    name = queues.names[min(found)] if len(found) == 1 else "QUEUE, for each"
+    mended = f"{', '.join(reasons[:SHOWN])}{more}; once that is mended: pilotage breakers lift {name}"
     return Verdict(asked & (have != ""), need, have, mended)
 
 
