@@ -1,7 +1,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+INSTALLED := $(VENV)/.ready
+ASYNC := src/pilotage/client/_async
+
+# The installation, and the synchronous client, which git does not keep.
+READY := src/pilotage/client/_sync/__init__.py
 
 # More for pytest: make test OPTIONS="-k slurm"
 OPTIONS ?=
@@ -22,11 +26,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
-$(READY): requirements.lock pyproject.toml
+$(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
+
+$(READY): $(INSTALLED) hatch_build.py $(ASYNC) $(wildcard $(ASYNC)/*.py)
+	$(BIN)/python hatch_build.py
 
 demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
@@ -87,8 +94,7 @@ format: $(READY) ## rewrite to the project's style
 	$(BIN)/ruff format src tests benchmarks docs examples
 	$(BIN)/ruff check --fix src tests benchmarks docs examples
 
-docs: $(READY) ## the reference pages, and the synchronous client, from the code
-	$(BIN)/python docs/sync_client.py
+docs: $(READY) ## the reference pages from the code
 	$(BIN)/python docs/generate.py
 
 site: $(READY) ## the documentation as a site, with the JSON Schemas, into build/site; fails at a dead link or a page that the index lacks
@@ -102,4 +108,4 @@ lock: ## requirements.lock from pyproject.toml: hashes, no index address
 	  --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
 
 clean: ## all that was made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(dir $(READY)) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

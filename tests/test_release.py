@@ -41,10 +41,12 @@ def test_a_copy_without_git_has_what_its_file_names(tmp_path: Path, packaged: st
 
 
 @pytest.mark.slow
-def test_a_wheel_has_the_commit(tmp_path: Path) -> None:
+def test_a_wheel_has_the_commit_and_the_synchronous_client(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     shutil.unpack_archive(wheel, tmp_path / "installed", "zip")
     assert re.fullmatch(r"0\.1\.0\+[0-9a-f]{12}|0\.1\.0", _printed_version(tmp_path / "installed"))
     assert _printed_version(tmp_path / "installed") == full_version()
+    client = Path("pilotage", "client", "_sync", "client.py")
+    assert (tmp_path / "installed" / client).read_bytes() == (ROOT / "src" / client).read_bytes()

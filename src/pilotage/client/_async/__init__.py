@@ -1,1 +1,1 @@
-"""The source of both clients. ``make docs`` writes ``_sync`` from it."""
+"""The source of both clients. ``hatch_build.py`` makes ``_sync`` from it."""
