@@ -13,6 +13,8 @@ OPTIONS ?=
 # A worker that dies ends the run, which names its test. Without this, pytest-xdist starts that test again and again.
 NO_RESTART := --max-worker-restart=0
 
+TEST = $(BIN)/python -m pytest -n auto $(NO_RESTART) --dist loadfile --no-loadscope-reorder --timeout 300 -rs --ignore tests/page --ignore tests/sites
+
 # Workers of make quick: one more than cores, because its tests compute more than they wait, and to collect
 # them takes each worker 4 s. The other targets take two for each core.
 QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
@@ -21,7 +23,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check bench lock format docs site clean
+.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -38,8 +40,11 @@ $(READY): $(INSTALLED) hatch_build.py $(ASYNC) $(wildcard $(ASYNC)/*.py)
 demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
-test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
-	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist loadfile --no-loadscope-reorder --timeout 300 -rs -m "not endurance" --ignore tests/page $(OPTIONS)
+test: $(READY) ## the tests, on SQLite, and on a real PostgreSQL where its SQL differs
+	$(TEST) -m "not endurance and not twin" $(OPTIONS)
+
+test-twins: $(READY) ## the tests on PostgreSQL that make test runs on SQLite alone
+	$(TEST) -m "twin and not endurance" $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
 	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page $(OPTIONS)

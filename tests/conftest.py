@@ -29,6 +29,13 @@ settings.load_profile("usual")
 
 _POSTGRESQL = {"postgresql_url", "empty_postgresql_url", "postgresql_server"}
 
+# Where the SQL of the two kinds of store differs, `make test` runs both. Elsewhere the second one is a twin.
+_BOTH_STORES = (
+    "store/",
+    "acceptance/",
+    *(f"flow/test_{name}.py" for name in ("match_and_report", "matching", "borrowing")),
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make stores known where tests run: whoever deals them out to workers needs none of what they import."""
@@ -80,7 +87,7 @@ def _import_share(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out, and start the longest files first so that no worker ends alone."""
+    """Mark what some targets leave out, and start the longest files first so that no worker ends alone."""
     for item in items:
         if {"acceptance", "sites"} & set(item.path.parts):
             item.add_marker("acceptance")
@@ -88,8 +95,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if _POSTGRESQL & fixtures or (callspec and "postgresql" in callspec.params.values()):
             item.add_marker("postgresql")
+            if "store_url" in fixtures and not _runs_both_stores(item.path):
+                item.add_marker("twin")
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (not item.get_closest_marker("acceptance"), -slow[item.path]))
+
+
+def _runs_both_stores(path: Path) -> bool:
+    return path.relative_to(Path(__file__).parent).as_posix().startswith(_BOTH_STORES)
 
 
 @pytest.fixture
