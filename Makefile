@@ -23,7 +23,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check bench lock format docs site clean
+.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check size bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -91,6 +91,9 @@ check: $(READY) ## format, lint, types, import rules
 	$(BIN)/mypy
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/adapters/computing/slurmrest/start.py
 	$(BIN)/lint-imports
+
+size: $(READY) ## lines of code and files by room
+	$(BIN)/python docs/size.py
 
 bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts; LARGE=8 for a large file of 8 GiB, LIVES=1000000 for that many simulated jobs; PAIRS=REV for ratios to another commit, measured in turns
 	LARGE="$(LARGE)" LIVES="$(LIVES)" $(BIN)/python -m benchmarks --only "$(ONLY)" --pairs "$(PAIRS)"
