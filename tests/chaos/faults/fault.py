@@ -19,7 +19,8 @@ class Fault(ABC):
     """Whether it takes away nothing but ways and servers, for a time: all that computes goes on."""
 
     away: Collection[int] = ()
-    """Servers by number that no pilot reaches, or that do not reach the database, while it lasts."""
+    """Servers by number that start no job while it lasts: no pilot reaches them, they do not reach the
+    database, or their pilots have no disk."""
     site: str = ""
     """The only site that it concerns; empty: all."""
     jobs: Collection[int] | None = None

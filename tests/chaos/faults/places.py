@@ -90,6 +90,11 @@ class PilotsDiskFull(NucleusFull):
     holds = "jobs are tried again; no half of a file counts as a whole"
     folder = SMALL_DISKS[1]
 
+    def start(self) -> bool:
+        """Fill the disk: no server of this machine can start a job."""
+        self.away = range(len(self.system.houses))
+        return super().start()
+
 
 class BatchSystemWrong(Fault):
     """The batch system of one site is away, hangs or lies about its jobs."""
