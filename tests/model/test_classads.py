@@ -57,7 +57,7 @@ def test_m4_an_expression_is_true_where_all_its_parts_are(text: str) -> None:
 
 @given(expressions())
 def test_m4_attributes_that_are_not_read_change_nothing(text: str) -> None:
-    names = {(found.other, found.name) for found in read(text).whole.references}
+    names = {(found.of_target, found.name) for found in read(text).whole.references}
     own = {name: value for name, value in (("A", 3), ("C", 1)) if (False, name.lower()) in names}
     theirs = {"B": 3, "L": [1, "x"], "A": 7}
     other = {name: value for name, value in theirs.items() if (True, name.lower()) in names}

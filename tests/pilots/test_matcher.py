@@ -362,7 +362,7 @@ def test_columns_that_are_kept_draw_what_columns_made_anew_do(
         found, turns = columns(queue(asked.queue), standing), ShareTurns(fed.shares, ())
         drawn = draw(found, asked, asking, seed, turns=turns)
         for one in drawn:
-            found.left(one, 1)
+            found.remove(one, 1)
         left.subtract(drawn)
         for text in {text for text, _ in left}:
             highest = max((at for (of, at), count in left.items() if of == text and count), default=0)

@@ -61,7 +61,7 @@ def test_no_wait_is_shorter_than_alone_nor_longer_than_last(
     shares: dict[str, ShareLoad], slots: int, starts: float
 ) -> None:
     share = min(shares)
-    everything = sum(load.left for load in shares.values()) + starts
+    everything = sum(load.rest for load in shares.values()) + starts
     found = wait(slots, shares, share, starts)
     assert starts / slots <= found * (1 + 1e-6)
     assert found <= everything * (1 + 1e-6)

@@ -24,7 +24,7 @@ from pilotage.policies.pilots import matcher
 from pilotage.policies.pilots.probes import Admission, ProbeKey
 from pilotage.policies.pilots.pseudo_queues import in_turn
 from pilotage.policies.pilots.reports import calls
-from pilotage.policies.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, beyond, columns
+from pilotage.policies.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, columns, unfit_jobs
 from pilotage.policies.pilots.task_queues import is_open
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import Basis, ClaimResult, Standing
@@ -184,7 +184,7 @@ class Matching:
         else:
             with self._lock:
                 for draw, jobs in Counter(map(_drawn, result.jobs)).items():
-                    known.columns.left(draw, jobs)
+                    known.columns.remove(draw, jobs)
         if not result.alive:
             self._pilots.pop(pilot.id, None)
             raise PilotGone(pilot.id)
@@ -240,7 +240,7 @@ class Matching:
         asked = self._claim(known, request, pilot, admission, (), time, seed)
         with self._lock:
             for head in asked.heads:
-                known.columns.left(Draw(head.requirements, head.priority), head.jobs)
+                known.columns.remove(Draw(head.requirements, head.priority), head.jobs)
         basis = Basis(known.number, known.version, pilot.matched > 0)
         return _Asked(pilot, known, asked, basis, self._admissions.begin(pilot, _wanted(asked), time))
 
@@ -364,7 +364,7 @@ def _with_beyond(known: Known, parts: Sequence[ClaimResult], request: MatchReque
     found = matched(known.federation, known.queue, parts)
     if found.jobs or not known.columns.names:
         return found
-    return replace(found, beyond=beyond(known.columns, request, pilot))
+    return replace(found, beyond=unfit_jobs(known.columns, request, pilot))
 
 
 def _drawn(job: Job) -> Draw:

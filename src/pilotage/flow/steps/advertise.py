@@ -16,7 +16,7 @@ from pilotage.policies.pilots import advertising
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
     """Ask the batch systems of native sites that are due: their answers become the next advertisements."""
-    due = dict(advertising.due(world))
+    due = dict(advertising.due_sites(world))
     every = world.federation.brokerage.advertise_period
     queues = [one for one in world.federation.queues if one.computing_element and one.site in due]
     pilots = [pilot for queue in queues for pilot in runtime.store.queries.live_pilots(queue.name)]
@@ -28,7 +28,7 @@ def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
 
 
 def _idle(world: World) -> Iterator[str]:
-    due = advertising.due(world)
+    due = advertising.due_sites(world)
     if not due:
         told = plural(len(world.advertisements), "advertisement")
         yield f"no site's turn has come: {told}, one every {world.federation.brokerage.advertise_period:g} s"

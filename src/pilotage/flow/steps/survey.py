@@ -15,12 +15,12 @@ from pilotage.policies.staging import spaces
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
     runtime.spaces.forget(world.space_sightings)
     told = {(one.storage, one.url) for one in world.space_sightings}
-    asked = [one for one in spaces.due(world) if (one.name, one.url) not in told]
+    asked = [one for one in spaces.due_storages(world) if (one.name, one.url) not in told]
     runtime.spaces.ask(asked, world.federation.brokerage.storage_space_period)
 
 
 def _idle(world: World) -> Iterator[str]:
-    if waiting := spaces.due(world):
+    if waiting := spaces.due_storages(world):
         yield f"{plural(len(waiting), 'answer')} of storages awaited"
     else:
         period = world.federation.brokerage.storage_space_period

@@ -84,7 +84,7 @@ class ClassAdError(ValueError):
 class AttributeReference(NamedTuple):
     """An attribute that an expression reads, from its own ad or from the other's, in lower case."""
 
-    other: bool
+    of_target: bool
     name: str
 
 
@@ -242,7 +242,7 @@ class _Parser(TokenReader):
 
     def _comparison(self, sides: tuple[_Span, ...]) -> RelationalExpression:
         left, right = sides
-        reads = any(found.other for at, found in self._references if left.start <= at < left.end)
+        reads = any(reference.of_target for at, reference in self._references if left.start <= at < left.end)
         return RelationalExpression(self._evaluated(left), self._evaluated(right), reads)
 
     def _evaluated(self, span: _Span) -> str:

@@ -29,26 +29,26 @@ def violations(plugin: Brokerage, world: World) -> list[str]:
     task fields that it does not declare in ``reads``, it decides the same.
     """
     decision = plugin.decide(world)
-    found = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]
-    if not found:
-        found += [] if is_guarded(plugin.decide) else _refused(decision, world)
-        found += _undeclared(plugin, world, decision)
+    faults = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]
+    if not faults:
+        faults += [] if is_guarded(plugin.decide) else _refused(decision, world)
+        faults += _undeclared(plugin, world, decision)
     for number, choice in enumerate(decision.choices):
         moves = [move for move in decision.moves if move.choice == number]
-        found += [f"choice {number}: {fault}" for fault in _choice(choice, moves, world)]
-    return found
+        faults += [f"choice {number}: {fault}" for fault in _choice(choice, moves, world)]
+    return faults
 
 
 def _unlike(plugin: Brokerage, world: World, decision: Decision) -> Iterator[str]:
     expected = to_json(decision)
     saved = from_json(World, to_json(world))
-    for how, other in (
+    for circumstance, variant in (
         ("again", world),
         ("when saved and read", saved),
         ("in another order", _reversed(world)),
     ):
-        if to_json(plugin.decide(other)) != expected:
-            yield f"the same world {how} gives other bytes"
+        if to_json(plugin.decide(variant)) != expected:
+            yield f"the same world {circumstance} gives other bytes"
     if (decision.time, decision.seed) != (world.time, world.seed):
         yield "time and seed are not the world's"
 
@@ -67,7 +67,7 @@ def _backwards(record: Any) -> dict[str, Any]:
 def _moves(decision: Decision, world: World) -> Iterator[str]:
     defined = {job.id for job in world.jobs if job.state is JobState.DEFINED}
     queues = {queue.name for queue in world.federation.queues}
-    seen: set[int] = set()
+    moved_jobs: set[int] = set()
     for change in decision.changes:
         if not isinstance(change, Move) or change.kind != "job" or change.source is not JobState.DEFINED:
             yield f"{change!r} is no move of DEFINED jobs"
@@ -80,12 +80,14 @@ def _moves(decision: Decision, world: World) -> Iterator[str]:
             yield f"jobs are sent to {change.changes.get('queue')!r}, which is no queue of the federation"
         if change.choice is None or not 0 <= change.choice < len(decision.choices):
             yield f"a move to {change.target} has no choice that explains it"
-        twice = seen.intersection(change.ids) or {id_ for id_ in change.ids if change.ids.count(id_) > 1}
+        twice = moved_jobs.intersection(change.ids) or {
+            id_ for id_ in change.ids if change.ids.count(id_) > 1
+        }
         if twice:
             yield f"job {min(twice)} is moved twice"
         if not defined.issuperset(change.ids):
             yield f"job {min(set(change.ids) - defined)} is moved and is not DEFINED"
-        seen.update(change.ids)
+        moved_jobs.update(change.ids)
 
 
 def _downloads(decision: Decision, world: World) -> Iterator[str]:
@@ -101,16 +103,16 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
             continue
         for job in (jobs[id_] for id_ in move.ids if id_ in jobs):
             missing = {name for name in job.inputs if storage not in holders.get(name, ())}
-            made = [record for record in move.creates.get(job.id, ()) if isinstance(record, NewTransfer)]
+            downloads = [record for record in move.creates.get(job.id, ()) if isinstance(record, NewTransfer)]
             if move.target is JobState.ACTIVATED and move.binding != "early":
                 missing = {
                     name for name in missing if not sources.readable_from(holders.get(name, ()), storage)
                 }
-            carried = [item.file for item in made if item.destination == storage]
+            carried = [item.file for item in downloads if item.destination == storage]
             # Compare sorted lists, not sets, because a duplicate download is a fault.
-            if sorted(carried) != sorted(missing) or len(made) != len(carried):
+            if sorted(carried) != sorted(missing) or len(downloads) != len(carried):
                 yield f"job {job.id} needs {sorted(missing)} at {storage}, and carries downloads of {carried}"
-            for item in made:
+            for item in downloads:
                 if item.source not in sources.ranked(holders.get(item.file, ()), storage):
                     yield f"{item.file} cannot be brought from {item.source} to {storage}"
 
@@ -118,9 +120,9 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
 def _refused(decision: Decision, world: World) -> Iterator[str]:
     """Yield placements that the server would stop, whatever the plugin says."""
     for id_, refusals in sorted(refused_jobs(decision, world).items()):
-        for one in refusals:
-            why = f"{one.rule} {one.name} needs {one.need}, has {one.have[0]}"
-            yield f"job {id_} is sent to {one.queues[0]}, where the server stops it: {why}"
+        for refusal in refusals:
+            reason = f"{refusal.rule} {refusal.name} needs {refusal.need}, has {refusal.have[0]}"
+            yield f"job {id_} is sent to {refusal.queues[0]}, where the server stops it: {reason}"
 
 
 def _undeclared(plugin: Brokerage, world: World, decision: Decision) -> Iterator[str]:

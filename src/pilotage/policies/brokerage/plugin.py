@@ -60,8 +60,8 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
     try:
         factory = entry.load()
     except ImportError as error:
-        ours = entry.value.startswith("pilotage.") and error.name
-        lacking = not_installed(error.name or "", name) if ours else f"it lacks a package: {error}"
+        is_builtin = entry.value.startswith("pilotage.") and error.name
+        lacking = not_installed(error.name or "", name) if is_builtin else f"it lacks a package: {error}"
         raise PluginLackingError(f"brokerage {name!r}: {lacking}") from error
     try:
         plugin = factory(dict(options))
@@ -75,8 +75,8 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
 
 
 def _entry(name: str) -> EntryPoint:
-    found = entry_points(group=BROKERAGES)
-    matching = [entry for entry in found if entry.name == name]
+    entries = entry_points(group=BROKERAGES)
+    matching = [entry for entry in entries if entry.name == name]
     # The same entry may appear twice if a package is installed twice on the path.
     if len({entry.value for entry in matching}) > 1:
         offers = ", ".join(sorted(entry.value for entry in matching))
@@ -84,6 +84,6 @@ def _entry(name: str) -> EntryPoint:
             f"brokerage {name!r} is offered more than once: {offers}; uninstall all but one"
         )
     if not matching:
-        known = ", ".join(sorted({entry.name for entry in found})) or "none"
-        raise UnknownPluginError(f"no brokerage is called {name!r}; installed: {known}")
+        names = ", ".join(sorted({entry.name for entry in entries})) or "none"
+        raise UnknownPluginError(f"no brokerage is called {name!r}; installed: {names}")
     return matching[0]

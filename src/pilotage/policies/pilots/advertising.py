@@ -16,19 +16,21 @@ from pilotage.model.rules.site_limits import asked_sites
 from pilotage.model.values.step_names import ADVERTISE
 
 
-def due(world: World) -> list[tuple[str, Advertisement | None]]:
+def due_sites(world: World) -> list[tuple[str, Advertisement | None]]:
     """Return the native sites whose advertisement is missing or a period old, each with the current one.
 
     Skip a site that sends its own, even a silent one: nobody else knows its counts.
     """
     period = world.federation.brokerage.advertise_period
-    standing = {told.site: told for told in world.advertisements}
-    found = []
+    standing = {advertisement.site: advertisement for advertisement in world.advertisements}
+    sites = []
     for site in sorted({queue.site for queue in world.federation.queues}):
-        told = standing.get(site)
-        if told is None or (told.source == "native" and world.time - told.time >= period):
-            found.append((site, told))
-    return found
+        advertisement = standing.get(site)
+        if advertisement is None or (
+            advertisement.source == "native" and world.time - advertisement.time >= period
+        ):
+            sites.append((site, advertisement))
+    return sites
 
 
 def advertise(world: World) -> Decision:
@@ -39,34 +41,34 @@ def advertise(world: World) -> Decision:
     site without computing elements cannot be asked: our own counts are all there is.
     """
     sites = {queue.name: queue.site for queue in world.federation.queues}
-    asked = asked_sites(world.federation)
+    polled = asked_sites(world.federation)
     reports: dict[str, list[ServerReport]] = defaultdict(list)
     for report in world.server_reports:
         if report.queue in sites and report.answered is not None:
             reports[sites[report.queue]].append(report)
     records = tuple(
         record
-        for site, told in due(world)
-        if (record := _advertisement(site, told, reports[site], site in asked)) is not None
+        for site, advertisement in due_sites(world)
+        if (record := _advertisement(site, advertisement, reports[site], site in polled)) is not None
     )
     changes = (Create(records=records, cause="a period has passed"),) if records else ()
     return Decision(step=ADVERTISE, time=world.time, seed=world.seed, changes=changes)
 
 
 def _advertisement(
-    site: str, told: Advertisement | None, reports: list[ServerReport], is_asked: bool
+    site: str, latest: Advertisement | None, reports: list[ServerReport], is_asked: bool
 ) -> NewAdvertisement | None:
     answered = max((report.answered or 0.0 for report in reports), default=None)
-    if is_asked and (answered is None or (told is not None and answered <= told.time)):
+    if is_asked and (answered is None or (latest is not None and answered <= latest.time)):
         return None
     return NewAdvertisement(
         site=site,
         source="native",
         attributes=counted(reports),
-        replaces=told.number if told else 0,
+        replaces=latest.number if latest else 0,
         answered=answered,
-        pilots=sum(_ours(reports, lambda report: report.pilots)),
-        submitting=sum(_ours(reports, lambda report: report.submitting)),
+        pilots=sum(_pilot_counts(reports, lambda report: report.pilots)),
+        submitting=sum(_pilot_counts(reports, lambda report: report.submitting)),
     )
 
 
@@ -76,7 +78,9 @@ def _latest(reports: list[ServerReport]) -> list[ServerReport]:
     return [*latest.values(), *(report for report in reports if not report.scope)]
 
 
-def _ours(reports: list[ServerReport], count: Callable[[ServerReport], Mapping[str, int]]) -> Iterator[int]:
+def _pilot_counts(
+    reports: list[ServerReport], count: Callable[[ServerReport], Mapping[str, int]]
+) -> Iterator[int]:
     """Yield our pilots in each count: those that the same answer has, and no others.
 
     A pilot that another report of this scope has may have ended, or come, before the jobs were counted.
@@ -90,18 +94,18 @@ def _ours(reports: list[ServerReport], count: Callable[[ServerReport], Mapping[s
 
 def counted(reports: list[ServerReport]) -> dict[str, Constant]:
     """Return the counts of a site from its servers' reports, without counts that none of them reports."""
-    found: dict[str, Constant] = {}
+    counts: dict[str, Constant] = {}
     reports = _latest(reports)
     for name, field in (("Slots", "slots"), ("RunningJobs", "running"), ("PendingJobs", "waiting")):
-        told = [value for report in reports if (value := getattr(report, field)) is not None]
-        if told:
-            found[name] = sum(told)
+        values = [value for report in reports if (value := getattr(report, field)) is not None]
+        if values:
+            counts[name] = sum(values)
     # Both or none: half a count would look like a free site.
-    if "RunningJobs" in found and "PendingJobs" in found:
-        found["CurrentJobs"] = found["RunningJobs"] + found["PendingJobs"]
-        found["CurrentSubmittingJobs"] = found["PendingJobs"]
-        found[COUNTS_EVERYBODY] = all(report.everybody for report in reports)
-    return found
+    if "RunningJobs" in counts and "PendingJobs" in counts:
+        counts["CurrentJobs"] = counts["RunningJobs"] + counts["PendingJobs"]
+        counts["CurrentSubmittingJobs"] = counts["PendingJobs"]
+        counts[COUNTS_EVERYBODY] = all(report.everybody for report in reports)
+    return counts
 
 
 def _age(report: ServerReport) -> float:

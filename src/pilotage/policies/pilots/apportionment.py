@@ -12,7 +12,7 @@ _ALMOST = 1e-6
 """Tolerance for rounding errors in a sum of parts."""
 
 
-def apportion(weights: Floats, most: Ints, total: int, random: np.random.Generator) -> Ints:
+def apportion(weights: Floats, limits: Ints, total: int, random: np.random.Generator) -> Ints:
     """Divide ``total`` in proportion to ``weights``, at most ``most`` for each, and all of it if possible.
 
     Weights are above 0. What one cannot take goes to the others, again in proportion. Each gets its exact
@@ -20,28 +20,28 @@ def apportion(weights: Floats, most: Ints, total: int, random: np.random.Generat
     it should.
     """
     if total <= 0:
-        return np.zeros_like(most)
-    if int(most.sum()) <= total:
-        return most.copy()
-    level = _level(weights, most, total)
-    full = weights * level >= most
-    left = total - int(most[full].sum())
+        return np.zeros_like(limits)
+    if int(limits.sum()) <= total:
+        return limits.copy()
+    level = _level(weights, limits, total)
+    full = weights * level >= limits
+    rest = total - int(limits[full].sum())
     edges = np.cumsum(np.where(full, 0.0, weights * level))
     # The last edge must be exactly the rest: a rounding error must not cost or add a pilot.
-    edges[edges > left - _ALMOST] = left
+    edges[edges > rest - _ALMOST] = rest
     # One draw for all edges, so that the rounded parts always add up to the total.
     marks = np.floor(edges + random.random()).astype(np.int64)
-    return np.where(full, most, np.diff(marks, prepend=0))
+    return np.where(full, limits, np.diff(marks, prepend=0))
 
 
-def _level(weights: Floats, most: Ints, total: int) -> float:
+def _level(weights: Floats, limits: Ints, total: int) -> float:
     """Return the factor of weights at which the parts, each cut at its limit, add up to the total."""
     # In the order in which parts reach their limit as the factor grows.
-    order = np.argsort(most / weights, kind="stable")
-    cut = np.concatenate([[0.0], np.cumsum(most[order])[:-1]])
+    order = np.argsort(limits / weights, kind="stable")
+    cut = np.concatenate([[0.0], np.cumsum(limits[order])[:-1]])
     rest = np.cumsum(weights[order][::-1])[::-1]
     levels = (total - cut) / rest
-    fits = levels * weights[order] <= most[order]
+    fits = levels * weights[order] <= limits[order]
     return float(levels[np.argmax(fits)])
 
 
@@ -60,7 +60,7 @@ class Wants:
     total: int | None = None
 
     @property
-    def asked(self) -> Ints:
+    def requests(self) -> Ints:
         """Return the requested pilots."""
-        asked: Ints = np.maximum(0, np.minimum(self.targets, self.bounds - self.waiting))
-        return asked
+        pilots: Ints = np.maximum(0, np.minimum(self.targets, self.bounds - self.waiting))
+        return pilots

@@ -53,12 +53,12 @@ def wants(world: World, demand: Demand) -> Wants:
     missing = np.zeros(rows_of_all, dtype=np.int64)
     for queue, rows in demand.rows():
         pilots = present.get(queue.name, ())
-        most = _held_back(world, queue.name, pilots, demand.wanted[rows])
+        limits = _held_back(world, queue.name, pilots, demand.requirements[rows])
         line = Line(world, queue, demand, rows)
-        worth[rows] = line.left
+        worth[rows] = line.rest
         line.serve(_supply(world, pilots, busy[queue.name], element_of(queue).pilot_slots))
-        missing[rows] = line.missing(most)
-        served[rows] = worth[rows] - line.left
+        missing[rows] = line.missing(limits)
+        served[rows] = worth[rows] - line.rest
     shares = demand.owner_shares()
     means = shares / shares.sum() + demand.jobs / demand.jobs.sum()
     total = world.federation.director.pilots_per_iteration
@@ -72,23 +72,25 @@ def wants(world: World, demand: Demand) -> Wants:
     )
 
 
-def _held_back(world: World, queue: str, pilots: Sequence[Pilot], wanted: Sequence[Requirements]) -> Floats:
+def _held_back(
+    world: World, queue: str, pilots: Sequence[Pilot], requirements: Sequence[Requirements]
+) -> Floats:
     """Return the most pilots for each task queue of a queue: one probes nodes for each need that nobody has
     found met there."""
-    most = np.full(len(wanted), np.inf)
+    limits = np.full(len(requirements), np.inf)
     for need, asks in NEEDS.items():
-        rows = [at for at, one in enumerate(wanted) if asks(one)]
-        left = _room(world, queue, need, made_for(pilots, need)) if rows else 0
+        rows = [at for at, job_needs in enumerate(requirements) if asks(job_needs)]
+        free = _room(world, queue, need, made_for(pilots, need)) if rows else 0
         for at in rows:
-            most[at] = min(most[at], left)
+            limits[at] = min(limits[at], free)
             # One pilot probes, for the first of the task queues.
-            left = 0 if left == 1 else left
-    return most
+            free = 0 if free == 1 else free
+    return limits
 
 
 def _room(world: World, queue: str, need: str, sent: Sequence[Pilot]) -> float:
     """Return how many pilots may be sent for a need; ``sent`` are those that were."""
-    breaker = next((one for one in world.lacking_nodes if one.place == (queue, need)), None)
+    breaker = next((breaker for breaker in world.lacking_nodes if breaker.place == (queue, need)), None)
     if breaker is not None:
         return room(breaker, sent, world.time)
     coming = [pilot for pilot in sent if pilot.state in WAITING_PILOTS]
@@ -104,11 +106,11 @@ def _is_slow(world: World, pilot: Pilot) -> bool:
 
 def _busy(world: World) -> Counter[str]:
     """Return the jobs that pilots have, by queue."""
-    found: Counter[str] = Counter()
+    jobs: Counter[str] = Counter()
     for count in world.job_counts:
         if count.state in AT_A_PILOT:
-            found[count.queue] += count.jobs
-    return found
+            jobs[count.queue] += count.jobs
+    return jobs
 
 
 def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dict[Shape, float]:
@@ -147,17 +149,17 @@ class Line:
     that no pilot is there for."""
 
     def __init__(self, world: World, queue: Queue, demand: Demand, rows: slice) -> None:
-        self._wanted, self._seconds = demand.wanted[rows], np.maximum(demand.seconds[rows], 1e-6)
-        self._table = NeedsTable([needs(one, queue) for one in self._wanted])
+        self._requirements, self._seconds = demand.requirements[rows], np.maximum(demand.seconds[rows], 1e-6)
+        self._table = NeedsTable([needs(requirements, queue) for requirements in self._requirements])
         fill = world.federation.director.work_per_slot
-        self._new = [_new(queue, one, fill) for one in self._wanted]
+        self._new = [_new(queue, requirements, fill) for requirements in self._requirements]
         self._fill = np.array([shape.fill for shape in self._new])
-        self.left: Floats = demand.jobs[rows] / (demand.slots[rows] * self._taken(self._fill))
+        self.rest: Floats = demand.jobs[rows] / (demand.slots[rows] * self._jobs_per_slot(self._fill))
 
-    def _taken(self, fill: "Floats | float") -> Floats:
+    def _jobs_per_slot(self, fill: "Floats | float") -> Floats:
         """Return the jobs that a slot takes one after the other in so many s: one at least."""
-        taken: Floats = np.maximum(1.0, np.floor(fill / self._seconds))
-        return taken
+        jobs: Floats = np.maximum(1.0, np.floor(fill / self._seconds))
+        return jobs
 
     def serve(self, supply: Mapping[Shape, float]) -> None:
         """Count pilots for the task queues that they could serve: those that could serve the fewest first."""
@@ -167,24 +169,26 @@ class Line:
 
     def _count(self, shape: Shape, fitting: NDArray[np.bool_], pilots: float) -> None:
         """Divide pilots among task queues in proportion to what is left of each."""
-        asked = np.where(fitting, self.left * self._taken(self._fill) / self._taken(shape.fill), 0.0)
-        total = float(asked.sum())
+        shares = np.where(
+            fitting, self.rest * self._jobs_per_slot(self._fill) / self._jobs_per_slot(shape.fill), 0.0
+        )
+        total = float(shares.sum())
         if total > 0:
-            self.left = np.where(fitting, self.left * (1 - min(1.0, pilots / total)), self.left)
+            self.rest = np.where(fitting, self.rest * (1 - min(1.0, pilots / total)), self.rest)
 
-    def missing(self, most: Floats) -> Ints:
+    def missing(self, limits: Floats) -> Ints:
         """Return the new pilots of each task queue, ``most`` of each. What one has left over counts for the
         others."""
-        missing = np.zeros(len(self._wanted), dtype=np.int64)
+        missing = np.zeros(len(self._requirements), dtype=np.int64)
         for at in self._most_demanding_first():
-            asked = float(self.left[at])
+            needed = float(self.rest[at])
             # These are sums of fractions: without the margin, a rounding error would add a pilot.
-            missing[at] = min(np.ceil(asked - ALMOST), most[at])
-            if (over := missing[at] - asked) > ALMOST:
-                others = self._fitting(self._new[at])
-                others[at] = False
-                others &= missing == 0
-                self._count(self._new[at], others, over)
+            missing[at] = min(np.ceil(needed - ALMOST), limits[at])
+            if (over := missing[at] - needed) > ALMOST:
+                beneficiaries = self._fitting(self._new[at])
+                beneficiaries[at] = False
+                beneficiaries &= missing == 0
+                self._count(self._new[at], beneficiaries, over)
         return missing
 
     def _most_demanding_first(self) -> Iterator[int]:
@@ -196,13 +200,15 @@ class Line:
         promised."""
         fitting = self._table.fitting(shape.has)
         if shape.lacks:
-            fitting &= ~np.array([is_missed(shape.lacks, one) for one in self._wanted], dtype=bool)
+            fitting &= ~np.array(
+                [is_missed(shape.lacks, requirements) for requirements in self._requirements], dtype=bool
+            )
         return fitting
 
 
-def _new(queue: Queue, wanted: Requirements, fill: float) -> Shape:
+def _new(queue: Queue, requirements: Requirements, fill: float) -> Shape:
     """Return a new pilot of a task queue. It counts for its owner's jobs alone: it may become private."""
-    cores, memory, walltime = size(wanted, queue, element_of(queue).pilot_slots)
-    owner = (wanted.vo, wanted.group, wanted.owner)
+    cores, memory, walltime = size(requirements, queue, element_of(queue).pilot_slots)
+    owner = (requirements.vo, requirements.group, requirements.owner)
     has = PilotResources("private", owner, cores, memory or np.inf, np.inf, walltime, containers=True)
     return Shape(has, "", min(fill, walltime))

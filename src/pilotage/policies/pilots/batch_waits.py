@@ -30,7 +30,7 @@ def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
 def expected_waits(pilots: Sequence[Pilot], time: float) -> Mapping[str, float]:
     """Return the expected wait of a new pilot in s, by queue with live pilots."""
     live = [pilot for pilot in pilots if pilot.state in LIVE_PILOTS]
-    return {queue: expected_wait(own, time) for queue, own in by_queue(live).items()}
+    return {queue: expected_wait(queue_pilots, time) for queue, queue_pilots in by_queue(live).items()}
 
 
 def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
@@ -54,13 +54,13 @@ def pace(loops: LoopConstants, live: int) -> float:
     return min(loops.heartbeat, max(SHORTEST_PACE, live / CALLS_A_SECOND))
 
 
-def is_in_the_way(most: int, live: int, busy: int, beyond: int, draw: str) -> bool:
+def is_in_the_way(limit: int, live: int, busy: int, unfit: int, draw: str) -> bool:
     """Return whether a pilot without work should go at once, because jobs wait for its place.
 
     ``beyond`` jobs wait there that it could never run. There may be ``most`` pilots, and ``live`` are, at
     most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text that changes
     each time.
     """
-    if live < most:
+    if live < limit:
         return False
-    return crc32(draw.encode()) / 2**32 * max(1, live - busy) < beyond
+    return crc32(draw.encode()) / 2**32 * max(1, live - busy) < unfit

@@ -39,10 +39,10 @@ class Readers:
 
     _chosen: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def leave_room(self, reads: Mapping[str, float], left: Mapping[str, float], run: float) -> bool:
+    def leave_room(self, reads: Mapping[str, float], free_rates: Mapping[str, float], run: float) -> bool:
         """Return whether these MB by site can be read within a run of that many s, given the MB/s left by
         site."""
-        return sum(self._seconds(site, size, left) for site, size in reads.items()) <= run
+        return sum(self._seconds(site, size, free_rates) for site, size in reads.items()) <= run
 
     def add(self, rates: Mapping[str, float]) -> None:
         """Count one more job, which reads this many MB/s by site."""
@@ -53,8 +53,8 @@ class Readers:
         """Return a copy for jobs that may be chosen later."""
         return Readers(self._chosen.copy())
 
-    def _seconds(self, site: str, megabytes: float, left: Mapping[str, float]) -> float:
-        free = left[site] - self._chosen[site]
+    def _seconds(self, site: str, megabytes: float, free_rates: Mapping[str, float]) -> float:
+        free = free_rates[site] - self._chosen[site]
         return megabytes / free if free > 0 else inf
 
 
@@ -69,19 +69,19 @@ class BorrowableJob(NamedTuple):
     """A job that waits elsewhere, as a queue's pilots see it.
 
     Pilots borrow it for a gain above ``needed`` s, unless an ``obstacle`` keeps it where it is. ``turn`` is
-    the rank of its global share. ``reads`` are the MB that it reads, by source site; ``left`` the MB/s that
-    readers leave on the links from there.
+    the rank of its global share. ``reads`` are the MB that it reads, by source site; ``free_rates`` the MB/s
+    that readers leave on the links from there.
     """
 
     job: Job
     binding: Binding
-    wanted: Requirements
+    requirements: Requirements
     needs: Needs
     turn: int
     prediction: Prediction
     needed: float
     reads: Mapping[str, float]
-    left: Mapping[str, float]
+    free_rates: Mapping[str, float]
     obstacle: str
 
     @property
@@ -111,7 +111,9 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
     queue = next((queue for queue in world.federation.queues if queue.name == name), None)
     if queue is None or not is_open(queue) or queue.forwards:
         return ()
-    bindings = {one.choice: one.binding for one in world.candidacies if one.queue == name}
+    bindings = {
+        candidacy.choice: candidacy.binding for candidacy in world.candidacies if candidacy.queue == name
+    }
     waiting = [
         (job, bindings[job.choice])
         for job in world.jobs
@@ -124,29 +126,29 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
         return ()
     predictions = Predictions(world, queue)
     turns = global_shares.order(world.federation.shares, world.job_counts)
-    behind: Counter[tuple[str, str]] = Counter()
-    found: list[BorrowableJob] = []
+    followers: Counter[tuple[str, str]] = Counter()
+    jobs: list[BorrowableJob] = []
     for job, binding in sorted(waiting, key=lambda pair: (pair[0].priority, -pair[0].created, -pair[0].id)):
-        found.append(_offer(predictions, job, binding, behind[job.queue, job.share], turns))
-        behind[job.queue, job.share] += 1
-    return tuple(sorted(found, key=lambda offer: offer.order))
+        jobs.append(_offer(predictions, job, binding, followers[job.queue, job.share], turns))
+        followers[job.queue, job.share] += 1
+    return tuple(sorted(jobs, key=lambda offer: offer.order))
 
 
 def _offer(
-    predictions: Predictions, job: Job, binding: Binding, behind: int, turns: Mapping[str, int]
+    predictions: Predictions, job: Job, binding: Binding, followers: int, turns: Mapping[str, int]
 ) -> BorrowableJob:
-    reads, wanted = predictions.reads(job), Requirements.from_text(job.requirements)
-    prediction = predictions.of(job, behind, reads)
+    reads, requirements = predictions.reads(job), Requirements.from_text(job.requirements)
+    prediction = predictions.of(job, followers, reads)
     return BorrowableJob(
         job=job,
         binding=binding,
-        wanted=wanted,
-        needs=needs(wanted, predictions.taker),
+        requirements=requirements,
+        needs=needs(requirements, predictions.taker),
         turn=turns.get(job.share, len(turns)),
         prediction=prediction,
         needed=predictions.needed(prediction),
         reads=reads or _NOTHING,
-        left={site: predictions.left(site) for site in reads} if reads else _NOTHING,
+        free_rates={site: predictions.free_rate(site) for site in reads} if reads else _NOTHING,
         obstacle=predictions.obstacle(job, prediction, reads),
     )
 
@@ -163,30 +165,34 @@ def chosen(
     They count among the readers of this pass. Offers that would make readers exceed a link's rate are skipped
     (E3).
     """
-    has, most = offered(request, pilot), admission.limited(request).max_jobs
+    has, max_jobs = offered(request, pilot), admission.limited(request).max_jobs
     cores, memory, gpus = request.cores, has.memory, request.gpus
-    taken: list[BorrowableJob] = []
+    choices: list[BorrowableJob] = []
     for offer in offers:
-        if len(taken) >= most or cores < 1:
+        if len(choices) >= max_jobs or cores < 1:
             break
-        wanted = offer.wanted
-        roomy = wanted.cores <= cores and wanted.memory <= memory and wanted.gpus <= gpus
+        requirements = offer.requirements
+        roomy = requirements.cores <= cores and requirements.memory <= memory and requirements.gpus <= gpus
         if roomy and _is_for(offer, has, admission, readers):
-            taken.append(offer)
+            choices.append(offer)
             if offer.reads:
                 readers.add(offer.rates)
-            cores, memory, gpus = cores - wanted.cores, memory - wanted.memory, gpus - wanted.gpus
-    return taken
+            cores, memory, gpus = (
+                cores - requirements.cores,
+                memory - requirements.memory,
+                gpus - requirements.gpus,
+            )
+    return choices
 
 
 def spares(
     offers: Iterable[BorrowableJob],
-    taken: Sequence[BorrowableJob],
+    choices: Sequence[BorrowableJob],
     request: MatchRequest,
     pilot: Pilot,
     admission: Admission,
     readers: Readers,
-    most: int = SPARES,
+    limit: int = SPARES,
 ) -> list[BorrowableJob]:
     """Return offers that could replace a chosen one that another server may have taken.
 
@@ -194,30 +200,30 @@ def spares(
     the others only if all request the same. Links can carry all of them besides the chosen ones.
     """
     has, after = offered(request, pilot), readers.copy()
-    numbers = {offer.job.id for offer in taken}
-    wanted = {offer.wanted for offer in taken}
-    found: list[BorrowableJob] = []
-    if len(taken) == 1 or len(wanted) == 1:
+    numbers = {offer.job.id for offer in choices}
+    requirements = {offer.requirements for offer in choices}
+    replacements: list[BorrowableJob] = []
+    if len(choices) == 1 or len(requirements) == 1:
         for offer in offers:
-            alike = len(taken) == 1 or offer.wanted in wanted
-            if offer.job.id not in numbers and alike and _is_for(offer, has, admission, after):
-                found.append(offer)
+            replaces = len(choices) == 1 or offer.requirements in requirements
+            if offer.job.id not in numbers and replaces and _is_for(offer, has, admission, after):
+                replacements.append(offer)
                 if offer.reads:
                     after.add(offer.rates)
-            if len(found) == most:
+            if len(replacements) == limit:
                 break
-    return found
+    return replacements
 
 
 def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, readers: Readers) -> bool:
     """Return whether a pilot would take an offer that it has room for."""
-    wanted = offer.wanted
-    admitted = admission.takes(wanted.vo, wanted.owner, offer.job.task) and (
-        not wanted.secrets or admission.gives_secrets(wanted.vo, wanted.owner)
+    requirements = offer.requirements
+    admitted = admission.takes(requirements.vo, requirements.owner, offer.job.task) and (
+        not requirements.secrets or admission.gives_secrets(requirements.vo, requirements.owner)
     )
     if not admitted or not fits(offer.needs, has):
         return False
-    return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)
+    return not offer.reads or readers.leave_room(offer.reads, offer.free_rates, offer.prediction.run_here)
 
 
 @dataclass(slots=True)
@@ -233,7 +239,7 @@ class Look:
     claims: tuple[Claim, ...]
     near: Collection[str]
     readers: Readers = field(default_factory=Readers)
-    _told: dict[int, BorrowableAttempt] = field(default_factory=dict)
+    _attempts: dict[int, BorrowableAttempt] = field(default_factory=dict)
 
     def request(
         self, request: MatchRequest, pilot: Pilot, admission: Admission, most_spares: int = SPARES
@@ -244,43 +250,45 @@ class Look:
         """
         offers, readers = self.offers.values(), self.readers
         # What does not fit the limits of the site is found out job by job.
-        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
-        taken = chosen(offers, asked, pilot, admission, readers)
-        if not taken:
+        limited = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
+        choices = chosen(offers, limited, pilot, admission, readers)
+        if not choices:
             return None
-        beside = spares(offers, taken, request, pilot, admission, readers, most_spares)
-        jobs = tuple([self._attempt(offer) for offer in (*taken, *beside)])
-        self.leave([offer.job.id for offer in taken])
+        replacements = spares(offers, choices, request, pilot, admission, readers, most_spares)
+        jobs = tuple([self._attempt(offer) for offer in (*choices, *replacements)])
+        self.leave([offer.job.id for offer in choices])
         return BorrowRequest(
             pilot=pilot.id,
             queue=self.queue.name,
             site=self.queue.site,
             jobs=jobs,
-            most=len(taken),
-            claims=self.claims if any(one.borrowing.preferred not in self.near for one in jobs) else (),
+            most=len(choices),
+            claims=self.claims
+            if any(attempt.borrowing.preferred not in self.near for attempt in jobs)
+            else (),
             containment=pilot.containment,
             node=pilot.node,
         )
 
-    def note(self, asked: BorrowRequest, given: Sequence[int]) -> None:
+    def note(self, request: BorrowRequest, jobs: Sequence[int]) -> None:
         """Note the jobs that a pilot was given: what stands before the last, and it was not given, is gone.
 
         Where it was given less than it could take, all of them are. Those given in place of chosen ones count
         among the readers, as these did.
         """
-        numbers = [one.borrowing.job for one in asked.jobs]
-        for number in given:
+        numbers = [attempt.borrowing.job for attempt in request.jobs]
+        for number in jobs:
             if (offer := self.offers.get(number)) and offer.reads:
                 self.readers.add(offer.rates)
         # One that got fewer than it could have was refused all the others.
-        last = len(numbers) if len(given) < asked.most else max(map(numbers.index, given))
+        last = len(numbers) if len(jobs) < request.most else max(map(numbers.index, jobs))
         self.leave(numbers[: last + 1])
 
     def leave(self, numbers: Iterable[int]) -> None:
         """Offer jobs no more."""
         for number in numbers:
             self.offers.pop(number, None)
-            self._told.pop(number, None)
+            self._attempts.pop(number, None)
 
     def keep_near(self) -> None:
         """Offer only what needs no place at the site."""
@@ -289,14 +297,14 @@ class Look:
     def _attempt(self, offer: BorrowableJob) -> BorrowableAttempt:
         """An offer in the form for the store, the same for all requests."""
         job = offer.job
-        if job.id not in self._told:
-            self._told[job.id] = BorrowableAttempt(
+        if job.id not in self._attempts:
+            self._attempts[job.id] = BorrowableAttempt(
                 state=job.state,
                 requirements=job.requirements,
                 changes_read=job.changes,
                 borrowing=record(offer, self.queue, self.time),
             )
-        return self._told[job.id]
+        return self._attempts[job.id]
 
 
 def look(world: World, queue: Queue, open_offers: Iterable[BorrowableJob] | None = None) -> Look:
@@ -313,16 +321,16 @@ def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[st
     Jobs of the same site are there already (M5, M8). Jobs that go straight to a running pilot are never in
     submission, so a limit on those does not apply.
     """
-    own, near = _bounds(world, queue), queues_by_site(world.federation).get(queue.site, ())
-    if own.jobs is None or not near:
+    bounds, near = _bounds(world, queue), queues_by_site(world.federation).get(queue.site, ())
+    if bounds.jobs is None or not near:
         return (), near
-    told = next((one for one in world.advertisements if one.site == queue.site), None)
-    return site_limits.claims(own, near, told), near
+    advertisement = next((ad for ad in world.advertisements if ad.site == queue.site), None)
+    return site_limits.claims(bounds, near, advertisement), near
 
 
 def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
     """Return the record of a job that a pilot of a queue takes at a time in s since 1970."""
-    found = offer.prediction
+    prediction = offer.prediction
     return Borrowing(
         job=offer.job.id,
         attempt=offer.job.attempt,
@@ -331,21 +339,21 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
         queue=queue.name,
         site=queue.site,
         binding=offer.binding,
-        ahead=found.ahead,
-        staging=found.staging,
-        ends_there=time + found.there,
-        ends_here=time + found.here,
-        nothing_for=found.nothing_for,
+        ahead=prediction.ahead,
+        staging=prediction.staging,
+        ends_there=time + prediction.there,
+        ends_here=time + prediction.here,
+        nothing_for=prediction.nothing_for,
         reads=offer.rates,
     )
 
 
 def room(world: World, queue: Queue) -> int:
     """Return how many jobs of other sites a queue's site accepts now (M5, M8)."""
-    own = _bounds(world, queue)
-    if own.jobs is None:
+    bounds = _bounds(world, queue)
+    if bounds.jobs is None:
         return ANY_NUMBER
-    return own.left(jobs_there(world.federation, world.job_counts).get(queue.site, NOBODY))
+    return bounds.left(jobs_there(world.federation, world.job_counts).get(queue.site, NOBODY))
 
 
 def _bounds(world: World, queue: Queue) -> Bounds:

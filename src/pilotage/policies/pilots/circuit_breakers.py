@@ -32,7 +32,7 @@ def of_pilots(world: World) -> tuple[CircuitBreaker, ...]:
         if queue.name in present
         for name in server_names(queue)
     )
-    return (*(one for one in servers if one), *world.silent_servers, *of_empty_pilots(world))
+    return (*(breaker for breaker in servers if breaker), *world.silent_servers, *of_empty_pilots(world))
 
 
 def of_server(world: World, queue: Queue, server: str, pilots: Iterable[Pilot]) -> CircuitBreaker | None:
@@ -55,11 +55,11 @@ def of_empty_pilots(world: World) -> tuple[CircuitBreaker, ...]:
     director, lifted = world.federation.director, world.lifted_breakers
     if director.policy != "balanced":
         return world.lacking_nodes
-    found = (
+    breakers = (
         after_empty_ones(queue, pilots, director, lifted)
         for queue, pilots in sorted(by_queue(world.pilots).items())
     )
-    return (*(one for one in found if one), *world.lacking_nodes)
+    return (*(breaker for breaker in breakers if breaker), *world.lacking_nodes)
 
 
 def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -> float:
@@ -72,17 +72,17 @@ def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -
 
 def has_closed(world: World, time: float) -> bool:
     """Tell whether a breaker that held pilots back has closed since a time, as pilots called (P6, P12)."""
-    late = {one.id for one in world.pilots if one.state is PilotState.RUNNING and one.since > time}
+    late = {pilot.id for pilot in world.pilots if pilot.state is PilotState.RUNNING and pilot.since > time}
     if not late:
         return False
     waiting = (
-        replace(one, state=PilotState.SUBMITTED, heartbeat=None, matched=0) if one.id in late else one
-        for one in world.pilots
+        replace(pilot, state=PilotState.SUBMITTED, heartbeat=None, matched=0) if pilot.id in late else pilot
+        for pilot in world.pilots
     )
     before = of_pilots(replace(world, pilots=tuple(waiting)))
-    return bool({one.key for one in before} - {one.key for one in of_pilots(world)})
+    return bool({breaker.key for breaker in before} - {breaker.key for breaker in of_pilots(world)})
 
 
 def asked_in_vain(world: World) -> dict[tuple[str, str], CircuitBreaker]:
     """The queues and servers that are not asked for resources now, since they did not answer (P8)."""
-    return {one.place: one for one in open_at(world.silent_servers, world.time)}
+    return {breaker.place: breaker for breaker in open_at(world.silent_servers, world.time)}

@@ -25,7 +25,7 @@ class Demand:
     """
 
     entries: Sequence[TaskQueue]
-    wanted: Sequence[Requirements]
+    requirements: Sequence[Requirements]
     queues: Sequence[Queue]
     jobs: Ints
     priorities: Floats
@@ -40,58 +40,68 @@ class Demand:
         So nobody gains by spreading work over many task queues, or queues.
         """
         numbers: dict[tuple[str, str, str], int] = {}
-        owners = [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in self.wanted]
+        owners = [
+            numbers.setdefault((requirements.vo, requirements.group, requirements.owner), len(numbers))
+            for requirements in self.requirements
+        ]
         return owner_shares(self.priorities, np.array(owners, dtype=np.int64))
 
     def rows(self) -> list[tuple[Queue, slice]]:
         """Return the rows of each queue."""
-        found: list[tuple[Queue, slice]] = []
+        slices: list[tuple[Queue, slice]] = []
         start = 0
         for at in range(1, len(self.queues) + 1):
             if at == len(self.queues) or self.queues[at].name != self.queues[start].name:
-                found.append((self.queues[start], slice(start, at)))
+                slices.append((self.queues[start], slice(start, at)))
                 start = at
-        return found
+        return slices
 
 
-def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence[TaskQueue] = ()) -> Demand:
+def demand(
+    world: World, requirements: Mapping[str, Requirements], elsewhere: Sequence[TaskQueue] = ()
+) -> Demand:
     """Return the task queues that take part. ``wanted`` has their requirements by text.
 
     Jobs ``elsewhere`` stand at queues whose pilots may take them.
     """
     served = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
-    others = {(entry.queue, entry.requirements): entry for entry in elsewhere}
+    by_place = {(entry.queue, entry.requirements): entry for entry in elsewhere}
     busy = sorted(
-        _with_others((entry for entry in world.task_queues if entry.queue in served), others),
+        _with_others((entry for entry in world.task_queues if entry.queue in served), by_place),
         key=lambda entry: (entry.queue, entry.requirements),
     )
     queues = [served[entry.queue] for entry in busy]
-    asked = [wanted[entry.requirements] for entry in busy]
-    foreign = (others.get((entry.queue, entry.requirements)) for entry in busy)
+    row_requirements = [requirements[entry.requirements] for entry in busy]
+    foreign = (by_place.get((entry.queue, entry.requirements)) for entry in busy)
     return Demand(
         entries=busy,
-        wanted=asked,
+        requirements=row_requirements,
         queues=queues,
         jobs=np.array([entry.jobs for entry in busy], dtype=np.int64),
         # Work of priority 0 counts least, but not as nothing.
         priorities=np.array([max(1, entry.priority) for entry in busy], dtype=np.float64),
-        seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
+        seconds=np.array(
+            [
+                seconds_at(job_requirements, queue)
+                for job_requirements, queue in zip(row_requirements, queues, strict=True)
+            ]
+        ),
         slots=np.array([element_of(queue).pilot_slots for queue in queues], dtype=np.int64),
         elsewhere=np.array([_jobs(entry) for entry in foreign], dtype=np.int64),
     )
 
 
 def _with_others(
-    own: Iterable[TaskQueue], others: Mapping[tuple[str, str], TaskQueue]
+    entries: Iterable[TaskQueue], foreign: Mapping[tuple[str, str], TaskQueue]
 ) -> Iterator[TaskQueue]:
     """Yield task queues, with other queues' jobs that their pilots may take."""
-    left = dict(others)
-    for entry in own:
-        other = left.pop((entry.queue, entry.requirements), None)
-        jobs = entry.jobs + _jobs(other)
+    unmatched = dict(foreign)
+    for entry in entries:
+        addition = unmatched.pop((entry.queue, entry.requirements), None)
+        jobs = entry.jobs + _jobs(addition)
         if jobs > 0:
             yield replace(entry, jobs=jobs)
-    yield from left.values()
+    yield from unmatched.values()
 
 
 def _jobs(entry: TaskQueue | None) -> int:

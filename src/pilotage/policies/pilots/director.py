@@ -65,8 +65,8 @@ def due_in(world: World) -> float:
 
 def _all_called(world: World) -> bool:
     """Return whether all pilots of the last iteration have called home."""
-    made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
-    return bool(made) and all(pilot.heartbeat is not None for pilot in made)
+    new_pilots = [pilot for pilot in world.pilots if pilot.created == world.iterated]
+    return bool(new_pilots) and all(pilot.heartbeat is not None for pilot in new_pilots)
 
 
 def provision(world: World) -> Decision:
@@ -76,21 +76,21 @@ def provision(world: World) -> Decision:
     open queues with a computing element. If nothing waits, no iteration begins. An iteration without room for
     any requested pilot does not begin either. It begins once there is room. ``notes`` explains each number.
     """
-    made = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
-    begin = (Begin(step=PROVISION, last=world.iterated),) if made and not _lacks_room(made) else ()
+    places = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
+    begin = (Begin(step=PROVISION, last=world.iterated),) if places and not _lacks_room(places) else ()
     return Decision(
         step=PROVISION,
         time=world.time,
         seed=world.seed,
-        changes=(*begin, *_creates([(place, records) for place, records, _ in made])),
-        notes={"task_queues": [note for _, _, note in made]},
+        changes=(*begin, *_creates([(place, records) for place, records, _ in places])),
+        notes={"task_queues": [note for _, _, note in places]},
     )
 
 
-def _lacks_room(made: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, Any]]]) -> bool:
+def _lacks_room(places: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, Any]]]) -> bool:
     """Return whether pilots were requested but none had room."""
-    asks = any(min(note["target"], note["bound"] - note["waiting"]) > 0 for *_, note in made)
-    return asks and not any(records for _, records, _ in made)
+    asks = any(min(note["target"], note["bound"] - note["waiting"]) > 0 for *_, note in places)
+    return asks and not any(records for _, records, _ in places)
 
 
 def _submitted_here(world: World) -> World:
@@ -98,16 +98,16 @@ def _submitted_here(world: World) -> World:
     if not world.unable_queues:
         return world
     queues = tuple(
-        replace(one, computing_element=None) if one.name in world.unable_queues else one
-        for one in world.federation.queues
+        replace(queue, computing_element=None) if queue.name in world.unable_queues else queue
+        for queue in world.federation.queues
     )
     return replace(world, federation=replace(world.federation, queues=queues))
 
 
-def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:
+def _creates(places: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:
     """Yield one change per queue, because its new pilots claim the same room."""
-    for name, own in groupby(made, key=lambda one: one[0].queue.name):
-        parts = list(own)
+    for name, group in groupby(places, key=lambda place: place[0].queue.name):
+        parts = list(group)
         records = tuple(record for _, records in parts for record in records)
         if records:
             yield Create(records=records, cause=f"jobs wait at {name}", claims=parts[0][0].claims)
@@ -128,16 +128,16 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
     maker = Maker(world, randomness(world, "private"))
     columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting, waiting.elsewhere)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
-    for entry, wanted, (count, mean, target, bound, present, others) in zip(
-        waiting.entries, waiting.wanted, numbers, strict=True
+    for entry, requirements, (count, mean, target, bound, present, elsewhere) in zip(
+        waiting.entries, waiting.requirements, numbers, strict=True
     ):
         expected = f"{mean:.3g}" if mean < 1000 else f"{mean:.0f}"
         waited = plural(entry.jobs, "job")
         reason = f"{waited} waited: mean {expected}, {target} asked, {bound} at most, {present} there" + (
-            f"; {others} of the jobs wait at other queues" if others else ""
+            f"; {elsewhere} of the jobs wait at other queues" if elsewhere else ""
         )
         place = places[entry.queue]
-        records, problem = maker.make(place, entry.requirements, wanted, count, reason)
+        records, problem = maker.make(place, entry.requirements, requirements, count, reason)
         note = {
             "queue": entry.queue,
             "requirements": entry.requirements,
@@ -146,7 +146,7 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
             "mean": mean,
             "target": target,
             "bound": bound,
-            "elsewhere": others,
+            "elsewhere": elsewhere,
             "waiting": present,
             "submitted": len(records),
             "problem": problem,
@@ -162,35 +162,35 @@ def _places(
     random: Generator,
 ) -> dict[str, PilotPlace]:
     present = by_queue(world.pilots)
-    found = {}
+    places = {}
     for queue, _ in waiting.rows():
         pilots = present.get(queue.name, [])
         servers = open_servers(world, queue, pilots, random)
         limits = limited[queue.name]
-        own = int(min(*(one.room for one in limits), sum(server.room for server in servers)))
+        free = int(min(*(limit.room for limit in limits), sum(server.room for server in servers)))
         if world.federation.director.policy == "balanced":
             breaker = after_empty_ones(queue.name, pilots, world.federation.director, world.lifted_breakers)
-            own = int(min(own, room(breaker, pilots, world.time)))
-        slots, claimed = element_of(queue).pilot_slots, tuple(one.claim for one in limits)
+            free = int(min(free, room(breaker, pilots, world.time)))
+        slots, claimed = element_of(queue).pilot_slots, tuple(limit.claim for limit in limits)
         if (site := sites.get(queue.site)) is not None:
             slots = site.room.slots_of(queue)
-            own = min(own, site.room.pilots_of(slots))
-            claimed += site_claims(queue.site, site.bounds, site.told, slots)
-        found[queue.name] = PilotPlace(
+            free = min(free, site.room.pilots_of(slots))
+            claimed += site_claims(queue.site, site.bounds, site.advertisement, slots)
+        places[queue.name] = PilotPlace(
             queue=queue,
             servers=servers,
-            room=own,
+            room=free,
             slots=slots,
             claims=claimed,
         )
-    return found
+    return places
 
 
 class _LimitedSite(NamedTuple):
     """A site with limits: its last report, and room for more pilots."""
 
     bounds: Bounds
-    told: Advertisement | None
+    advertisement: Advertisement | None
     room: SiteRoom
 
 
@@ -201,11 +201,13 @@ def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
     for pilot in world.pilots if bounds else ():
         if pilot.site in pilots:
             pilots[pilot.site].append(pilot)
-    told = {one.site: one for one in world.advertisements}
-    found = {}
-    for name, own in bounds.items():
-        found[name] = _LimitedSite(own, told.get(name), site_room(own, live(pilots[name])))
-    return found
+    advertisements = {ad.site: ad for ad in world.advertisements}
+    sites = {}
+    for name, site_bounds in bounds.items():
+        sites[name] = _LimitedSite(
+            site_bounds, advertisements.get(name), site_room(site_bounds, live(pilots[name]))
+        )
+    return sites
 
 
 def _rooms(
@@ -221,7 +223,10 @@ def _rooms(
     return Rooms(
         queues={name: place.room for name, place in places.items()},
         together={
-            one.limit.queues: one.room for name in places for one in limited[name] if one.limit.queues[1:]
+            limit.limit.queues: limit.room
+            for name in places
+            for limit in limited[name]
+            if limit.limit.queues[1:]
         },
         sites={name: sites[name].room.pilots_of(least) for name, least in slots.items() if name in sites},
     )

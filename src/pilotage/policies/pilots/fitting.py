@@ -43,16 +43,16 @@ class PilotResources(NamedTuple):
     containers: bool
 
 
-def needs(wanted: Requirements, queue: Queue) -> Needs:
+def needs(requirements: Requirements, queue: Queue) -> Needs:
     """Return the needs of a task queue's job at a queue."""
     return Needs(
-        cores=wanted.cores,
-        memory=wanted.memory,
-        gpus=wanted.gpus,
-        walltime=walltime_needed(wanted, queue),
-        container=wanted.container,
-        private=wanted.private,
-        owner=(wanted.vo, wanted.group, wanted.owner),
+        cores=requirements.cores,
+        memory=requirements.memory,
+        gpus=requirements.gpus,
+        walltime=walltime_needed(requirements, queue),
+        container=requirements.container,
+        private=requirements.private,
+        owner=(requirements.vo, requirements.group, requirements.owner),
     )
 
 
@@ -89,24 +89,26 @@ def promised(pilot: Pilot) -> PilotResources:
 class NeedsTable:
     """The needs of task queues as columns, and their owners by number."""
 
-    def __init__(self, found: Sequence[Needs]) -> None:
-        self.numbers = {key: number for number, key in enumerate(dict.fromkeys(one.owner for one in found))}
+    def __init__(self, rows: Sequence[Needs]) -> None:
+        self.numbers = {
+            key: number for number, key in enumerate(dict.fromkeys(job_needs.owner for job_needs in rows))
+        }
         import numpy as np
 
         types = (np.int64, np.float64, np.int64, np.float64, np.bool_, np.bool_)
-        columns = zip(*found, strict=True) if found else ((),) * len(Needs._fields)
-        *own, owners = columns
-        made: list[Any] = [np.array(column, dtype=of) for column, of in zip(own, types, strict=True)]
-        made.append(np.array([self.numbers[key] for key in owners], dtype=np.int64))
-        self.needs = Needs._make(made)
-        self.most = Needs._make([*(max(column, default=0) for column in own), None])
+        columns = zip(*rows, strict=True) if rows else ((),) * len(Needs._fields)
+        *numbers, owners = columns
+        arrays: list[Any] = [np.array(column, dtype=of) for column, of in zip(numbers, types, strict=True)]
+        arrays.append(np.array([self.numbers[key] for key in owners], dtype=np.int64))
+        self.needs = Needs._make(arrays)
+        self.most = Needs._make([*(max(column, default=0) for column in numbers), None])
         """The most that any of them needs; it belongs to no owner."""
 
     def fitting(self, has: PilotResources) -> "NDArray[np.bool_]":
         """Return for each whether a pilot could run its jobs."""
         # No row has the number -1: an owner without task queues here gets nothing.
-        found: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
-        return found
+        is_fitting: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
+        return is_fitting
 
 
 def fits(needed: Needs, has: PilotResources) -> Any:
@@ -125,6 +127,6 @@ def fits(needed: Needs, has: PilotResources) -> Any:
 
 def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
     """Return live pilots of a queue that could run such a job with all of their slots free."""
-    wanted = Requirements.from_text(requirements)
-    needed = needs(wanted, queue)
-    return [pilot for pilot in pilots if fits(needed, promised(pilot)) and not is_missed(pilot.lacks, wanted)]
+    parsed = Requirements.from_text(requirements)
+    needed = needs(parsed, queue)
+    return [pilot for pilot in pilots if fits(needed, promised(pilot)) and not is_missed(pilot.lacks, parsed)]

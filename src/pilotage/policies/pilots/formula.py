@@ -27,8 +27,12 @@ def wants(world: World, demand: Demand) -> Wants:
     means = np.clip(constants.pilots_per_iteration * (priorities + jobs) * boost, 1e-12, MOST)
     # Pilots that would take all jobs at once, and those that would take its own: rounded up.
     worth = -(-demand.jobs // demand.slots)
-    own = -(-(demand.jobs - demand.elsewhere) // demand.slots)
-    bounds = np.array([most_waiting(constants, one) for one in own.tolist()], dtype=np.int64) + worth - own
+    own_worth = -(-(demand.jobs - demand.elsewhere) // demand.slots)
+    bounds = (
+        np.array([most_waiting(constants, pilots) for pilots in own_worth.tolist()], dtype=np.int64)
+        + worth
+        - own_worth
+    )
     waiting = believed_waiting(world)
     return Wants(
         means=means,

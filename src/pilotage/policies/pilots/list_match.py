@@ -19,7 +19,7 @@ def to_ask(world: World) -> list[ListMatch]:
 
     Each server gets its own question. One that did not answer is skipped while its breaker is open.
     """
-    known = {_key(one) for one in world.list_matches}
+    answers = {_key(question) for question in world.list_matches}
     closed = asked_in_vain(world)
     asking = {
         queue.name: queue
@@ -32,13 +32,13 @@ def to_ask(world: World) -> list[ListMatch]:
         if entry.jobs > 0 and entry.queue in asking
     )
     questions = [
-        one
+        question
         for name, text in waiting
-        for one in _questions(asking[name], Requirements.from_text(text))
-        if (one.queue, one.server) not in closed
+        for question in _questions(asking[name], Requirements.from_text(text))
+        if (question.queue, question.server) not in closed
     ]
-    found = {_key(one): one for one in questions}
-    return [one for key, one in found.items() if key not in known]
+    by_key = {_key(question): question for question in questions}
+    return [question for key, question in by_key.items() if key not in answers]
 
 
 def without_unanswered(world: World) -> World:
@@ -46,30 +46,34 @@ def without_unanswered(world: World) -> World:
 
     They take part in the first iteration after an answer, or once all servers are silent.
     """
-    unanswered = {_key(one) for one in to_ask(world)}
+    unanswered = {_key(question) for question in to_ask(world)}
     if not unanswered:
         return world
-    known = {_key(one) for one in world.list_matches if one.resources != 0}
+    accepted = {_key(question) for question in world.list_matches if question.resources != 0}
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
 
     def is_open(queue: str, requirements: str) -> bool:
         if queue not in queues:
             return True
-        asked = {_key(one) for one in _questions(queues[queue], Requirements.from_text(requirements))}
-        return bool(asked & known) or not asked & unanswered
+        keys = {
+            _key(question) for question in _questions(queues[queue], Requirements.from_text(requirements))
+        }
+        return bool(keys & accepted) or not keys & unanswered
 
-    kept = [entry for entry in world.task_queues if is_open(entry.queue, entry.requirements)]
-    return replace(world, task_queues=tuple(kept))
+    entries = [entry for entry in world.task_queues if is_open(entry.queue, entry.requirements)]
+    return replace(world, task_queues=tuple(entries))
 
 
 class Answers:
     """The recent answers of servers, and those without an answer."""
 
     def __init__(self, world: World) -> None:
-        self._known = {_key(one): one.resources for one in world.list_matches}
+        self._known = {_key(answer): answer.resources for answer in world.list_matches}
         self._silent = asked_in_vain(world)
 
-    def taking(self, queue: Queue, wanted: Requirements, servers: Iterable[OpenServer]) -> list[OpenServer]:
+    def taking(
+        self, queue: Queue, requirements: Requirements, servers: Iterable[OpenServer]
+    ) -> list[OpenServer]:
         """Return the servers that accept pilots of a task queue: "no resource" applies to the server that
         said it.
 
@@ -78,54 +82,54 @@ class Answers:
         if not element_of(queue).list_match:
             return list(servers)
         open_ = {
-            one.server
-            for one in _questions(queue, wanted)
-            if _key(one) in self._known and self._known[_key(one)] != 0
+            question.server
+            for question in _questions(queue, requirements)
+            if _key(question) in self._known and self._known[_key(question)] != 0
         }
         return [server for server in servers if server.name in open_]
 
-    def problem(self, queue: Queue, wanted: Requirements) -> str:
+    def problem(self, queue: Queue, requirements: Requirements) -> str:
         """Return why no server accepts pilots of a task queue, server by server; empty if that is not the
         cause."""
         if not element_of(queue).list_match:
             return ""
-        told = list(self._answers(queue, wanted))
-        return "" if "" in told else "; ".join(told)
+        sentences = list(self._answers(queue, requirements))
+        return "" if "" in sentences else "; ".join(sentences)
 
-    def _answers(self, queue: Queue, wanted: Requirements) -> Iterator[str]:
+    def _answers(self, queue: Queue, requirements: Requirements) -> Iterator[str]:
         """Yield the answer of each server; empty if it would accept them."""
-        for one in _questions(queue, wanted):
-            whose = f"server {one.server}" if one.server else "its batch system"
-            if _key(one) in self._known:
-                yield f"{whose} has no resource for it" if self._known[_key(one)] == 0 else ""
-            elif silent := self._silent.get((one.queue, one.server)):
-                yield f"{whose} did not answer: {silent.error}"
+        for question in _questions(queue, requirements):
+            server = f"server {question.server}" if question.server else "its batch system"
+            if _key(question) in self._known:
+                yield f"{server} has no resource for it" if self._known[_key(question)] == 0 else ""
+            elif silent := self._silent.get((question.queue, question.server)):
+                yield f"{server} did not answer: {silent.error}"
             else:
-                yield f"{whose} has not answered yet"
+                yield f"{server} has not answered yet"
 
 
 def problems(world: World) -> list[str]:
     """Return, for each queue with waiting jobs, why none of its servers accepts their pilots, if so."""
     queues = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
     answers = Answers(world)
-    found = (
+    sentences = (
         f"{entry.queue}: {problem}"
         for entry in world.task_queues
         if entry.jobs > 0
         and entry.queue in queues
         and (problem := answers.problem(queues[entry.queue], Requirements.from_text(entry.requirements)))
     )
-    return sorted(set(found))
+    return sorted(set(sentences))
 
 
-def _questions(queue: Queue, wanted: Requirements) -> list[ListMatch]:
+def _questions(queue: Queue, requirements: Requirements) -> list[ListMatch]:
     """Return the question for each server of a queue."""
-    cores, memory, walltime = size(wanted, queue, element_of(queue).pilot_slots)
+    cores, memory, walltime = size(requirements, queue, element_of(queue).pilot_slots)
     return [
         ListMatch(queue=queue.name, server=server, cores=cores, memory=memory, walltime=walltime)
         for server in server_names(queue)
     ]
 
 
-def _key(one: ListMatch) -> Question:
-    return one.queue, one.server, one.cores, one.memory, one.walltime
+def _key(question: ListMatch) -> Question:
+    return question.queue, question.server, question.cores, question.memory, question.walltime

@@ -38,7 +38,7 @@ from pilotage.policies.pilots.task_queues import is_open
 
 
 def claim(
-    known: TaskQueueColumns,
+    columns: TaskQueueColumns,
     request: MatchRequest,
     pilot: Pilot,
     seed: int,
@@ -51,7 +51,7 @@ def claim(
     to the priority of the job at its head, as a share of its owner, who has no more of many task queues than
     of one; within it jobs go by priority, then age, then number.
     """
-    return claimed(pilot, draw(known, admission.limited(request), pilot, seed, admission, turns), admission)
+    return claimed(pilot, draw(columns, admission.limited(request), pilot, seed, admission, turns), admission)
 
 
 def claimed(pilot: Pilot, draws: Iterable[Draw], admission: Admission) -> ClaimRequest:
@@ -90,16 +90,16 @@ def match(world: World) -> Decision:
     ]
     idle: set[str] = set()
     for request, pilot in asking:
-        found = work.requests(request, pilot)
-        changes += found
-        if request.queue in work.open and not any(map(_takes, found)):
+        requests = work.requests(request, pilot)
+        changes += requests
+        if request.queue in work.open and not any(map(_takes, requests)):
             idle.add(request.queue)
     notes = {"stays": _stays(world, [work.queues[name] for name in sorted(idle)])} if idle else {}
     return Decision(step=MATCH, time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
 
 
-def _takes(asked: ClaimRequest | BorrowRequest) -> bool:
-    return isinstance(asked, BorrowRequest) or bool(asked.heads)
+def _takes(request: ClaimRequest | BorrowRequest) -> bool:
+    return isinstance(request, BorrowRequest) or bool(request.heads)
 
 
 def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
@@ -133,14 +133,14 @@ class _Work:
     _looks: dict[str, Look] = field(default_factory=dict)
     _readers: defaultdict[str, Readers] = field(default_factory=lambda: defaultdict(Readers))
     _rooms: dict[str, int] = field(default_factory=dict)
-    _taken: set[int] = field(default_factory=set)
+    _gone_jobs: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         world = self.world
         self.queues = {queue.name: queue for queue in world.federation.queues}
         self.open = frozenset(name for name, queue in self.queues.items() if is_open(queue))
         self._served = cache(partial(queues_served, world.federation))
-        levels = world.levels or levels_of(world.jobs, {one.task for one in world.failures})
+        levels = world.levels or levels_of(world.jobs, {failure.task for failure in world.failures})
         self._levels = defaultdict(list)
         for level in levels:
             self._levels[level.queue].append(level)
@@ -155,93 +155,95 @@ class _Work:
 
     def requests(self, request: MatchRequest, pilot: Pilot) -> list[ClaimRequest | BorrowRequest]:
         """What a pilot asks for, as a server asks for it: at a unified queue of one pseudo-queue (B2)."""
-        known = {name: self._known(name) for name in self._served(request.queue)}
-        for name in in_turn(known, request, pilot, self.world.seed, self._turns):
-            found = list(self._requests(replace(request, queue=name), replace(pilot, queue=name)))
-            if any(map(_takes, found)):
+        columns = {name: self._columns_of(name) for name in self._served(request.queue)}
+        for name in in_turn(columns, request, pilot, self.world.seed, self._turns):
+            queue_requests = list(self._requests(replace(request, queue=name), replace(pilot, queue=name)))
+            if any(map(_takes, queue_requests)):
                 break
-        return found
+        return queue_requests
 
     def _requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
         """What a pilot asks for of a queue first, then of others."""
         queue = self.queues.get(request.queue)
         pilot = described(pilot, queue, request)
-        known, admission = self._known(request.queue), self._admission(pilot)
-        asked = claim(known, request, pilot, self.world.seed, admission, self._turns)
-        self._claimed(known, asked, pilot)
-        left = request.less([head.requirements for head in asked.heads for _ in range(head.jobs)])
-        borrowed = list(self._borrowed(left, pilot, queue)) if queue and is_open(queue) else []
-        if asked.heads or not borrowed:
-            yield asked
+        columns, admission = self._columns_of(request.queue), self._admission(pilot)
+        claimed = claim(columns, request, pilot, self.world.seed, admission, self._turns)
+        self._claimed(columns, claimed, pilot)
+        rest = request.less([head.requirements for head in claimed.heads for _ in range(head.jobs)])
+        borrowed = list(self._borrowed(rest, pilot, queue)) if queue and is_open(queue) else []
+        if claimed.heads or not borrowed:
+            yield claimed
         yield from borrowed
 
-    def _known(self, name: str) -> TaskQueueColumns:
+    def _columns_of(self, name: str) -> TaskQueueColumns:
         if name not in self._columns:
-            standing = [Level(one.requirements, one.priority, one.jobs) for one in self._levels[name]]
+            standing = [Level(level.requirements, level.priority, level.jobs) for level in self._levels[name]]
             self._columns[name] = columns(self.queues.get(name), standing)
         return self._columns[name]
 
     def _admission(self, pilot: Pilot) -> Admission:
         """The admission of a pilot, after all matches until now (F2)."""
-        found = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
-        if found is OPEN:
+        admission = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
+        if admission is OPEN:
             return OPEN
         waiting = [
             (task, level.requirements, level.priority, jobs)
             for level in self._levels[pilot.queue]
             for task, jobs in level.tasks.items()
         ]
-        return found.with_waiting(waiting)
+        return admission.with_waiting(waiting)
 
-    def _claimed(self, known: TaskQueueColumns, asked: ClaimRequest, pilot: Pilot) -> None:
-        for head in asked.heads:
-            known.left(Draw(head.requirements, head.priority), head.jobs)
-        taken = self._heads.take(asked)
-        self._gone(job.id for job in taken)
-        self._probe(pilot, {head.requirements for head in asked.heads}, taken)
+    def _claimed(self, columns: TaskQueueColumns, request: ClaimRequest, pilot: Pilot) -> None:
+        for head in request.heads:
+            columns.remove(Draw(head.requirements, head.priority), head.jobs)
+        jobs = self._heads.take(request)
+        self._gone(job.id for job in jobs)
+        self._probe(pilot, {head.requirements for head in request.heads}, jobs)
 
-    def _borrowed(self, left: MatchRequest, pilot: Pilot, queue: Queue) -> Iterator[BorrowRequest]:
-        known = self._look(queue)
-        while left.max_jobs > 0 and left.cores > 0:
+    def _borrowed(self, rest: MatchRequest, pilot: Pilot, queue: Queue) -> Iterator[BorrowRequest]:
+        offers = self._look(queue)
+        while rest.max_jobs > 0 and rest.cores > 0:
             # What a site has no room for, its claim would hand back (M8); what is there already needs none.
             if self._rooms[queue.site] <= 0:
-                known.keep_near()
-            asked = known.request(left, pilot, self._admission(pilot))
-            if asked is None:
+                offers.keep_near()
+            request = offers.request(rest, pilot, self._admission(pilot))
+            if request is None:
                 return
-            yield asked
-            taken = asked.jobs[: asked.most]
-            known.note(asked, [one.borrowing.job for one in taken])
-            self._rooms[queue.site] -= sum(one.borrowing.preferred not in known.near for one in taken)
-            jobs = [self._jobs[one.borrowing.job] for one in taken]
+            yield request
+            attempts = request.jobs[: request.most]
+            offers.note(request, [attempt.borrowing.job for attempt in attempts])
+            self._rooms[queue.site] -= sum(
+                attempt.borrowing.preferred not in offers.near for attempt in attempts
+            )
+            jobs = [self._jobs[attempt.borrowing.job] for attempt in attempts]
             self._heads.leave(jobs)
             for job in jobs:
                 if job.state is JobState.ACTIVATED:
-                    self._known(job.queue).left(Draw(job.requirements, job.priority), 1)
+                    self._columns_of(job.queue).remove(Draw(job.requirements, job.priority), 1)
                 if self._turns is not None:
                     self._turns.give(job.share)
             self._gone(job.id for job in jobs)
-            self._probe(pilot, {one.requirements for one in taken}, jobs)
-            left = left.less([one.requirements for one in taken])
+            self._probe(pilot, {attempt.requirements for attempt in attempts}, jobs)
+            rest = rest.less([attempt.requirements for attempt in attempts])
 
     def _look(self, queue: Queue) -> Look:
         """The jobs of other queues that a queue's pilots take, without jobs that are gone."""
         if queue.name not in self._looks:
-            found = look(self.world, queue)
-            found.readers = self._readers[queue.site]
-            found.leave(self._taken)
-            self._looks[queue.name] = found
+            offers = look(self.world, queue)
+            offers.readers = self._readers[queue.site]
+            offers.leave(self._gone_jobs)
+            self._looks[queue.name] = offers
             self._rooms.setdefault(queue.site, room(self.world, queue))
         return self._looks[queue.name]
 
     def _gone(self, numbers: Iterable[int]) -> None:
         gone = list(numbers)
-        self._taken.update(gone)
-        for known in self._looks.values():
-            known.leave(gone)
+        self._gone_jobs.update(gone)
+        for offers in self._looks.values():
+            offers.leave(gone)
 
-    def _probe(self, pilot: Pilot, requirements: Iterable[str], given: Sequence[Job]) -> None:
+    def _probe(self, pilot: Pilot, requirements: Iterable[str], jobs: Sequence[Job]) -> None:
         """Note what may probe the pilot's place; of levels alone nobody knows whose jobs they are."""
         keys = self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, self.world.time)
-        if given:
-            self._probes.settle(keys, given)
+        if jobs:
+            self._probes.settle(keys, jobs)

@@ -50,68 +50,68 @@ class Maker:
         self._answers = Answers(world)
 
     def make(
-        self, place: PilotPlace, text: str, wanted: Requirements, count: int, reason: str
+        self, place: PilotPlace, text: str, requirements: Requirements, count: int, reason: str
     ) -> tuple[list[NewPilot], str]:
         """Return pilots of one task queue, or why there are none despite room."""
         if not count:
             return [], ""
-        kinds = self._kinds(place.queue, wanted, count)
+        kinds = self._kinds(place.queue, requirements, count)
         if not kinds:
             return [], "its site does not take pilots of the kind that its work needs"
-        servers = self._answers.taking(place.queue, wanted, place.servers)
-        if not servers and (problem := self._answers.problem(place.queue, wanted)):
+        servers = self._answers.taking(place.queue, requirements, place.servers)
+        if not servers and (problem := self._answers.problem(place.queue, requirements)):
             return [], problem
-        made: list[NewPilot] = []
+        new_pilots: list[NewPilot] = []
         for server, pilots in taking(servers, count, self._random):
-            pool = self._pools.choose(wanted, place.queue.name, server)
+            pool = self._pools.choose(requirements, place.queue.name, server)
             if not pool:
-                return made, "its submit pools are full"
+                return new_pilots, "its submit pools are full"
             for kind, number in _cut(kinds, pilots):
-                way = Way(kind, server, pool, reason)
+                shape = Way(kind, server, pool, reason)
                 # The same frozen record for all: they differ only by the number that the commit assigns.
-                made += [self._pilot(place, text, wanted, way)] * number
-        return made, ""
+                new_pilots += [self._pilot(place, text, requirements, shape)] * number
+        return new_pilots, ""
 
-    def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
+    def _kinds(self, queue: Queue, requirements: Requirements, count: int) -> list[tuple[PilotKind, int]]:
         """Return the pilots of each kind that the work requests and the site accepts (P7)."""
         kinds = element_of(queue).pilot_kinds
-        if wanted.private:
+        if requirements.private:
             return [("private", count)] if "private" in kinds else []
-        if wanted.force_generic:
+        if requirements.force_generic:
             return [("generic", count)] if "generic" in kinds else []
         if len(set(kinds)) == 1:
             return [(kinds[0], count)]
         director = self._world.federation.director
-        fraction = director.private_pilot_fraction_by_vo.get(wanted.vo, director.private_pilot_fraction)
+        fraction = director.private_pilot_fraction_by_vo.get(requirements.vo, director.private_pilot_fraction)
         private = int(self._random.binomial(count, fraction))
         parts: list[tuple[PilotKind, int]] = [("private", private), ("generic", count - private)]
         return [(kind, number) for kind, number in parts if number]
 
-    def _pilot(self, place: PilotPlace, text: str, wanted: Requirements, way: Way) -> NewPilot:
+    def _pilot(self, place: PilotPlace, text: str, requirements: Requirements, shape: Way) -> NewPilot:
         queue = place.queue
-        cores, memory, walltime = size(wanted, queue, place.slots)
+        cores, memory, walltime = size(requirements, queue, place.slots)
         return NewPilot(
             queue=queue.name,
             requirements=text,
-            kind=way.kind,
-            owner=self._owner(wanted, way.kind),
+            kind=shape.kind,
+            owner=self._owner(requirements, shape.kind),
             cores=cores,
             memory=memory,
             walltime=walltime,
             site=queue.site,
             element=element_of(queue).kind,
-            broker=way.server,
-            submit_pool=way.pool,
-            reason=way.reason,
+            broker=shape.server,
+            submit_pool=shape.pool,
+            reason=shape.reason,
             slots=place.slots,
             server=self._world.server,
         )
 
-    def _owner(self, wanted: Requirements, kind: PilotKind) -> Identity:
+    def _owner(self, requirements: Requirements, kind: PilotKind) -> Identity:
         if kind == "private":
-            return Identity(name=wanted.owner, vo=wanted.vo, group=wanted.group)
-        known = self._world.federation.director.generic_identity.get(wanted.vo)
-        return Identity(name=known.name, vo=wanted.vo, group=known.group) if known else GENERIC
+            return Identity(name=requirements.owner, vo=requirements.vo, group=requirements.group)
+        identity = self._world.federation.director.generic_identity.get(requirements.vo)
+        return Identity(name=identity.name, vo=requirements.vo, group=identity.group) if identity else GENERIC
 
 
 def _cut(kinds: list[tuple[PilotKind, int]], pilots: int) -> Iterator[tuple[PilotKind, int]]:

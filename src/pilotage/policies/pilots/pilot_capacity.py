@@ -58,11 +58,11 @@ class LimitedQueues(NamedTuple):
     @property
     def claim(self) -> Claim:
         """Return the claim of new pilots there."""
-        (first, *others) = ((name,) for name in self.limit.queues)
+        (first, *keys) = ((name,) for name in self.limit.queues)
         return Claim(
             counter=PILOTS_BY_QUEUE,
             key=first,
-            others=tuple(others),
+            others=tuple(keys),
             states=LIVE_PILOTS,
             limit=self.limit.most,
         )
@@ -72,14 +72,14 @@ def limited_queues(world: World) -> Mapping[str, tuple[LimitedQueues, ...]]:
     """Return the limits on pilots of each queue, by name."""
     present = by_queue(world.pilots)
     counted: dict[PilotLimit, LimitedQueues] = {}
-    found = {}
+    by_queue_name = {}
     for name, limits in pilot_limits(world.federation).items():
         for limit in limits:
             if limit not in counted:
-                pilots = [pilot for one in limit.queues for pilot in present.get(one, ())]
+                pilots = [pilot for queue in limit.queues for pilot in present.get(queue, ())]
                 counted[limit] = LimitedQueues(limit, live(pilots))
-        found[name] = tuple(counted[limit] for limit in limits)
-    return found
+        by_queue_name[name] = tuple(counted[limit] for limit in limits)
+    return by_queue_name
 
 
 class SiteRoom(NamedTuple):
@@ -97,29 +97,33 @@ class SiteRoom(NamedTuple):
         return min(self.pilots, self.slots // slots)
 
 
-def site_room(own: Bounds, there: Live) -> SiteRoom:
+def site_room(bounds: Bounds, there: Live) -> SiteRoom:
     """Return the room within the limits of a site."""
     slots, pilots = ANY_NUMBER, ANY_NUMBER
-    if own.jobs is not None:
-        slots = max(0, own.jobs - there.slots)
-    if own.submitting is not None:
-        pilots = max(0, own.submitting - there.waiting)
+    if bounds.jobs is not None:
+        slots = max(0, bounds.jobs - there.slots)
+    if bounds.submitting is not None:
+        pilots = max(0, bounds.submitting - there.waiting)
     return SiteRoom(slots, pilots)
 
 
-def site_claims(site: str, own: Bounds, told: Advertisement | None, slots: int) -> tuple[Claim, ...]:
+def site_claims(
+    site: str, bounds: Bounds, advertisement: Advertisement | None, slots: int
+) -> tuple[Claim, ...]:
     """Return claims of new pilots with that many slots at a site with limits (M5, M8)."""
-    found = []
-    if own.jobs is not None:
-        found.append(
-            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=LIVE_PILOTS, limit=own.jobs, takes=slots)
+    claims = []
+    if bounds.jobs is not None:
+        claims.append(
+            Claim(
+                counter=PILOTS_BY_SITE, key=(site, None), states=LIVE_PILOTS, limit=bounds.jobs, takes=slots
+            )
         )
-    if own.submitting is not None:
-        found.append(
-            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=WAITING_PILOTS, limit=own.submitting)
+    if bounds.submitting is not None:
+        claims.append(
+            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=WAITING_PILOTS, limit=bounds.submitting)
         )
     # Another advertisement may count more jobs of other people.
-    return (*found, *((match_claim(site, told.number),) if told else ()))
+    return (*claims, *((match_claim(site, advertisement.number),) if advertisement else ()))
 
 
 class Rooms(NamedTuple):
@@ -136,32 +140,32 @@ def shared(demand: Demand, wants: Wants, rooms: Rooms, random: Generator) -> Int
     Room is shared in proportion to the means of P3, so that priorities count: over the sites, over the queues
     of a site, over the task queues of a queue.
     """
-    asked, rows = wants.asked, demand.rows()
-    weights = np.array([wants.means[own].sum() for _, own in rows])
-    most = np.array(
-        [min(int(asked[own].sum()), rooms.queues[queue.name]) for queue, own in rows], dtype=np.int64
+    requests, rows = wants.requests, demand.rows()
+    weights = np.array([wants.means[part].sum() for _, part in rows])
+    limits = np.array(
+        [min(int(requests[part].sum()), rooms.queues[queue.name]) for queue, part in rows], dtype=np.int64
     )
     for names, room in rooms.together.items():
         parts = [number for number, (queue, _) in enumerate(rows) if queue.name in names]
-        most[parts] = apportion(weights[parts], most[parts], room, random)
-    given = np.zeros_like(most)
-    for own, total in _over_sites(rows, weights, most, rooms.sites, wants.total, random):
-        given[own] = apportion(weights[own], most[own], total, random)
-    counts = np.zeros_like(asked)
-    for (_, at), total in zip(rows, given.tolist(), strict=True):
-        counts[at] = apportion(wants.means[at], asked[at], total, random)
+        limits[parts] = apportion(weights[parts], limits[parts], room, random)
+    totals = np.zeros_like(limits)
+    for part, total in _over_sites(rows, weights, limits, rooms.sites, wants.total, random):
+        totals[part] = apportion(weights[part], limits[part], total, random)
+    counts = np.zeros_like(requests)
+    for (_, at), total in zip(rows, totals.tolist(), strict=True):
+        counts[at] = apportion(wants.means[at], requests[at], total, random)
     return counts
 
 
 def _over_sites(
-    rows: Rows, weights: Floats, most: Ints, sites: Mapping[str, int], total: int | None, random: Generator
+    rows: Rows, weights: Floats, limits: Ints, sites: Mapping[str, int], total: int | None, random: Generator
 ) -> Iterator[tuple[list[int], int]]:
     """Yield the queues of each site, and the pilots that they get together."""
     by_site: dict[str, list[int]] = defaultdict(list)
     for number, (queue, _) in enumerate(rows):
         by_site[queue.site].append(number)
-    sums = [int(most[own].sum()) for own in by_site.values()]
+    sums = [int(limits[part].sum()) for part in by_site.values()]
     rooms = np.array([min(n, sites.get(name, n)) for name, n in zip(by_site, sums, strict=True)])
     if total is not None:
-        rooms = apportion(np.array([weights[own].sum() for own in by_site.values()]), rooms, total, random)
+        rooms = apportion(np.array([weights[part].sum() for part in by_site.values()]), rooms, total, random)
     yield from zip(by_site.values(), rooms.tolist(), strict=True)

@@ -36,36 +36,36 @@ def pilots_for_borrowable(world: World) -> tuple[TaskQueue, ...]:
         return ()
     random = randomness(world, "elsewhere")
     places = _Places(world)
-    found: list[TaskQueue] = []
+    entries: list[TaskQueue] = []
     for (requirements, candidates), jobs, priority in _groups(world, places.queues):
-        for name, count in places.given(requirements, candidates, ceil(part * jobs), random):
-            found.append(TaskQueue(queue=name, requirements=requirements, jobs=count, priority=priority))
-    return tuple(_together(found))
+        for name, count in places.divide(requirements, candidates, ceil(part * jobs), random):
+            entries.append(TaskQueue(queue=name, requirements=requirements, jobs=count, priority=priority))
+    return tuple(_together(entries))
 
 
 def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[AlikeJobs, int, int]]:
     """Yield the jobs of each group that may leave, and their highest priority."""
     by_choice: dict[int, set[str]] = defaultdict(set)
-    for one in world.candidacies:
-        if one.queue in served:
-            by_choice[one.choice].add(one.queue)
+    for candidacy in world.candidacies:
+        if candidacy.queue in served:
+            by_choice[candidacy.choice].add(candidacy.queue)
     jobs: Counter[AlikeJobs] = Counter()
     priorities: dict[AlikeJobs, int] = {}
     for line in world.borrowable_lines:
-        others = tuple(sorted(by_choice[line.choice] - {line.queue}))
-        if others:
-            group = line.requirements, others
+        candidates = tuple(sorted(by_choice[line.choice] - {line.queue}))
+        if candidates:
+            group = line.requirements, candidates
             jobs[group] += line.jobs
             priorities[group] = max(priorities.get(group, 0), line.priority)
     for group in sorted(jobs):
         yield group, jobs[group], priorities[group]
 
 
-def _together(found: Sequence[TaskQueue]) -> Iterator[TaskQueue]:
+def _together(entries: Sequence[TaskQueue]) -> Iterator[TaskQueue]:
     """Yield one task queue for each place."""
     jobs: Counter[QueueNeed] = Counter()
     priorities: dict[QueueNeed, int] = {}
-    for entry in found:
+    for entry in entries:
         place = entry.queue, entry.requirements
         jobs[place] += entry.jobs
         priorities[place] = max(priorities.get(place, 0), entry.priority)
@@ -93,26 +93,26 @@ class _Places:
         live = Counter(pilot.queue for pilot in self.world.pilots if pilot.state in LIVE_PILOTS)
         for name, queue in self.queues.items():
             pilots = [pilot for pilot in present.get(name, ()) if pilot.state in LIVE_PILOTS]
-            room = min(limit.most - sum(live[one] for one in limit.queues) for limit in limits[name])
+            room = min(limit.most - sum(live[part] for part in limit.queues) for limit in limits[name])
             self._free[name] = max(0, room) * element_of(queue).pilot_slots
             self._waits[name] = expected_wait(pilots, self.world.time)
-        own = {(entry.queue, entry.requirements): entry.jobs for entry in self.world.task_queues}
+        jobs = {(entry.queue, entry.requirements): entry.jobs for entry in self.world.task_queues}
         for place, waiting in believed_waiting(self.world).items():
             if place[0] in self.queues:
                 slots = element_of(self.queues[place[0]]).pilot_slots
-                most = most_waiting(federation.director, -(-own.get(place, 0) // slots))
-                self._spare[place] = max(0, waiting - most) * slots
+                bound = most_waiting(federation.director, -(-jobs.get(place, 0) // slots))
+                self._spare[place] = max(0, waiting - bound) * slots
 
-    def given(
+    def divide(
         self, requirements: str, candidates: Sequence[str], jobs: int, random: Generator
     ) -> Iterator[tuple[str, int]]:
         """Divide jobs: first among waiting pilots beyond their own queue's need, then among free slots."""
-        kept: Counter[str] = Counter()
+        shares: Counter[str] = Counter()
         for name in candidates:
-            kept[name] = min(jobs, self._spare.get((name, requirements), 0))
-            jobs -= kept[name]
-            if kept[name]:
-                self._spare[name, requirements] -= kept[name]
+            shares[name] = min(jobs, self._spare.get((name, requirements), 0))
+            jobs -= shares[name]
+            if shares[name]:
+                self._spare[name, requirements] -= shares[name]
         free = np.array([self._free[name] for name in candidates], dtype=np.int64)
         period = max(self.world.federation.director.period, 1.0)
         # Above 0, because weights must be.
@@ -121,5 +121,5 @@ class _Places:
         )
         for name, count in zip(candidates, apportion(weights, free, jobs, random).tolist(), strict=True):
             self._free[name] -= count
-            if kept[name] + count:
-                yield name, kept[name] + count
+            if shares[name] + count:
+                yield name, shares[name] + count

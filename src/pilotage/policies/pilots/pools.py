@@ -22,9 +22,9 @@ class Pools:
         self._random = random
         self._begun: set[tuple[str, str, str]] = set()
 
-    def choose(self, wanted: Requirements, queue: str, server: str) -> str:
+    def choose(self, requirements: Requirements, queue: str, server: str) -> str:
         """Return a pool with room for a server's pilots, tried in random order; empty if all are full."""
-        for name in self._shuffled(wanted.submit_pools or self._default):
+        for name in self._shuffled(requirements.submit_pools or self._default):
             submission = (name, queue, server)
             # One submission takes any number of pilots: it has its place in the pool already.
             if submission in self._begun:

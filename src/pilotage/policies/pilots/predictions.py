@@ -66,7 +66,7 @@ class Predictions:
     _holders: Mapping[str, frozenset[str]] = field(init=False)
     _waiting: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _running: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
-    _held: defaultdict[str, float] = field(init=False)
+    _reader_rates: defaultdict[str, float] = field(init=False)
     # Equal for all similar jobs, or files in the same places: compute each once.
     _runs: dict[tuple[int, JobKind, str, int, str], tuple[float, float]] = field(
         init=False, default_factory=dict
@@ -91,19 +91,19 @@ class Predictions:
                 self._waiting[count.queue, count.share] += count.jobs
             elif count.state in AT_A_PILOT:
                 self._running[count.queue, count.share] += count.jobs
-        self._held = defaultdict(float)
+        self._reader_rates = defaultdict(float)
         for borrowing in world.borrowings:
             for site, rate in borrowing.reads.items():
                 if borrowing.site == self.taker.site:
-                    self._held[site] += rate
+                    self._reader_rates[site] += rate
 
-    def of(self, job: Job, behind: int, reads: Mapping[str, float] | None) -> Prediction:
+    def of(self, job: Job, followers: int, reads: Mapping[str, float] | None) -> Prediction:
         """Return the prediction of a job behind ``behind`` known jobs of its line.
 
         ``reads`` are the MB that it would read remotely by site; None means not available here at all.
         """
         line = job.queue, job.share
-        ahead = max(0, self._waiting[line] - 1 - behind)
+        ahead = max(0, self._waiting[line] - 1 - followers)
         run_there, run_here = self._both_runs(job)
         staging, arrival = self._arrival(job) if job.inputs else (0.0, 0.0)
         if job.state is not JobState.ASSIGNED:
@@ -131,14 +131,14 @@ class Predictions:
         anywhere."""
         if not job.inputs:
             return {}
-        found: defaultdict[str, float] = defaultdict(float)
+        megabytes: defaultdict[str, float] = defaultdict(float)
         for name in dict.fromkeys(job.inputs):
             holders = self._holders.get(name, _NOWHERE)
             if self.taker.storage not in holders:
                 if (site := self._site_of(holders)) is None:
                     return None
-                found[site] += self._megabytes[name]
-        return dict(found)
+                megabytes[site] += self._megabytes[name]
+        return dict(megabytes)
 
     def _site_of(self, holders: frozenset[str]) -> str | None:
         """Return the site from which a missing file would be read; None for none."""
@@ -159,11 +159,11 @@ class Predictions:
             return "it was tried before, and would be read from afar"
         for site in sorted(reads):
             rate = self._rate(site)
-            if rate is not None and self._held[site] >= rate > 0:
+            if rate is not None and self._reader_rates[site] >= rate > 0:
                 return f"the readers of the link from {site} hold its {rate:g} MB/s already"
         unknown = prediction.read == inf
-        told = f"reading takes {prediction.read:.0f} s, and the job {prediction.run_here:.0f} s"
-        slow = told if prediction.read > prediction.run_here else ""
+        durations = f"reading takes {prediction.read:.0f} s, and the job {prediction.run_here:.0f} s"
+        slow = durations if prediction.read > prediction.run_here else ""
         return f"no rate is known of the link from {' or '.join(sorted(reads))}" if unknown else slow
 
     def _wait(self, job: Job, ahead: int, run: float) -> float:
@@ -184,11 +184,11 @@ class Predictions:
     def _both_runs(self, job: Job) -> tuple[float, float]:
         """Return a job's expected seconds at its own queue, and here; the same for all similar jobs."""
         key = job.task, job.kind, job.changes, job.events, job.queue
-        found = self._runs.get(key)
-        if found is None:
-            found = self._run(job, self._queues.get(job.queue)), self._run(job, self.taker)
-            self._runs[key] = found
-        return found
+        seconds = self._runs.get(key)
+        if seconds is None:
+            seconds = self._run(job, self._queues.get(job.queue)), self._run(job, self.taker)
+            self._runs[key] = seconds
+        return seconds
 
     def _run(self, job: Job, queue: Queue | None) -> float:
         """Return a job's expected seconds at a queue; if nobody stated any, what payloads take there."""
@@ -223,13 +223,13 @@ class Predictions:
 
     def _over(self, site: str, megabytes: float) -> float:
         """Return the seconds for that many MB over the rate that readers leave on the link from a site."""
-        left = self.left(site)
-        return megabytes / left if left > 0 else inf
+        rate = self.free_rate(site)
+        return megabytes / rate if rate > 0 else inf
 
-    def left(self, site: str) -> float:
+    def free_rate(self, site: str) -> float:
         """Return the MB/s that readers leave on the link from a site; 0 if unmeasured."""
         rate = self._rate(site)
-        return 0.0 if rate is None else rate - self._held[site]
+        return 0.0 if rate is None else rate - self._reader_rates[site]
 
     def _rate(self, site: str) -> float | None:
         """Return the MB/s of the link from a site; infinity within one, None if unmeasured."""

@@ -22,14 +22,14 @@ WaitingJobs = tuple[int, str, int, int]
 class Admission:
     """Whose jobs are kept from a pilot, and those of whom it takes one job as a probe.
 
-    ``held`` are the jobs of closed tasks that wait in the task queues of the pilot's queue: rows of
+    ``withheld`` are the jobs of closed tasks that wait in the task queues of the pilot's queue: rows of
     requirements, priority and jobs. ``unreadable`` are people, by VO and name, whose secrets the server
     cannot decrypt: it leaves jobs that need them to other servers.
     """
 
     closed: frozenset[Scope] = frozenset()
     probing: frozenset[Scope] = frozenset()
-    held: tuple[tuple[str, int, int], ...] = ()
+    withheld: tuple[tuple[str, int, int], ...] = ()
     unreadable: Collection[tuple[str, str]] = frozenset()
 
     def takes(self, vo: str, owner: str, task: int = 0) -> bool:
@@ -60,9 +60,9 @@ class Admission:
             return self
         closed, present = self.closed_tasks, {task for task, *_ in waiting}
         # A task without a waiting job probes nothing, and others need not wait for it.
-        probing = frozenset(one for one in self.probing if not one[-1] or one[-1] in present)
-        held = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
-        return replace(self, probing=probing, held=held)
+        probing = frozenset(scope for scope in self.probing if not scope[-1] or scope[-1] in present)
+        withheld = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
+        return replace(self, probing=probing, withheld=withheld)
 
 
 OPEN = Admission()
@@ -74,19 +74,19 @@ class Probes:
     """Jobs that probe half-open places: by place the opening that they probe, and the time of the match."""
 
     fast: float
-    given: dict[ProbeKey, tuple[float, float]] = field(default_factory=dict)
+    begun: dict[ProbeKey, tuple[float, float]] = field(default_factory=dict)
 
     def admission(self, breakers: Iterable[CircuitBreaker], queue: str, node: str, time: float) -> Admission:
         """Return the admission of a pilot at a node of a queue now."""
         closed: set[Scope] = set()
         probing: set[Scope] = set()
-        for one in _at(breakers, queue, node):
-            since, begun = self.given.get(_key(one), (0.0, 0.0))
-            is_probed = since == one.since
-            if one.state(time) == "open" or (is_probed and time - begun <= self.fast + JUDGED_AFTER):
-                closed.add(one.whose)
+        for breaker in _at(breakers, queue, node):
+            since, begun = self.begun.get(_key(breaker), (0.0, 0.0))
+            is_probed = since == breaker.since
+            if breaker.state(time) == "open" or (is_probed and time - begun <= self.fast + JUDGED_AFTER):
+                closed.add(breaker.whose)
             elif not is_probed:
-                probing.add(one.whose)
+                probing.add(breaker.whose)
         return Admission(frozenset(closed), frozenset(probing - closed)) if closed or probing else OPEN
 
     def begin(
@@ -98,38 +98,38 @@ class Probes:
         time: float,
     ) -> list[ProbeKey]:
         """Note that a pilot there gets jobs of task queues: they probe every place in the answer."""
-        wanted = (Requirements.from_text(text) for text in set(requirements))
-        owners = {(one.vo, one.owner) for one in wanted}
+        parsed = (Requirements.from_text(text) for text in set(requirements))
+        owners = {(breaker.vo, breaker.owner) for breaker in parsed}
         begun = []
-        for one in _at(breakers, queue, node) if owners else ():
-            since, _ = self.given.get(_key(one), (0.0, 0.0))
-            concerned = one.whose == EVERYBODY or one.whose[:2] in owners
-            if concerned and one.state(time) == "half-open" and since != one.since:
-                self.given[_key(one)] = (one.since, time)
-                begun.append(_key(one))
+        for breaker in _at(breakers, queue, node) if owners else ():
+            since, _ = self.begun.get(_key(breaker), (0.0, 0.0))
+            concerned = breaker.whose == EVERYBODY or breaker.whose[:2] in owners
+            if concerned and breaker.state(time) == "half-open" and since != breaker.since:
+                self.begun[_key(breaker)] = (breaker.since, time)
+                begun.append(_key(breaker))
         return begun
 
-    def settle(self, keys: Iterable[ProbeKey], given: Iterable[Job]) -> None:
+    def settle(self, keys: Iterable[ProbeKey], jobs: Iterable[Job]) -> None:
         """Forget the probes of unassigned jobs: others took them, or they were spares."""
         served: set[Scope] = set()
-        for job in given:
-            wanted = Requirements.from_text(job.requirements)
-            served.update(scopes(wanted.vo, wanted.owner, job.task))
+        for job in jobs:
+            requirements = Requirements.from_text(job.requirements)
+            served.update(scopes(requirements.vo, requirements.owner, job.task))
         for key in keys:
             if key[-1] not in served:
-                self.given.pop(key, None)
+                self.begun.pop(key, None)
 
 
-def _tasks(found: Iterable[Scope]) -> frozenset[int]:
-    return frozenset(task for _, _, task in found if task)
+def _tasks(scopes: Iterable[Scope]) -> frozenset[int]:
+    return frozenset(task for _, _, task in scopes if task)
 
 
 def _at(breakers: Iterable[CircuitBreaker], queue: str, node: str) -> Iterable[CircuitBreaker]:
-    return (one for one in breakers if one.place[0] == queue and one.place[1] in ("", node))
+    return (breaker for breaker in breakers if breaker.place[0] == queue and breaker.place[1] in ("", node))
 
 
-def _key(one: CircuitBreaker) -> ProbeKey:
-    return one.key, one.whose
+def _key(breaker: CircuitBreaker) -> ProbeKey:
+    return breaker.key, breaker.whose
 
 
 def of_unwritable_storages(
@@ -139,7 +139,7 @@ def of_unwritable_storages(
 
     Its pilots would leave their outputs there, whatever they compute.
     """
-    closed = {one.place[1]: one for one in breakers if not one.place[0]}
+    closed = {breaker.place[1]: breaker for breaker in breakers if not breaker.place[0]}
     return tuple(
         replace(closed[queue.storage], place=(queue.name, ""))
         for queue in federation.queues

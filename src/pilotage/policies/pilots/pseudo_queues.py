@@ -13,7 +13,7 @@ from pilotage.policies.pilots.weighted_draw import WaitingShares, WeightedDraw, 
 
 
 def in_turn(
-    known: Mapping[str, TaskQueueColumns],
+    queues: Mapping[str, TaskQueueColumns],
     request: MatchRequest,
     pilot: Pilot,
     seed: int,
@@ -25,19 +25,19 @@ def in_turn(
     weights of the task queues that the pilot could run. Those without any come last: others of their jobs may
     be borrowed.
     """
-    if len(known) < 2:
-        return list(known)
-    names, has = list(known), offered(request, pilot)
+    if len(queues) < 2:
+        return list(queues)
+    names, has = list(queues), offered(request, pilot)
     heads, shares = np.zeros(len(names)), [""] * len(names)
-    for place, columns in enumerate(known.values()):
-        found = np.flatnonzero((columns.heads > 0) & columns.table.fitting(has))
-        if len(found):
-            heads[place] = weights(columns.heads[found], columns.table.needs.owner[found]).sum()
-            present = [columns.share_names[number] for number in np.unique(columns.shares[found])]
+    for place, columns in enumerate(queues.values()):
+        rows = np.flatnonzero((columns.heads > 0) & columns.table.fitting(has))
+        if len(rows):
+            heads[place] = weights(columns.heads[rows], columns.table.needs.owner[rows]).sum()
+            present = [columns.share_names[number] for number in np.unique(columns.shares[rows])]
             shares[place] = turns.first(present) if turns else present[0]
-    told = list(dict.fromkeys(shares))
-    numbers = np.array([told.index(share) for share in shares])
-    waiting = WaitingShares.among(numbers, told, turns) if turns else None
+    share_names = list(dict.fromkeys(shares))
+    numbers = np.array([share_names.index(share) for share in shares])
+    waiting = WaitingShares.among(numbers, share_names, turns) if turns else None
     order = WeightedDraw(seed, request.pilot, heads, np.arange(len(names)), shares=waiting)
     drawn: list[str] = []
     while (turn := order.draw()) is not None:

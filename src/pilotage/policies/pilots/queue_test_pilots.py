@@ -22,10 +22,12 @@ def is_test_pilot(pilot: Pilot | NewPilot) -> bool:
 
 def live_test_pilot(world: World, queue: str) -> Pilot | None:
     """Return the test pilot that is under way to a queue."""
-    found = (
-        one for one in world.pilots if one.queue == queue and one.state in LIVE_PILOTS and is_test_pilot(one)
+    pilots = (
+        pilot
+        for pilot in world.pilots
+        if pilot.queue == queue and pilot.state in LIVE_PILOTS and is_test_pilot(pilot)
     )
-    return next(found, None)
+    return next(pilots, None)
 
 
 def send(world: World, queue: Queue, who: Identity) -> Decision:
@@ -35,11 +37,11 @@ def send(world: World, queue: Queue, who: Identity) -> Decision:
     """
     element = element_of(queue)
     kind: PilotKind = "generic" if "generic" in element.pilot_kinds else "private"
-    wanted = Requirements.of(TaskSpec(name="test", cores=queue.cores), who)
-    cores, memory, walltime = size(wanted, queue, 1)
+    requirements = Requirements.of(TaskSpec(name="test", cores=queue.cores), who)
+    cores, memory, walltime = size(requirements, queue, 1)
     pilot = NewPilot(
         queue=queue.name,
-        requirements=wanted.text,
+        requirements=requirements.text,
         kind=kind,
         owner=GENERIC if kind == "generic" else who,
         cores=cores,

@@ -35,14 +35,14 @@ def receive(world: World) -> Decision:
     returns to the brokerage as the next attempt. This does not apply within a heartbeat of sending, because a
     delayed call does not know the attempt yet.
     """
-    held: dict[int, list[Job]] = defaultdict(list)
+    jobs: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
         if job.state in AT_A_PILOT and job.pilot is not None:
-            held[job.pilot].append(job)
-    told = {one.pilot: one for one in world.heartbeats}
+            jobs[job.pilot].append(job)
+    heartbeats = {heartbeat.pilot: heartbeat for heartbeat in world.heartbeats}
     hearing = _Hearing(world)
     for pilot in world.pilots:
-        hearing.hear(pilot, held[pilot.id], told[pilot.id])
+        hearing.hear(pilot, jobs[pilot.id], heartbeats[pilot.id])
     changed: tuple[Change, ...] = (
         *called_home(world.time, *world.pilots),
         *hearing.moves.gathered(),
@@ -58,9 +58,9 @@ def accept(world: World) -> Decision:
     Nothing follows from what they do not mention. Reports on attempts that others have change nothing.
     """
     hearing = _Hearing(world)
-    told = {one.pilot: one for one in world.heartbeats}
+    heartbeats = {heartbeat.pilot: heartbeat for heartbeat in world.heartbeats}
     for pilot in world.pilots:
-        hearing.hear_reports(pilot, [job for job in world.jobs if _is_held(job, pilot)], told[pilot.id])
+        hearing.hear_reports(pilot, [job for job in world.jobs if _is_held(job, pilot)], heartbeats[pilot.id])
     changed: tuple[Change, ...] = (*hearing.moves.gathered(), *hearing.forgotten())
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
@@ -72,12 +72,12 @@ def stops(world: World) -> dict[int, list[Attempt]]:
     Attempts that it finished itself are not among them, because their outputs may still lie in the scratch
     area.
     """
-    own: dict[int, set[Attempt]] = defaultdict(set)
+    attempts: dict[int, set[Attempt]] = defaultdict(set)
     for job in world.jobs:
         if job.pilot is not None and (job.state in AT_A_PILOT or job.state in DONE_JOBS):
-            own[job.pilot].add((job.id, job.attempt))
-    told = {one.pilot: one for one in world.heartbeats}
-    return {one.id: sorted(told[one.id].named - own[one.id]) for one in world.pilots}
+            attempts[job.pilot].add((job.id, job.attempt))
+    heartbeats = {pilot.pilot: pilot for pilot in world.heartbeats}
+    return {pilot.id: sorted(heartbeats[pilot.id].named - attempts[pilot.id]) for pilot in world.pilots}
 
 
 def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity]]:
@@ -86,13 +86,13 @@ def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity
     tasks = {task.id: task for task in world.tasks}
     owners = {
         LogKey(kind="job", record=job.id, attempt=job.attempt): tasks[job.task].owner
-        for job in _own(world).values()
+        for job in _attempts_of_pilot(world).values()
     }
     owners[LogKey(kind="pilot", record=pilot.id)] = pilot.owner
     return [(log, owners[log.key]) for log in logs if log.key in owners]
 
 
-def _own(world: World) -> dict[Attempt, Job]:
+def _attempts_of_pilot(world: World) -> dict[Attempt, Job]:
     """Return the pilot's attempts, including finished ones."""
     (pilot,) = world.pilots
     return {
@@ -148,17 +148,17 @@ class _Hearing:
         self._by_queue: dict[str, list[Failure]] = {}
         self._tasks = {task.id: task for task in world.tasks}
 
-    def hear(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
+    def hear(self, pilot: Pilot, jobs: Sequence[Job], heartbeat: Heartbeat) -> None:
         """Process one pilot's whole message, given the jobs that it is known to hold."""
-        self.hear_reports(pilot, held, told)
-        self._miss(told)
+        self.hear_reports(pilot, jobs, heartbeat)
+        self._miss(heartbeat)
 
-    def hear_reports(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
+    def hear_reports(self, pilot: Pilot, jobs: Sequence[Job], heartbeat: Heartbeat) -> None:
         """Process one pilot's reports alone."""
         self._pilot = pilot
-        self._jobs = {(job.id, job.attempt): job for job in held}
-        self._states = {job.id: job.state for job in held}
-        for report in told.reports:
+        self._jobs = {(job.id, job.attempt): job for job in jobs}
+        self._states = {job.id: job.state for job in jobs}
+        for report in heartbeat.reports:
             self._report(report)
 
     def _report(self, report: Report) -> None:
@@ -211,15 +211,15 @@ class _Hearing:
         replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))
         return (Forget(replicas=tuple(replicas)), *self._storage_faults.forgotten())
 
-    def _miss(self, told: Heartbeat) -> None:
+    def _miss(self, heartbeat: Heartbeat) -> None:
         """Fail attempts that the pilot once had and no longer mentions.
 
         A call that arrives late or twice says nothing about jobs that the pilot was given since it made it.
         """
-        heard = self._world.time if told.heard is None else min(told.heard, self._world.time)
-        for attempt in sorted(self._jobs.keys() - told.named):
+        known_until = self._world.time if heartbeat.heard is None else min(heartbeat.heard, self._world.time)
+        for attempt in sorted(self._jobs.keys() - heartbeat.named):
             job = self._jobs[attempt]
-            grown = heard - job.since > self._world.federation.loops.heartbeat
+            grown = known_until - job.since > self._world.federation.loops.heartbeat
             if not grown:
                 continue
             if job.state is JobState.SENT:
@@ -233,10 +233,10 @@ class _Hearing:
     def _done(self, job: Job, report: Report) -> None:
         """Process a successful payload: its outputs are staged out; a job without outputs is finished."""
         task = self._tasks[job.task]
-        asked = payload_of(task, job, task.spec.for_job(job.kind))
-        expected = asked.outputs
+        payload = payload_of(task, job, task.spec.for_job(job.kind))
+        expected = payload.outputs
         stored = {output.name: output for output in report.outputs}
-        if lacks := missing(expected, asked.optional_outputs, stored):
+        if lacks := missing(expected, payload.optional_outputs, stored):
             plural = "s" if len(lacks) > 1 else ""
             self._fail(job, f"output{plural} {', '.join(lacks)} missing", _metrics(report, self._pilot))
             return
@@ -257,10 +257,10 @@ class _Hearing:
         cause: str,
         changes: Mapping[str, Value] | None = None,
         creates: tuple[Creation, ...] = (),
-        own: Mapping[str, Value] | None = None,
+        job_changes: Mapping[str, Value] | None = None,
     ) -> None:
         source = self._states[job.id]
-        self.moves.add(job, source, target, cause=cause, changes=changes, own=own, creates=creates)
+        self.moves.add(job, source, target, cause=cause, changes=changes, own=job_changes, creates=creates)
         self._states[job.id] = target
 
     def _fail(
@@ -299,15 +299,17 @@ class _Hearing:
         changed = tuple(outweighed(self._of_queue(queue), task.id, queue, self._pilot.place))
         if not changed:
             return ()
-        news = {(one.job, one.attempt): one for one in changed}
-        self._speaking = tuple(news.get((one.job, one.attempt), one) for one in self._speaking)
+        news = {(failure.job, failure.attempt): failure for failure in changed}
+        self._speaking = tuple(
+            news.get((failure.job, failure.attempt), failure) for failure in self._speaking
+        )
         self._by_queue = {}
         return changed
 
     def _of_queue(self, queue: str) -> Sequence[Failure]:
         """Return the failures that count against a queue. Every job that succeeds there asks for them."""
         if queue not in self._by_queue:
-            self._by_queue[queue] = [one for one in self._speaking if one.queue == queue]
+            self._by_queue[queue] = [failure for failure in self._speaking if failure.queue == queue]
         return self._by_queue[queue]
 
 
@@ -340,9 +342,9 @@ def note_lacking(pilot: Pilot, gpus: int, containers: bool, time: float, seed: i
     already."""
     if not pilot.requirements:
         return None
-    wanted = Requirements.from_text(pilot.requirements)
-    found = {GPUS: gpus >= wanted.gpus, CONTAINERS: containers or not wanted.container}
-    lacks = " and ".join(need for need, has in found.items() if not has)
+    requirements = Requirements.from_text(pilot.requirements)
+    equipment = {GPUS: gpus >= requirements.gpus, CONTAINERS: containers or not requirements.container}
+    lacks = " and ".join(need for need, has in equipment.items() if not has)
     if lacks == pilot.lacks:
         return None
     change = Touch(kind="pilot", ids=(pilot.id,), changes={"lacks": lacks})

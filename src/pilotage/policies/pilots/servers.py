@@ -34,22 +34,22 @@ def open_servers(
     A server with an open circuit breaker accepts none. Half-open, it accepts one, before all others. The
     others follow the queue's rank, in random order if it is equal.
     """
-    found = []
+    servers = []
     changed = world.queues_changed.get(queue.name)
     for name in server_names(queue):
-        own = [pilot for pilot in pilots if pilot.broker == name]
-        breaker = of_server(world, queue, name, own)
-        most = room(breaker, made_since(own, changed), world.time)
-        if most:
-            found.append(OpenServer(name, most))
-    if len(found) > 1:
+        server_pilots = [pilot for pilot in pilots if pilot.broker == name]
+        breaker = of_server(world, queue, name, server_pilots)
+        free = room(breaker, made_since(server_pilots, changed), world.time)
+        if free:
+            servers.append(OpenServer(name, free))
+    if len(servers) > 1:
         ranks = _ranks(world, queue)
         # Shuffle first: sorting keeps the order of equals, so it is random.
-        random.shuffle(found)
-        for server in found:
+        random.shuffle(servers)
+        for server in servers:
             server.rank = ranks.get(server.name, -inf)
-        found.sort(key=lambda server: (server.room == inf, -server.rank))
-    return found
+        servers.sort(key=lambda server: (server.room == inf, -server.rank))
+    return servers
 
 
 def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> list[tuple[str, int]]:
@@ -76,10 +76,10 @@ def _ranks(world: World, queue: Queue) -> dict[str, float]:
     expression = element_of(queue).rank
     if not expression:
         return {}
-    found = {}
+    ranks = {}
     for report in world.server_reports:
         if report.queue == queue.name:
             slots, running, waiting = report.slots or 0, report.running or 0, report.waiting or 0
             values = {"slots": slots, "running": running, "waiting": waiting, "free": slots - running}
-            found[report.server] = rank(expression, values)
-    return found
+            ranks[report.server] = rank(expression, values)
+    return ranks

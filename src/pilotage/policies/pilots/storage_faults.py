@@ -24,12 +24,12 @@ class StorageFaults:
         self._served: set[End] = set()
 
     @cached_property
-    def _known(self) -> frozenset[str]:
+    def _storages(self) -> frozenset[str]:
         return frozenset(storage.name for storage in self._world.federation.storages)
 
     @cached_property
     def _closed(self) -> frozenset[End]:
-        return frozenset(one.place for one in open_at(self._world.storage_breakers, self._world.time))
+        return frozenset(breaker.place for breaker in open_at(self._world.storage_breakers, self._world.time))
 
     def failure(self, pilot: Pilot, job: Job, report: Report) -> tuple[FailedDelivery, ...]:
         """Return what a failed attempt says about a storage; nothing if its breaker is open, or if it does
@@ -38,7 +38,7 @@ class StorageFaults:
         What fails while a breaker is open began before.
         """
         fault, home = report.storage_fault, self._homes.get(job.queue, "")
-        if fault is None or not home or fault.source not in ("", *self._known):
+        if fault is None or not home or fault.source not in ("", *self._storages):
             return ()
         file = fault.file if fault.written else _input(job.inputs, fault.file)
         if not file:
@@ -60,16 +60,16 @@ class StorageFaults:
             ),
         )
 
-    def wait(self, job: Job, found: Sequence[FailedDelivery]) -> Wait | None:
+    def wait(self, job: Job, faults: Sequence[FailedDelivery]) -> Wait | None:
         """Return how long a job waits for a storage that failed it; None if none did, or if one is open."""
-        if not found:
+        if not faults:
             return None
-        (fault,), now = found, self._world.time
+        (fault,), now = faults, self._world.time
         failed = (*self._world.failed_deliveries, fault)
         until = retried_at(failed, self._world.federation.staging)[job.id]
-        what = f"read from {fault.source}" if fault.source else f"written to {fault.destination}"
+        direction = f"read from {fault.source}" if fault.source else f"written to {fault.destination}"
         name = name_of(fault.file.removeprefix(f"{job.id}/"))
-        return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s")
+        return Wait(until, f"{name} could not be {direction}, so it waits {until - now:.0f} s")
 
     def served(self, job: Job, report: Report) -> None:
         """Record the storages that gave a job its inputs, or took its outputs."""
@@ -80,7 +80,7 @@ class StorageFaults:
 
     def forgotten(self) -> tuple[Forget, ...]:
         """Return the failures to forget of storages where something was read or written."""
-        failing = self._served & {one.end for one in self._world.failed_deliveries}
+        failing = self._served & {failure.end for failure in self._world.failed_deliveries}
         return (Forget(failed_at=tuple(sorted(failing))),) if failing else ()
 
 
@@ -91,4 +91,4 @@ def _read_end(source: str, home: str) -> End:
 
 def _input(inputs: Sequence[str], name: str) -> str:
     """Return the input with this name, by its identifier; empty if the job has none."""
-    return next((one for one in inputs if name_of(one) == name), "")
+    return next((identifier for identifier in inputs if name_of(identifier) == name), "")

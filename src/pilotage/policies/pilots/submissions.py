@@ -36,14 +36,14 @@ def observed(world: World) -> Decision:
 def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:
     """The reference is set separately from the state, because a quick pilot may call home before this
     commit."""
-    taken: dict[str, list[int]] = defaultdict(list)
+    by_queue: dict[str, list[int]] = defaultdict(list)
     references: list[Change] = []
     for submission in world.submissions:
         pilot = pilots.get(submission.pilot)
         if pilot is None or submission.error or submission.unknown:
             continue
         if pilot.state is PilotState.CREATED:
-            taken[pilot.queue].append(pilot.id)
+            by_queue[pilot.queue].append(pilot.id)
         changes: dict[str, Value] = {"reference": submission.reference}
         references.append(Touch(kind="pilot", ids=(pilot.id,), changes=changes))
     moves = [
@@ -54,7 +54,7 @@ def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:
             target=PilotState.SUBMITTED,
             cause=f"in the queue of {queue}",
         )
-        for queue, ids in sorted(taken.items())
+        for queue, ids in sorted(by_queue.items())
     ]
     return [*moves, *references]
 
@@ -73,16 +73,18 @@ def _taken_over(world: World) -> list[Touch]:
 
     Another server that lives may still wait for its answer.
     """
-    able = {one.name for one in world.federation.queues if one.computing_element} - world.unable_queues.keys()
-    alike: dict[str, list[int]] = defaultdict(list)
+    able = {
+        queue.name for queue in world.federation.queues if queue.computing_element
+    } - world.unable_queues.keys()
+    by_server: dict[str, list[int]] = defaultdict(list)
     gone = {"", *world.servers_gone} - {world.server}
     for pilot in world.pilots:
         if awaits_submission(pilot) and pilot.queue in able and pilot.server in gone:
-            alike[pilot.server].append(pilot.id)
+            by_server[pilot.server].append(pilot.id)
     changes: dict[str, Value] = {"server": world.server}
     return [
         Touch(kind="pilot", ids=tuple(sorted(ids)), changes=changes, server_read=server)
-        for server, ids in sorted(alike.items())
+        for server, ids in sorted(by_server.items())
     ]
 
 
@@ -93,7 +95,7 @@ def awaits_submission(pilot: Pilot) -> bool:
 
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     """A waiting pilot has no attempts that an end could be wrong for."""
-    errors = {one.pilot: _reason(one) for one in world.sightings if one.state == "ended"}
+    errors = {sighting.pilot: _reason(sighting) for sighting in world.sightings if sighting.state == "ended"}
     return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
 
 
@@ -139,18 +141,18 @@ def _noted_ends(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
         if is_first and (sighting.state == "ended" or is_stopped(sighting)):
             doubt = end_doubt(sighting, world.federation.loops.heartbeat)
             ends[_reason(sighting), doubt].append(sighting.pilot)
-    others = tuple(sorted(pilot.id for pilot in world.pilots if _outlives(world, pilot)))
+    outliving = tuple(sorted(pilot.id for pilot in world.pilots if _outlives(world, pilot)))
     forgotten: dict[str, Value] = {"ended_there_since": None, "reference": "", "error": ""}
     return [
         *(
             Touch(
                 kind="pilot",
                 ids=tuple(sorted(ids)),
-                changes={"ended_there_since": world.time, "end_doubt": doubt, "error": why},
+                changes={"ended_there_since": world.time, "end_doubt": doubt, "error": reason},
             )
-            for (why, doubt), ids in sorted(ends.items())
+            for (reason, doubt), ids in sorted(ends.items())
         ),
-        *([Touch(kind="pilot", ids=others, changes=forgotten)] if others else ()),
+        *([Touch(kind="pilot", ids=outliving, changes=forgotten)] if outliving else ()),
     ]
 
 
@@ -161,7 +163,7 @@ def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
         for sighting in world.sightings
         if sighting.state == "stuck" and not sighting.excess
     }
-    stopped = {one.pilot: _reason(one) for one in world.sightings if is_stopped(one)}
+    stopped = {sighting.pilot: _reason(sighting) for sighting in world.sightings if is_stopped(sighting)}
     return _failed(world, pilots, errors | stopped, (PilotState.SUBMITTED,))
 
 
@@ -173,9 +175,9 @@ def is_stopped(sighting: PilotSighting) -> bool:
 def _lost(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     """Pilots that their batch system forgot would count as waiting for hours, and no others would be sent."""
     errors = {
-        one.pilot: f"lost by its batch system: {one.reason}"
-        for one in world.sightings
-        if one.pilot in pilots and is_lost(one, pilots[one.pilot], world)
+        sighting.pilot: f"lost by its batch system: {sighting.reason}"
+        for sighting in world.sightings
+        if sighting.pilot in pilots and is_lost(sighting, pilots[sighting.pilot], world)
     }
     return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
 
@@ -206,21 +208,21 @@ def _missing(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
 
 
 def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
-    alike: dict[str, list[int]] = defaultdict(list)
+    by_text: dict[str, list[int]] = defaultdict(list)
     for sighting in world.sightings:
         pilot = pilots.get(sighting.pilot)
-        said = waits(sighting.state, sighting.reason)
+        text = waits(sighting.state, sighting.reason)
         if (
             pilot
             and pilot.state is PilotState.SUBMITTED
             and sighting.state != "stuck"
             and not is_lost(sighting, pilot, world)
-            and said != pilot.waits
+            and text != pilot.waits
         ):
-            alike[said].append(pilot.id)
+            by_text[text].append(pilot.id)
     return [
-        Touch(kind="pilot", ids=tuple(sorted(ids)), changes={"waits": said})
-        for said, ids in sorted(alike.items())
+        Touch(kind="pilot", ids=tuple(sorted(ids)), changes={"waits": text})
+        for text, ids in sorted(by_text.items())
     ]
 
 
@@ -243,10 +245,10 @@ def _failed(
     world: World, pilots: dict[int, Pilot], errors: dict[int, str], sources: tuple[PilotState, ...]
 ) -> list[Move]:
     """Return one move for all pilots that fail from the same state for the same reason."""
-    alike: dict[tuple[PilotState, str], list[int]] = defaultdict(list)
+    groups: dict[tuple[PilotState, str], list[int]] = defaultdict(list)
     for id_, error in errors.items():
         if id_ in pilots and pilots[id_].state in sources:
-            alike[pilots[id_].state, error].append(id_)
+            groups[pilots[id_].state, error].append(id_)
     return [
         Move(
             kind="pilot",
@@ -256,5 +258,5 @@ def _failed(
             cause=error,
             changes={"error": error, "ended": world.time},
         )
-        for (state, error), ids in sorted(alike.items())
+        for (state, error), ids in sorted(groups.items())
     ]

@@ -52,7 +52,7 @@ class TaskQueueColumns:
     secrets: NDArray[np.bool_]
     edges: NDArray[np.float64] | None = None
 
-    def left(self, draw: Draw, jobs: int) -> None:
+    def remove(self, draw: Draw, jobs: int) -> None:
         """Remove jobs that have left a task queue from its count."""
         at = self.places.get(draw.requirements)
         if at is None:
@@ -67,14 +67,14 @@ class TaskQueueColumns:
             self.heads[at] = weight
             self.edges = None
 
-    def less(self, held: Iterable[tuple[str, int, int]]) -> "TaskQueueColumns":
+    def less(self, withheld: Iterable[tuple[str, int, int]]) -> "TaskQueueColumns":
         """Return the task queues without jobs that are withheld from a pilot."""
         levels, heads = list(self.levels), self.heads.copy()
-        for name, priority, jobs in held:
+        for name, priority, jobs in withheld:
             at = self.places.get(name)
             if at is not None:
-                left = [[level, count - jobs * (level == priority)] for level, count in levels[at]]
-                levels[at] = [level for level in left if level[1] > 0]
+                rest = [[level, count - jobs * (level == priority)] for level, count in levels[at]]
+                levels[at] = [level for level in rest if level[1] > 0]
                 heads[at] = _weight(levels[at])
         return replace(self, levels=levels, heads=heads, edges=None)
 
@@ -89,22 +89,24 @@ def columns(queue: Queue | None, standing: Iterable[Level]) -> TaskQueueColumns:
     """Return the task queues of a queue as columns; none if it starts nothing, or is not declared."""
     standing = standing if queue and is_open(queue) else ()
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
-    found = {
+    levels_of = {
         name: [[level.priority, level.jobs] for level in levels if level.jobs > 0]
         for name, levels in groupby(ordered, key=lambda level: level.requirements)
     }
-    names = list(found)
-    wanted = [Requirements.from_text(name) for name in names]
-    shares = {name: number for number, name in enumerate(dict.fromkeys(one.share for one in wanted))}
+    names = list(levels_of)
+    requirements = [Requirements.from_text(name) for name in names]
+    shares = {
+        name: number for number, name in enumerate(dict.fromkeys(needed.share for needed in requirements))
+    }
     return TaskQueueColumns(
         names=names,
-        levels=list(found.values()),
-        heads=np.array([_weight(levels) for levels in found.values()]),
-        table=NeedsTable([needs(one, queue) for one in wanted] if queue else []),
-        shares=np.array([shares[one.share] for one in wanted], dtype=np.int64),
+        levels=list(levels_of.values()),
+        heads=np.array([_weight(levels) for levels in levels_of.values()]),
+        table=NeedsTable([needs(needed, queue) for needed in requirements] if queue else []),
+        shares=np.array([shares[needed.share] for needed in requirements], dtype=np.int64),
         share_names=list(shares),
         places={name: place for place, name in enumerate(names)},
-        secrets=np.array([one.secrets for one in wanted], dtype=np.bool_),
+        secrets=np.array([needed.secrets for needed in requirements], dtype=np.bool_),
     )
 
 
@@ -130,29 +132,29 @@ def draw(
             columns.edges = weights(columns.heads, owners).cumsum()
         order = WeightedDraw(seed, request.pilot, columns.heads, owners, columns.edges, shares)
         return _several(columns, request, places, order, turns)
-    if admission.held:
-        columns = columns.less(admission.held)
+    if admission.withheld:
+        columns = columns.less(admission.withheld)
     fitting = (columns.heads > 0) & columns.table.fitting(has)
     if admission is not OPEN:
         fitting &= _admitted(columns, admission)
-    found = np.flatnonzero(fitting).tolist()
-    if not found:
+    rows = np.flatnonzero(fitting).tolist()
+    if not rows:
         return []
-    shares = WaitingShares.among(columns.shares[found], columns.share_names, turns) if turns else None
-    order = WeightedDraw(seed, request.pilot, columns.heads[found], owners[found], shares=shares)
-    return _several(columns, request, found, order, turns)
+    shares = WaitingShares.among(columns.shares[rows], columns.share_names, turns) if turns else None
+    order = WeightedDraw(seed, request.pilot, columns.heads[rows], owners[rows], shares=shares)
+    return _several(columns, request, rows, order, turns)
 
 
 def _admitted(columns: TaskQueueColumns, admission: Admission) -> NDArray[np.bool_]:
     """Return for each task queue whether an admission lets a pilot have its jobs."""
     people, owners = columns.table.numbers, columns.table.needs.owner
-    found: NDArray[np.bool_] = np.array([admission.takes(vo, name) for vo, _, name in people], dtype=bool)[
+    admitted: NDArray[np.bool_] = np.array([admission.takes(vo, name) for vo, _, name in people], dtype=bool)[
         owners
     ]
     if admission.unreadable:
         gives = np.array([admission.gives_secrets(vo, name) for vo, _, name in people], dtype=bool)
-        found &= gives[owners] | ~columns.secrets
-    return found
+        admitted &= gives[owners] | ~columns.secrets
+    return admitted
 
 
 def _several(
@@ -178,10 +180,10 @@ def _several(
             order.follow(index, 0)
             continue
         # Reverse the list: the next one is popped from the end.
-        left = offers.get(index) or _first(columns.levels[at], request.max_jobs)[::-1]
-        drawn.append(Draw(columns.names[at], left.pop()))
-        offers[index] = left
-        order.follow(index, max(1, left[-1]) if left else 0)
+        priorities = offers.get(index) or _first(columns.levels[at], request.max_jobs)[::-1]
+        drawn.append(Draw(columns.names[at], priorities.pop()))
+        offers[index] = priorities
+        order.follow(index, max(1, priorities[-1]) if priorities else 0)
         if turns is not None:
             turns.give(columns.share_names[columns.shares[at]])
         cores -= int(needed.cores[at])
@@ -208,17 +210,17 @@ def _of_one(columns: TaskQueueColumns, request: MatchRequest, at: int) -> list[D
 
 def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
     """Return the priorities of a task queue's first jobs."""
-    found: list[int] = []
+    priorities: list[int] = []
     if levels and levels[0][1] >= count:
         return [levels[0][0]] * count
     for priority, jobs in levels:
-        found += [priority] * min(jobs, count - len(found))
-        if len(found) == count:
+        priorities += [priority] * min(jobs, count - len(priorities))
+        if len(priorities) == count:
             break
-    return found
+    return priorities
 
 
-def beyond(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> int:
+def unfit_jobs(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> int:
     """Return how many jobs of these task queues a pilot could not run even with all of its slots free.
 
     If its node lacks GPUs or programs for containers, another pilot's would lack them too.

@@ -35,18 +35,18 @@ def walltime_left(request: MatchRequest, pilot: Pilot) -> float:
     return max(request.walltime, pilot.walltime) if fresh else request.walltime
 
 
-def walltime_needed(wanted: Requirements, queue: Queue) -> float:
+def walltime_needed(requirements: Requirements, queue: Queue) -> float:
     """Return the walltime in s that a pilot must have left for these jobs.
 
     Work rounds up to a segment (P1), which may exceed a queue's limit although the job itself fits there
     (B21). Then the queue's full walltime is enough.
     """
-    return min(seconds_at(wanted, queue), queue.max_walltime or inf)
+    return min(seconds_at(requirements, queue), queue.max_walltime or inf)
 
 
-def seconds_at(wanted: Requirements, queue: Queue) -> float:
+def seconds_at(requirements: Requirements, queue: Queue) -> float:
     """Return the walltime of a job at a queue in s: its work over the power of its cores (P1)."""
-    return wanted.seconds(queue.core_power or UNKNOWN_CORE_POWER)
+    return requirements.seconds(queue.core_power or UNKNOWN_CORE_POWER)
 
 
 def starts_pilots(queue: Queue) -> bool:
@@ -61,23 +61,23 @@ def element_of(queue: Queue) -> ComputingElement:
     return queue.computing_element
 
 
-def size(wanted: Requirements, queue: Queue, slots: int) -> tuple[int, float, float]:
+def size(requirements: Requirements, queue: Queue, slots: int) -> tuple[int, float, float]:
     """Return cores, memory in MB and walltime in s of a pilot with that many slots for a task queue.
 
     It is as long as its computing element says, or longer if its own task queue needs it.
     """
     element = element_of(queue)
-    walltime = max(element.pilot_walltime, walltime_needed(wanted, queue))
+    walltime = max(element.pilot_walltime, walltime_needed(requirements, queue))
     return (
-        wanted.cores * slots,
-        max(wanted.memory, queue.min_memory) * slots,
+        requirements.cores * slots,
+        max(requirements.memory, queue.min_memory) * slots,
         min(walltime, queue.max_walltime or inf),
     )
 
 
 def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
     """Return pilots by queue."""
-    found: dict[str, list[Pilot]] = defaultdict(list)
+    queues: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
-        found[pilot.queue].append(pilot)
-    return found
+        queues[pilot.queue].append(pilot)
+    return queues

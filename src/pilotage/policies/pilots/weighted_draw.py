@@ -36,8 +36,8 @@ class WaitingShares:
         """Return the task queues of the share whose turn it is, among those with a first job in ``heads``."""
         present = np.flatnonzero(np.bincount(self.numbers[heads > 0], minlength=len(self.names))).tolist()
         first = self.turns.first(self.names[number] for number in present) if present else ""
-        whose: Bools = self.numbers == (self.names.index(first) if present else -1)
-        return whose
+        of_share: Bools = self.numbers == (self.names.index(first) if present else -1)
+        return of_share
 
 
 class WeightedDraw:

@@ -29,12 +29,12 @@ def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
 
 def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
     """End the live private pilots of a person, running ones too: nobody else may use them."""
-    own: dict[PilotState, list[int]] = defaultdict(list)
+    by_state: dict[PilotState, list[int]] = defaultdict(list)
     for pilot in world.pilots:
         is_theirs = pilot.kind == "private" and (pilot.owner.name, pilot.owner.vo) == (name, vo)
         if is_theirs and pilot.state in LIVE_PILOTS:
-            own[pilot.state].append(pilot.id)
-    return _ended(world, own, reason)
+            by_state[pilot.state].append(pilot.id)
+    return _ended(world, by_state, reason)
 
 
 def _ended(world: World, pilots: Mapping[PilotState, Sequence[int]], reason: str) -> Decision:
@@ -54,14 +54,16 @@ def _ended(world: World, pilots: Mapping[PilotState, Sequence[int]], reason: str
 
 def is_void(world: World) -> bool:
     """Return whether no pilot of the director's last iteration is left because all were withdrawn."""
-    made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
-    return bool(made) and all(one.state is PilotState.CANCELLED and one.error == REASON for one in made)
+    new_pilots = [pilot for pilot in world.pilots if pilot.created == world.iterated]
+    return bool(new_pilots) and all(
+        pilot.state is PilotState.CANCELLED and pilot.error == REASON for pilot in new_pilots
+    )
 
 
 def _is_useful(world: World, pilot: Pilot) -> bool:
     """Return whether a waiting job could use a pilot, at its queue or at one from which its queue may
     borrow."""
-    queue = next((one for one in world.federation.queues if one.name == pilot.queue), None)
+    queue = next((queue for queue in world.federation.queues if queue.name == pilot.queue), None)
     borrows = bool(world.borrowable_lines)
     return queue is not None and any(
         fits(needs(Requirements.from_text(line.requirements), queue), promised(pilot))

@@ -18,17 +18,17 @@ def observed(world: World) -> Decision:
     A report on a transfer that is not DELIVERING, or on an earlier attempt, changes nothing. The commit hands
     back transfers that changed since. Whoever runs their deliveries gives them up.
     """
-    known = {(transfer.id, transfer.attempt): transfer for transfer in world.transfers}
-    told: dict[str, list[tuple[Transfer, DeliverySighting]]] = defaultdict(list)
+    transfers = {(transfer.id, transfer.attempt): transfer for transfer in world.transfers}
+    by_state: dict[str, list[tuple[Transfer, DeliverySighting]]] = defaultdict(list)
     for sighting in world.deliveries:
-        transfer = known.get((sighting.transfer, sighting.attempt))
+        transfer = transfers.get((sighting.transfer, sighting.attempt))
         if transfer is not None and transfer.state is TransferState.DELIVERING:
-            told[sighting.state].append((transfer, sighting))
-    delivered = [transfer for transfer, _ in told["delivered"]]
-    changes: list[Change] = list(retries.after_deliveries(told["delivered"], world.time))
+            by_state[sighting.state].append((transfer, sighting))
+    delivered = [transfer for transfer, _ in by_state["delivered"]]
+    changes: list[Change] = list(retries.after_deliveries(by_state["delivered"], world.time))
     changes += storage_failures.well_again(world, delivered)
-    changes += _failures(world, told["failed"])
-    changes += _heartbeats(world, [transfer for transfer, _ in told["moving"]])
+    changes += _failures(world, by_state["failed"])
+    changes += _heartbeats(world, [transfer for transfer, _ in by_state["moving"]])
     return Decision(step="deliver", time=world.time, seed=world.seed, changes=tuple(changes))
 
 

@@ -26,7 +26,7 @@ class ShareLoad:
     """The work of a share: its remaining deliveries, each of one slot and one length of time."""
 
     priority: int
-    left: float
+    rest: float
 
 
 def deliveries_before(
@@ -37,11 +37,11 @@ def deliveries_before(
     ``ahead`` are the slots that earlier transfers of its share take. Storages and links with limits act as
     slots of their own, with their own waiting transfers. The longest of these waits counts.
     """
-    counts = [one for one in counts if one.state in WAITING or one.state is TransferState.DELIVERING]
+    counts = [count for count in counts if count.state in WAITING or count.state is TransferState.DELIVERING]
     mine = max(ahead, 0.0) + 1
     longest = wait(constants.delivery_slots, loads(counts, constants), transfer.share, mine)
     for place, limit in room.limits(transfer).items():
-        there = [one for one in counts if room.touches(place, one.source, one.destination)]
+        there = [count for count in counts if room.touches(place, count.source, count.destination)]
         slots = min(limit, constants.delivery_slots)
         # Of its own share, count those that use the same place; half of them are ahead of it on average.
         bundle = constants.files_per_slot
@@ -53,11 +53,11 @@ def deliveries_before(
 
 def loads(counts: Iterable[TransferCount], constants: StagingConstants) -> dict[str, ShareLoad]:
     """Return the work of each share."""
-    left: dict[str, float] = {}
-    for one in counts:
-        part = 1.0 if one.state in WAITING else HALF
-        left[one.share] = left.get(one.share, 0.0) + part * one.slots(constants.files_per_slot)
-    return {share: ShareLoad(base_priority(share, constants), left[share]) for share in sorted(left)}
+    slots: dict[str, float] = {}
+    for count in counts:
+        part = 1.0 if count.state in WAITING else HALF
+        slots[count.share] = slots.get(count.share, 0.0) + part * count.slots(constants.files_per_slot)
+    return {share: ShareLoad(base_priority(share, constants), slots[share]) for share in sorted(slots)}
 
 
 def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float) -> float:
@@ -66,35 +66,35 @@ def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float)
     Every share works in the slots that it is entitled to (D4). When one is done, the others get its slots.
     With fewer slots than shares, they take turns in proportion to priority.
     """
-    left = {name: load.left for name, load in shares.items() if load.left > 0}
-    left[share] = max(left.get(share, 0.0), starts)
-    priorities = {name: shares[name].priority if name in shares else 1 for name in left}
-    passed = 0.0
+    rests = {name: load.rest for name, load in shares.items() if load.rest > 0}
+    rests[share] = max(rests.get(share, 0.0), starts)
+    priorities = {name: shares[name].priority if name in shares else 1 for name in rests}
+    elapsed = 0.0
     while True:
-        rates = _rates(slots, left, priorities)
+        rates = _rates(slots, rests, priorities)
         # Go to the next share that is done, unless the wait ends before.
-        length = min(left[name] / rates[name] for name in left)
+        length = min(rests[name] / rates[name] for name in rests)
         if starts / rates[share] <= length:
-            return passed + starts / rates[share]
-        passed += length
+            return elapsed + starts / rates[share]
+        elapsed += length
         starts -= length * rates[share]
-        after = {name: left[name] - length * rates[name] for name in left}
-        left = {name: rest for name, rest in after.items() if rest > 1e-9 or name == share}
+        after = {name: rests[name] - length * rates[name] for name in rests}
+        rests = {name: rest for name, rest in after.items() if rest > 1e-9 or name == share}
 
 
-def _rates(slots: int, left: Mapping[str, float], priorities: Mapping[str, int]) -> dict[str, float]:
+def _rates(slots: int, rests: Mapping[str, float], priorities: Mapping[str, int]) -> dict[str, float]:
     """Return the slots in which each share delivers: its entitlement, or its part of the time in one slot."""
-    if slots < len(left):
-        total = sum(priorities[name] for name in left)
-        return {name: slots * priorities[name] / total for name in left}
-    wants = {name: ceil(left[name]) for name in left}
+    if slots < len(rests):
+        total = sum(priorities[name] for name in rests)
+        return {name: slots * priorities[name] / total for name in rests}
+    wants = {name: ceil(rests[name]) for name in rests}
     entitled = apportion(slots, wants, priorities)
     # Equals take turns with the remainder, so each has the mean of it.
     equals: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for name in left:
+    for name in rests:
         equals[priorities[name], wants[name]].append(entitled[name])
-    return {name: max(1.0, fmean(equals[priorities[name], wants[name]])) for name in left}
+    return {name: max(1.0, fmean(equals[priorities[name], wants[name]])) for name in rests}
 
 
 def _waiting(counts: Iterable[TransferCount], share: str, bundle: int) -> float:
-    return sum(one.slots(bundle) for one in counts if one.share == share and one.state in WAITING)
+    return sum(count.slots(bundle) for count in counts if count.share == share and count.state in WAITING)

@@ -29,8 +29,8 @@ def any_lost(world: World) -> bool:
 
 
 def _without_input(world: World) -> list[tuple[Job, str]]:
-    held = {replica.file for replica in world.replicas}
+    files = {replica.file for replica in world.replicas}
     # Most jobs read nothing: skip these first.
     waiting = (job for job in world.jobs if job.inputs and job.state in (JobState.DEFINED, JobState.PENDING))
-    missing = ((job, next((name for name in job.inputs if name not in held), "")) for job in waiting)
+    missing = ((job, next((name for name in job.inputs if name not in files), "")) for job in waiting)
     return [(job, name) for job, name in missing if name]

@@ -21,8 +21,8 @@ class ActiveShare:
 
     The count is in parts of slots; a slot has ``bundle`` parts (D8). ``prepared`` counts prepared transfers
     that wait for delivery; the queue of preparing needs it. ``lot`` is drawn at every pass, so that of two
-    shares each comes first in proportion to priority. ``given`` are the transfers that get a slot in this
-    pass. ``seen`` counts those examined.
+    shares each comes first in proportion to priority. ``started`` are the transfers that get a slot in this
+    pass. ``examined`` counts the transfers at which this pass has looked.
     """
 
     share: str
@@ -33,42 +33,42 @@ class ActiveShare:
     bundle: int = BUNDLE
     prepared: int = 0
     blocked: int = 0
-    given: list[Transfer] = field(default_factory=list)
-    seen: int = 0
+    started: list[Transfer] = field(default_factory=list)
+    examined: int = 0
 
     def parts_of(self, transfer: Transfer) -> int:
         """Return the parts of a slot that a transfer takes."""
         return parts_of(transfer.size_class, self.bundle)
 
     @property
-    def held(self) -> int:
+    def parts_in_use(self) -> int:
         """Return the parts of slots that the share has."""
-        return self.holding + sum(map(self.parts_of, self.given))
+        return self.holding + sum(map(self.parts_of, self.started))
 
     @property
-    def wanted(self) -> int:
+    def useful_slots(self) -> int:
         """Return the slots that would suffice for all its transfers, with slots or waiting."""
         return whole(self.holding + sum(map(self.parts_of, self.queue)), self.bundle)
 
     @property
     def turn(self) -> tuple[float, float, str]:
         """Return a key that sorts shares for the next slot: the one furthest behind its priority is first."""
-        return ((self.held + self.prepared) / self.priority, self.lot, self.share)
+        return ((self.parts_in_use + self.prepared) / self.priority, self.lot, self.share)
 
     def needs(self, room: Room) -> int:
         """Return the parts of a slot that the next transfer with room takes; 0 if there is none."""
-        while self.seen < len(self.queue):
-            if not room.full(self.queue[self.seen]):
-                return self.parts_of(self.queue[self.seen])
-            self.seen += 1
+        while self.examined < len(self.queue):
+            if not room.full(self.queue[self.examined]):
+                return self.parts_of(self.queue[self.examined])
+            self.examined += 1
         return 0
 
     def take(self, room: Room) -> None:
         """Give the transfer that ``needs`` found its part of a slot."""
-        transfer = self.queue[self.seen]
-        self.seen += 1
+        transfer = self.queue[self.examined]
+        self.examined += 1
         room.take(transfer)
-        self.given.append(transfer)
+        self.started.append(transfer)
 
 
 def active_shares(
@@ -118,7 +118,11 @@ def _unable(world: World, queue: TransferQueue) -> frozenset[int]:
     if not world.unable or queue is FINISHING:
         return frozenset()
     now = SourcesNow(world)
-    return frozenset(one.id for one in world.transfers if one.state is queue.waiting and now.is_unable(one))
+    return frozenset(
+        transfer.id
+        for transfer in world.transfers
+        if transfer.state is queue.waiting and now.is_unable(transfer)
+    )
 
 
 def _lots(seed: int, count: int) -> list[float]:

@@ -25,13 +25,13 @@ def prepare(world: World) -> Decision:
     slots.
     """
     settled = (*_settled(world), *_put_back(world), *_left_to_others(world))
-    slots = Slots(world, PREPARING, leaving=frozenset(id_ for one in settled for id_ in one.ids))
-    gone = sum(len(one.ids) for one in settled if one.target is not TransferState.PREPARED)
-    ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers) - gone
+    slots = Slots(world, PREPARING, leaving=frozenset(id_ for move in settled for id_ in move.ids))
+    gone = sum(len(move.ids) for move in settled if move.target is not TransferState.PREPARED)
+    ahead = sum(move.state in TRANSFERS_AHEAD for move in world.transfers) - gone
     bound = world.federation.staging.max_prepared
     slots.give(slots.parts, bound - ahead, is_bound=ahead >= bound)
     changes = (*settled, *slots.changes({"wake_at": None}))
-    passing = _highest(slots, ahead + slots.given - bound)
+    passing = _highest(slots, ahead + slots.starts - bound)
     changes += slots.pass_bound(passing, {"wake_at": None})
     notes = slots.notes(prepared=ahead, bound=bound, passing=len(passing))
     return Decision(step="staging.prepare", time=world.time, seed=world.seed, changes=changes, notes=notes)
@@ -63,10 +63,10 @@ def _put_back(world: World) -> tuple[Move, ...]:
     """
     breakers = open_at(world.storage_breakers, world.time)
     waiting = [
-        one
-        for one in world.transfers
-        if one.state is TransferState.PREPARED
-        and any(breaker.concerns(one.source, one.destination) for breaker in breakers)
+        transfer
+        for transfer in world.transfers
+        if transfer.state is TransferState.PREPARED
+        and any(breaker.concerns(transfer.source, transfer.destination) for breaker in breakers)
     ]
     return moves_of(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open")
 
@@ -77,27 +77,29 @@ def _left_to_others(world: World) -> tuple[Move, ...]:
 
     Otherwise transfers that can move here would wait behind them for a server that may never return.
     """
-    ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers)
+    ahead = sum(transfer.state in TRANSFERS_AHEAD for transfer in world.transfers)
     if not world.unable or ahead < world.federation.staging.max_prepared:
         return ()
     now = SourcesNow(world)
-    left = [
-        one
-        for one in world.transfers
-        if one.state is TransferState.PREPARED
-        and world.time - one.since > TAKEN_WITHIN
-        and now.is_unable(one)
+    stuck = [
+        transfer
+        for transfer in world.transfers
+        if transfer.state is TransferState.PREPARED
+        and world.time - transfer.since > TAKEN_WITHIN
+        and now.is_unable(transfer)
     ]
-    return moves_of(left, TransferState.QUEUED, "put back: no server that can move it has taken it")
+    return moves_of(stuck, TransferState.QUEUED, "put back: no server that can move it has taken it")
 
 
-def _highest(slots: Slots, beyond: int) -> list[Transfer]:
+def _highest(slots: Slots, excess: int) -> list[Transfer]:
     """Return the transfers that may exceed the bound. ``beyond`` of them already do (D11)."""
     constants = slots.world.federation.staging
-    if beyond < 0:
+    if excess < 0:
         return []
-    left = min(constants.highest_pass - beyond, (slots.parts - slots.taken) // slots.bundle)
-    given = {one.id for line in slots.shares for one in line.given}
-    waiting = (one for line in slots.shares for one in line.queue if one.id not in given)
-    highest = sorted(waiting, key=lambda one: (-one.priority, one.created, one.id))
-    return [one for one in highest[: constants.highest_pass] if not slots.room.full(one)][: max(0, left)]
+    free = min(constants.highest_pass - excess, (slots.parts - slots.parts_in_use) // slots.bundle)
+    started = {transfer.id for line in slots.shares for transfer in line.started}
+    waiting = (transfer for line in slots.shares for transfer in line.queue if transfer.id not in started)
+    highest = sorted(waiting, key=lambda transfer: (-transfer.priority, transfer.created, transfer.id))
+    return [transfer for transfer in highest[: constants.highest_pass] if not slots.room.full(transfer)][
+        : max(0, free)
+    ]

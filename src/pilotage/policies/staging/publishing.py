@@ -37,22 +37,26 @@ def observed(world: World) -> Decision:
     hour. A publication fails ``give_up_after`` s after its request. If its server has ended, it is retried at
     once. That is safe, because everything registered before stays.
     """
-    told = {(one.publication, one.attempt): one for one in world.published}
+    sightings = {
+        (publication.publication, publication.attempt): publication for publication in world.published
+    }
     terms = _terms(world)
     moves = _Moves(world)
-    for one in world.publications:
-        if one.state is not PublicationState.PUBLISHING:
+    for publication in world.publications:
+        if publication.state is not PublicationState.PUBLISHING:
             continue
-        sighting = told.get((one.id, one.attempt)) or _unheard(one, world)
+        sighting = sightings.get((publication.id, publication.attempt)) or _unheard(publication, world)
         if sighting is None:
             continue
         if not sighting.error:
-            moves.published(one)
-        elif sighting.refused or _is_over(one, world.time, terms):
-            moves.failed(one, sighting.error)
+            moves.published(publication)
+        elif sighting.refused or _is_over(publication, world.time, terms):
+            moves.failed(publication, sighting.error)
         else:
-            gone = one.server in world.servers_gone
-            moves.again(one, world.time + (0.0 if gone else _delay(one, terms)), sighting.error)
+            gone = publication.server in world.servers_gone
+            moves.again(
+                publication, world.time + (0.0 if gone else _delay(publication, terms)), sighting.error
+            )
     return moves.decision("publish.observed")
 
 
@@ -65,17 +69,17 @@ def begin(world: World) -> Decision:
     """
     moves = _Moves(world)
     busy: dict[str, set[str]] = defaultdict(set)
-    for one in world.publications:
-        if one.state is PublicationState.PUBLISHING:
-            busy[split_dataset(one.dataset)[0]].add(one.dataset)
+    for publication in world.publications:
+        if publication.state is PublicationState.PUBLISHING:
+            busy[split_dataset(publication.dataset)[0]].add(publication.dataset)
     obstacles = _Obstacles(world)
-    for dataset, due in _due(world).items():
+    for dataset, publications in _due_publications(world).items():
         sound: list[Publication] = []
-        for one in due:
-            if error := obstacles.of(one):
-                moves.failed(one, error)
+        for publication in publications:
+            if error := obstacles.of(publication):
+                moves.failed(publication, error)
             else:
-                sound.append(one)
+                sound.append(publication)
         there = busy[split_dataset(dataset)[0]]
         if sound and dataset not in there and len(there) < AT_ONCE:
             there.add(dataset)
@@ -86,9 +90,9 @@ def begin(world: World) -> Decision:
 def again(world: World) -> Decision:
     """Request failed publications again, at once."""
     moves = _Moves(world)
-    for one in world.publications:
-        if one.state is PublicationState.FAILED:
-            moves.asked_again(one)
+    for publication in world.publications:
+        if publication.state is PublicationState.FAILED:
+            moves.asked_again(publication)
     return moves.decision("publish.again")
 
 
@@ -97,44 +101,48 @@ def paths_of(world: World, declared: ExternalCatalogue) -> Mapping[str, Mapping[
 
     Leave out copies that Pilotage made, because it removes them later.
     """
-    known = {one.storage for one in declared.storages}
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    storages = {storage.storage for storage in declared.storages}
+    paths: dict[str, dict[str, str]] = defaultdict(dict)
     for replica in world.replicas:
-        if replica.storage in known and not is_copy(replica.path):
-            found[replica.file][replica.storage] = replica.place
-    return found
+        if replica.storage in storages and not is_copy(replica.path):
+            paths[replica.file][replica.storage] = replica.place
+    return paths
 
 
-def _unheard(one: Publication, world: World) -> PublicationSighting | None:
+def _unheard(publication: Publication, world: World) -> PublicationSighting | None:
     """Return a report on a publication that nobody else will report on."""
-    if one.server not in world.servers_gone and world.time - one.since <= LEASE:
+    if publication.server not in world.servers_gone and world.time - publication.since <= LEASE:
         return None
     error = "the server that asked its catalogue has ended"
-    return PublicationSighting(publication=one.id, attempt=one.attempt, error=error)
+    return PublicationSighting(publication=publication.id, attempt=publication.attempt, error=error)
 
 
-def _due(world: World) -> Mapping[str, list[Publication]]:
+def _due_publications(world: World) -> Mapping[str, list[Publication]]:
     """Return the due publications by dataset, longest waiting first."""
-    found: dict[str, list[Publication]] = defaultdict(list)
-    for one in sorted(world.publications, key=lambda one: (one.wake_at, one.id)):
-        if one.state is PublicationState.WAITING and one.wake_at <= world.time:
-            found[one.dataset].append(one)
-    return found
+    by_dataset: dict[str, list[Publication]] = defaultdict(list)
+    for publication in sorted(
+        world.publications, key=lambda publication: (publication.wake_at, publication.id)
+    ):
+        if publication.state is PublicationState.WAITING and publication.wake_at <= world.time:
+            by_dataset[publication.dataset].append(publication)
+    return by_dataset
 
 
 def _terms(world: World) -> Mapping[str, OutputTerms]:
-    declared = {one.name: one.outputs for one in world.federation.catalogues if one.outputs}
+    declared = {
+        catalogue.name: catalogue.outputs for catalogue in world.federation.catalogues if catalogue.outputs
+    }
     return {"": OWN_TERMS} | declared
 
 
-def _is_over(one: Publication, time: float, terms: Mapping[str, OutputTerms]) -> bool:
-    of = terms.get(split_dataset(one.dataset)[0])
-    return of is None or time - one.asked >= of.give_up_after
+def _is_over(publication: Publication, time: float, terms: Mapping[str, OutputTerms]) -> bool:
+    of = terms.get(split_dataset(publication.dataset)[0])
+    return of is None or time - publication.asked >= of.give_up_after
 
 
-def _delay(one: Publication, terms: Mapping[str, OutputTerms]) -> float:
-    first = terms[split_dataset(one.dataset)[0]].retry_delay
-    return float(min(LONGEST_DELAY, first * 2 ** min(one.attempt - 1, MOST_ATTEMPTS_COUNTED)))
+def _delay(publication: Publication, terms: Mapping[str, OutputTerms]) -> float:
+    first = terms[split_dataset(publication.dataset)[0]].retry_delay
+    return float(min(LONGEST_DELAY, first * 2 ** min(publication.attempt - 1, MOST_ATTEMPTS_COUNTED)))
 
 
 class _Obstacles:
@@ -142,33 +150,35 @@ class _Obstacles:
 
     def __init__(self, world: World) -> None:
         self._files = {file.name: file for file in world.files}
-        self._catalogues = {one.name: one for one in world.federation.catalogues if one.outputs}
-        self._paths = {name: paths_of(world, one) for name, one in self._catalogues.items()}
-        self._held: dict[str, list[str]] = defaultdict(list)
+        self._catalogues = {
+            catalogue.name: catalogue for catalogue in world.federation.catalogues if catalogue.outputs
+        }
+        self._paths = {name: paths_of(world, catalogue) for name, catalogue in self._catalogues.items()}
+        self._holders: dict[str, list[str]] = defaultdict(list)
         for replica in world.replicas:
-            self._held[replica.file].append(replica.storage)
+            self._holders[replica.file].append(replica.storage)
         self._failed: dict[int, int] = defaultdict(int)
-        for one in world.publications:
-            if one.file and one.state is PublicationState.FAILED:
-                self._failed[one.task] += 1
+        for publication in world.publications:
+            if publication.file and publication.state is PublicationState.FAILED:
+                self._failed[publication.task] += 1
 
-    def of(self, one: Publication) -> str:
+    def of(self, publication: Publication) -> str:
         """Return the reason, empty if there is none."""
-        if is_own(one.dataset):
+        if is_own(publication.dataset):
             return ""
-        catalogue = split_dataset(one.dataset)[0]
+        catalogue = split_dataset(publication.dataset)[0]
         declared = self._catalogues.get(catalogue)
         if declared is None:
             return f"the federation has no catalogue {catalogue} any more that takes outputs"
-        if not one.file:
-            failed = self._failed[one.task]
+        if not publication.file:
+            failed = self._failed[publication.task]
             return f"it is left open, for {failed} of its files are not published" if failed else ""
-        if one.file not in self._files:
-            return f"{one.file} is not in the catalogue any more"
-        if not self._paths[catalogue].get(one.file):
-            held = ", ".join(sorted(self._held[one.file])) or "no storage"
-            known = ", ".join(sorted({storage.storage for storage in declared.storages}))
-            return f"it is at {held}; the catalogue {catalogue} maps {known}"
+        if publication.file not in self._files:
+            return f"{publication.file} is not in the catalogue any more"
+        if not self._paths[catalogue].get(publication.file):
+            holders = ", ".join(sorted(self._holders[publication.file])) or "no storage"
+            storages = ", ".join(sorted({storage.storage for storage in declared.storages}))
+            return f"it is at {holders}; the catalogue {catalogue} maps {storages}"
         return ""
 
 
@@ -179,31 +189,34 @@ class _Moves:
         self._world = world
         self._groups: dict[tuple[object, ...], tuple[Move, list[Publication]]] = {}
 
-    def published(self, one: Publication) -> None:
+    def published(self, publication: Publication) -> None:
         """End a publication: its catalogue has it."""
-        self._add(one, PublicationState.PUBLISHED, "registered", {"error": ""})
+        self._add(publication, PublicationState.PUBLISHED, "registered", {"error": ""})
 
-    def begun(self, ones: Iterable[Publication]) -> None:
+    def begun(self, publications: Iterable[Publication]) -> None:
         """Begin publications: their catalogue gets the request."""
-        for one in ones:
+        for publication in publications:
             self._add(
-                one, PublicationState.PUBLISHING, "its catalogue is asked", {"server": self._world.server}
+                publication,
+                PublicationState.PUBLISHING,
+                "its catalogue is asked",
+                {"server": self._world.server},
             )
 
-    def again(self, one: Publication, wake_at: float, error: str) -> None:
+    def again(self, publication: Publication, wake_at: float, error: str) -> None:
         """Postpone a publication until ``wake_at`` (s since 1970 UTC)."""
         changes: dict[str, Value] = {"wake_at": wake_at, "error": error}
-        self._add(one, PublicationState.WAITING, "could not be registered", changes, True)
+        self._add(publication, PublicationState.WAITING, "could not be registered", changes, True)
 
-    def asked_again(self, one: Publication) -> None:
+    def asked_again(self, publication: Publication) -> None:
         """Retry a publication at a person's request."""
         now = self._world.time
         changes: dict[str, Value] = {"wake_at": now, "asked": now}
-        self._add(one, PublicationState.WAITING, "asked for again", changes, True)
+        self._add(publication, PublicationState.WAITING, "asked for again", changes, True)
 
-    def failed(self, one: Publication, error: str) -> None:
+    def failed(self, publication: Publication, error: str) -> None:
         """Give up a publication."""
-        self._add(one, PublicationState.FAILED, "not published", {"error": error})
+        self._add(publication, PublicationState.FAILED, "not published", {"error": error})
 
     def decision(self, step: str) -> Decision:
         """Return all moves, in the order of their creation."""
@@ -212,11 +225,11 @@ class _Moves:
         )
 
     def _gathered(self) -> Iterator[Move]:
-        for first, ones in self._groups.values():
+        for first, publications in self._groups.values():
             yield Move(
                 kind="publication",
-                ids=tuple(one.id for one in ones),
-                attempts=tuple(one.attempt for one in ones),
+                ids=tuple(publication.id for publication in publications),
+                attempts=tuple(publication.attempt for publication in publications),
                 source=first.source,
                 target=first.target,
                 cause=first.cause,
@@ -226,20 +239,20 @@ class _Moves:
 
     def _add(
         self,
-        one: Publication,
+        publication: Publication,
         target: PublicationState,
         cause: str,
         changes: Mapping[str, Value],
         next_attempt: bool = False,
     ) -> None:
-        key = (one.state, target, one.dataset, *changes.items())
+        key = (publication.state, target, publication.dataset, *changes.items())
         first = Move(
             kind="publication",
             ids=(),
-            source=one.state,
+            source=publication.state,
             target=target,
             cause=cause,
             changes=changes,
             next_attempt=next_attempt,
         )
-        self._groups.setdefault(key, (first, []))[1].append(one)
+        self._groups.setdefault(key, (first, []))[1].append(publication)

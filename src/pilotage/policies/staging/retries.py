@@ -29,9 +29,11 @@ def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now
         by_way[sighting.way[:LONGEST_WAY]].append(transfer)
     ended: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None, "emergency": False}
     return tuple(
-        one
-        for way, transfers in sorted(by_way.items())
-        for one in moves_of(transfers, TransferState.DELIVERED, "delivered", changes={**ended, "way": way})
+        move
+        for method, transfers in sorted(by_way.items())
+        for move in moves_of(
+            transfers, TransferState.DELIVERED, "delivered", changes={**ended, "way": method}
+        )
     )
 
 
@@ -51,9 +53,9 @@ def after_failure(
     storage is to blame: its payload would run again (F4). The wait before attempt n + 1 is ``retry_delay`` x
     2 to the power n - 1, in s, an hour at most. An untried source is tried at once.
     """
-    most = constants.max_attempts + (spared if transfer.source_path else 0)
+    max_attempts = constants.max_attempts + (spared if transfer.source_path else 0)
     sources = (transfer.source,) if transfer.source_path else sources
-    if not sources or transfer.attempt >= most:
+    if not sources or transfer.attempt >= max_attempts:
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
         over: dict[str, Value] = {"error": reason, "fault": fault, "ended": now, "heartbeat": None}
         return moves_of([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
@@ -92,13 +94,13 @@ def after_altered(
 
     The transfer tries another source, or is FAILED if there is none.
     """
-    told = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
+    reason = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
     if transfer.source_path:
-        over: dict[str, Value] = {"error": told, "fault": "altered", "ended": now, "heartbeat": None}
+        over: dict[str, Value] = {"error": reason, "fault": "altered", "ended": now, "heartbeat": None}
         return moves_of([transfer], TransferState.FAILED, "altered at its source", changes=over)
-    others = tuple(source for source in sources if source != transfer.source)
+    other_sources = tuple(source for source in sources if source != transfer.source)
     gone = Replica(file=transfer.file, storage=transfer.source)
-    return after_failure(transfer, told, now, constants, others), Forget(replicas=(gone,))
+    return after_failure(transfer, reason, now, constants, other_sources), Forget(replicas=(gone,))
 
 
 def abandoned(world: World) -> Decision:
@@ -107,7 +109,7 @@ def abandoned(world: World) -> Decision:
 
     A delivery that hangs every time, or kills its server, ends FAILED after its last attempt.
     """
-    lost = [one for one in world.transfers if _is_lost(one, world)]
+    lost = [transfer for transfer in world.transfers if _is_lost(transfer, world)]
     changes = _taken_back(world, lost) if lost else []
     return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))
 

@@ -38,7 +38,7 @@ def settle(world: World) -> Decision:
     _stage_in(facts, jobs)
     stale = [*_stage_out(facts, jobs), *_arrived(facts, jobs)]
     done = _done(facts)
-    slots = Slots(world, FINISHING, leaving=frozenset(id_ for one in done for id_ in one.ids))
+    slots = Slots(world, FINISHING, leaving=frozenset(id_ for move in done for id_ in move.ids))
     slots.give(slots.parts)
     # This order matters: old uploads of a file must end before a new one is created.
     changes = (*done, *_cancelled(world, stale), *jobs.gathered(), *slots.changes({}))
@@ -113,7 +113,9 @@ class _Facts:
 
     def wait(self, job: Job, failed: tuple[Failure, ...]) -> Wait | None:
         """Return how long a job waits for storages: longer after each attempt that they failed."""
-        times = sum(one.job == job.id and one.kind == "storage" for one in (*self.world.failures, *failed))
+        times = sum(
+            failure.job == job.id and failure.kind == "storage" for failure in (*self.world.failures, *failed)
+        )
         if not failed:
             return None
         seconds = self.world.federation.staging.open_for(times - 1)
@@ -128,8 +130,8 @@ def _done(facts: _Facts) -> tuple[Move, ...]:
     finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
     instance = facts.world.federation.name
     # The outputs of a HOLDING job are not on their way yet: an upload of them belongs to an earlier attempt.
-    held = {file.name for job in facts.jobs(JobState.HOLDING) for file in facts.outputs[job.id]}
-    former = [t for t in finishing if t.direction == "upload" and t.file in held]
+    outputs = {file.name for job in facts.jobs(JobState.HOLDING) for file in facts.outputs[job.id]}
+    former = [t for t in finishing if t.direction == "upload" and t.file in outputs]
     over = {t.id for t in former}
     good = [t for t in finishing if t.id not in over]
     replicas: dict[int, tuple[Creation, ...]] = {t.id: (_replica(t, instance),) for t in good}
@@ -149,9 +151,9 @@ def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
     """Cancel uploads whose attempt is over: nobody needs them."""
     changes: dict[str, Value] = {"ended": world.time}
     return [
-        one
+        move
         for state in UNFINISHED_TRANSFERS
-        for one in moves_of(
+        for move in moves_of(
             [transfer for transfer in stale if transfer.state is state],
             TransferState.CANCELLED,
             "upload of an attempt that is over",
@@ -244,9 +246,9 @@ def destination_of(world: World, task: Task, queue: str) -> str:
     sites = {storage.name: storage.site for storage in world.federation.storages}
     if task.spec.nucleus in ("", sites[home.storage]):
         return home.storage
-    own = outputs_at(world.federation, task.spec.nucleus)
-    tripped = {one.place[1] for one in world.storage_breakers if not one.place[0]}
-    open_ones = [item.name for item in own if "write_wan" not in item.blacklisted]
+    outputs = outputs_at(world.federation, task.spec.nucleus)
+    tripped = {breaker.place[1] for breaker in world.storage_breakers if not breaker.place[0]}
+    open_ones = [item.name for item in outputs if "write_wan" not in item.blacklisted]
     return next(iter(sorted(open_ones, key=lambda name: name in tripped)), home.storage)
 
 

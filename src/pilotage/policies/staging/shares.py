@@ -28,12 +28,12 @@ def apportion(
         return {share: wants[share] for share in ranked}
     level = _level(slots, {share: wants[share] for share in ranked}, priorities)
     quotas = {s: min(max(level * priorities[s], Fraction(1)), Fraction(wants[s])) for s in ranked}
-    given = {share: int(quota) for share, quota in quotas.items()}
+    slots_of = {share: int(quota) for share, quota in quotas.items()}
     # Largest remainder first. Sorting is stable, so ties go by priority, then lot.
-    by_remainder = sorted(ranked, key=lambda share: given[share] - quotas[share])
-    for share in by_remainder[: slots - sum(given.values())]:
-        given[share] += 1
-    return given
+    by_remainder = sorted(ranked, key=lambda share: slots_of[share] - quotas[share])
+    for share in by_remainder[: slots - sum(slots_of.values())]:
+        slots_of[share] += 1
+    return slots_of
 
 
 def _level(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> Fraction:

@@ -33,8 +33,8 @@ def start(world: World) -> Decision:
     their number stays bounded. Limits of storages and links are claimed like slots.
     """
     slots = Slots(world, DELIVERING)
-    waiting = (one for one in world.transfers if one.state is TransferState.DELIVERED)
-    delivered = sum(parts_of(one.size_class, slots.bundle) for one in waiting)
+    waiting = (transfer for transfer in world.transfers if transfer.state is TransferState.DELIVERED)
+    delivered = sum(parts_of(transfer.size_class, slots.bundle) for transfer in waiting)
     slots.give(2 * slots.parts - delivered - slots.busy)
     changes: dict[str, Value] = {"heartbeat": world.time, "started": world.time, "wake_at": None}
     changes["server"] = world.server
@@ -75,7 +75,7 @@ class Slots:
         self.busy = sum(line.holding for line in self.shares)
         self.entitled = apportion(
             self.total,
-            {line.share: line.wanted for line in self.shares},
+            {line.share: line.useful_slots for line in self.shares},
             {line.share: line.priority for line in self.shares},
             {line.share: line.lot for line in self.shares},
         )
@@ -96,27 +96,27 @@ class Slots:
         return self.total * self.bundle
 
     @property
-    def taken(self) -> int:
+    def parts_in_use(self) -> int:
         """Return the parts in use after this pass."""
-        return sum(line.held for line in self.shares)
+        return sum(line.parts_in_use for line in self.shares)
 
     @property
-    def given(self) -> int:
+    def starts(self) -> int:
         """Return the number of transfers that get a slot in this pass."""
-        return sum(len(line.given) for line in self.shares)
+        return sum(len(line.started) for line in self.shares)
 
-    def give(self, parts: int, most: int | None = None, *, is_bound: bool = False) -> None:
+    def give(self, parts: int, transfers: int | None = None, *, is_bound: bool = False) -> None:
         """Give free slots to shares (``parts`` parts and ``most`` transfers), then emergency slots.
 
         With ``is_bound``, a share that has nothing in the queue may exceed ``most`` as in an emergency.
         """
         free = min(self.parts - self.busy, parts)
-        self._give_free(free, len(self.world.transfers) if most is None else most)
+        self._give_free(free, len(self.world.transfers) if transfers is None else transfers)
         self._turned = self._turned_regular()
-        if not self._turned and (is_bound or self.taken > self.parts - self.bundle):
+        if not self._turned and (is_bound or self.parts_in_use > self.parts - self.bundle):
             self._give_emergencies()
 
-    def _give_free(self, free: int, most: int) -> None:
+    def _give_free(self, free: int, transfers: int) -> None:
         """Let shares take the free slots (D4).
 
         A share that holds more than its entitlement keeps it until its transfers finish, so the free slots
@@ -128,7 +128,7 @@ class Slots:
         """
         heap = [(line.turn, line) for line in self.shares if self._may_take(line)]
         heapify(heap)
-        while most > 0 and heap:
+        while transfers > 0 and heap:
             line = heap[0][1]
             if not self._may_take(line):
                 heappop(heap)  # another took the last room that there was for it
@@ -136,10 +136,10 @@ class Slots:
             if line.needs(self.room) > free:
                 return
             while True:
-                free, most = free - line.needs(self.room), most - 1
+                free, transfers = free - line.needs(self.room), transfers - 1
                 line.take(self.room)
                 # Fill up a slot with small files while there are any.
-                fills = line.held % self.bundle and line.needs(self.room) == 1 <= min(free, most)
+                fills = line.parts_in_use % self.bundle and line.needs(self.room) == 1 <= min(free, transfers)
                 if not (fills and self._may_take(line)):
                     break
             if self._may_take(line):
@@ -150,7 +150,7 @@ class Slots:
     def _may_take(self, line: ActiveShare) -> bool:
         """Return whether a share's next transfer has room, and stays within the share's entitlement."""
         needs = line.needs(self.room)
-        return 0 < needs <= self.bundle * max(1, self.entitled.get(line.share, 0)) - line.held
+        return 0 < needs <= self.bundle * max(1, self.entitled.get(line.share, 0)) - line.parts_in_use
 
     def _give_emergencies(self) -> None:
         """Let a share take an emergency slot: its transfers wait, it has no slot, and others have all slots
@@ -164,27 +164,31 @@ class Slots:
         constants, now = self.world.federation.staging, self.world.time
         # Transfers prepared ahead got their slot when the last of them came; the slot itself is free again.
         states = TRANSFERS_AHEAD if self.queue is PREPARING else (self.queue.holding,)
-        held = (one.since for one in self.world.transfers if one.state in states)
-        last_given = now if self.given else max(held, default=now)
+        times = (transfer.since for transfer in self.world.transfers if transfer.state in states)
+        last_given = now if self.starts else max(times, default=now)
         are_stuck = now - last_given >= constants.emergency_after
         without = (
             line
             for line in sorted(self.shares, key=lambda line: (line.lot, line.share))
-            if line.needs(self.room) and not line.held and not line.prepared
+            if line.needs(self.room) and not line.parts_in_use and not line.prepared
             if are_stuck or line.queue[0].since >= last_given
         )
-        left = max(0, (self.total + constants.max_emergency) * self.bundle - self.taken) // self.bundle
-        for line in islice(without, left):
+        free = max(0, (self.total + constants.max_emergency) * self.bundle - self.parts_in_use) // self.bundle
+        for line in islice(without, free):
             line.take(self.room)
             self.emergencies.add(line.share)
 
     def _turned_regular(self) -> list[Touch]:
         """Return emergency slots that have turned regular: the oldest, down to the number beyond the slots
         (D5)."""
-        held = [one for one in self.world.transfers if self._holds(one) and one.emergency]
-        within = sum(parts_of(one.size_class, self.bundle) for one in held) - max(0, self.busy - self.parts)
+        emergencies = [
+            transfer for transfer in self.world.transfers if self._holds(transfer) and transfer.emergency
+        ]
+        within = sum(parts_of(transfer.size_class, self.bundle) for transfer in emergencies) - max(
+            0, self.busy - self.parts
+        )
         turned = []
-        for transfer in sorted(held, key=lambda t: (t.since, t.id)):
+        for transfer in sorted(emergencies, key=lambda t: (t.since, t.id)):
             within -= parts_of(transfer.size_class, self.bundle)
             if within < 0:
                 break
@@ -203,7 +207,7 @@ class Slots:
         for cause in (REGULAR, EMERGENCY):
             for line in self.shares:
                 if (line.share in self.emergencies) is (cause is EMERGENCY):
-                    changes += self._moves(line, line.given, cause, values)
+                    changes += self._moves(line, line.started, cause, values)
         return tuple(changes)
 
     def pass_bound(self, transfers: Sequence[Transfer], values: Mapping[str, Value]) -> tuple[Move, ...]:
@@ -211,18 +215,18 @@ class Slots:
         ones (D11)."""
         moves: list[Move] = []
         for line in self.shares:
-            if mine := [one for one in transfers if one.share == line.share]:
-                line.given += mine
+            if mine := [transfer for transfer in transfers if transfer.share == line.share]:
+                line.started += mine
                 moves += self._moves(line, mine, PASSING, values)
         return tuple(moves)
 
     def _moves(
-        self, line: ActiveShare, given: Iterable[Transfer], cause: str, values: Mapping[str, Value]
+        self, line: ActiveShare, started: Iterable[Transfer], cause: str, values: Mapping[str, Value]
     ) -> list[Move]:
         """Return a share's moves: one for all transfers that use the same places and the same parts."""
-        alike: dict[tuple[tuple[Place, ...], int], list[Transfer]] = defaultdict(list)
-        for transfer in given:
-            alike[self.room.bounded(transfer), parts_of(transfer.size_class, self.bundle)].append(transfer)
+        groups: dict[tuple[tuple[Place, ...], int], list[Transfer]] = defaultdict(list)
+        for transfer in started:
+            groups[self.room.bounded(transfer), parts_of(transfer.size_class, self.bundle)].append(transfer)
         return [
             Move(
                 kind="transfer",
@@ -234,7 +238,7 @@ class Slots:
                 changes={**values, "emergency": cause is EMERGENCY},
                 claims=(*self._claims(line, cause, parts), *self.room.claims(places)),
             )
-            for (places, parts), transfers in alike.items()
+            for (places, parts), transfers in groups.items()
         ]
 
     def _claims(self, line: ActiveShare, cause: str, parts: int) -> tuple[Claim, ...]:
@@ -245,7 +249,7 @@ class Slots:
         # None stands for all shares together.
         limits: list[tuple[str | None, tuple[TransferState, ...], int, int]] = [
             (None, (self.queue.holding,), (self.total + more) * self.bundle, parts),
-            (line.share, (self.queue.holding,), line.held, parts),
+            (line.share, (self.queue.holding,), line.parts_in_use, parts),
         ]
         if self.queue is PREPARING:
             limits.append((None, TRANSFERS_AHEAD, constants.max_prepared + passing + more, 0))
@@ -279,6 +283,6 @@ class Slots:
             "queued": len(line.queue),
             "blocked": line.blocked,
             "entitled": self.entitled.get(line.share, 0),
-            "started": len(line.given) - emergency,
+            "started": len(line.started) - emergency,
             "emergency": int(emergency),
         }

@@ -28,7 +28,7 @@ class SourcesNow:
         If this server can use only some of them, return only these.
         """
         ranked = self._sources.ranked(self._holders[transfer.file], transfer.destination)
-        able = tuple(one for one in ranked if not self._unable.reason(one, transfer.destination))
+        able = tuple(storage for storage in ranked if not self._unable.reason(storage, transfer.destination))
         return able or ranked
 
     def is_unable(self, transfer: Transfer) -> bool:
@@ -59,6 +59,6 @@ def room_of(world: World, queue: TransferQueue) -> Room:
     breakers, sources = world.storage_breakers, {}
     if breakers and queue is PREPARING:
         now = SourcesNow(world)
-        queued = (one for one in world.transfers if one.state is TransferState.QUEUED)
-        sources = {one.id: now.settled(one) or one.source for one in queued}
+        queued = (transfer for transfer in world.transfers if transfer.state is TransferState.QUEUED)
+        sources = {transfer.id: now.settled(transfer) or transfer.source for transfer in queued}
     return Room(world.federation, world.transfers, queue, breakers, world.time, sources)

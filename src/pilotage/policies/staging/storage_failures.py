@@ -37,20 +37,24 @@ def noted(move: Move, failed: FailedDelivery | None, breakers: Sequence[CircuitB
     """Attach a failure to the move that it causes. Failures count nothing while a breaker is open."""
     if failed is None:
         return move
-    if failed.end in {one.place for one in open_at(breakers, failed.time)}:
+    if failed.end in {breaker.place for breaker in open_at(breakers, failed.time)}:
         return move
     return replace(move, creates={failed.transfer: (failed,)})
 
 
 def well_again(world: World, delivered: Iterable[Transfer]) -> tuple[Forget, ...]:
     """Forget the failures of storages between which a delivery succeeded."""
-    failing = {one.end for one in world.failed_deliveries}
+    failing = {transfer.end for transfer in world.failed_deliveries}
     if not failing:
         return ()
     served = {
         end
-        for one in delivered
-        for end in ((one.source, ""), ("", one.destination), (one.source, one.destination))
+        for transfer in delivered
+        for end in (
+            (transfer.source, ""),
+            ("", transfer.destination),
+            (transfer.source, transfer.destination),
+        )
     }
     return (Forget(failed_at=tuple(sorted(failing & served))),) if failing & served else ()
 

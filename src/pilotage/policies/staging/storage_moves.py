@@ -16,7 +16,7 @@ SHARE = "_default"
 
 
 def move(
-    found: Iterable[FileAtStorage],
+    files: Iterable[FileAtStorage],
     old: str,
     new: str,
     constants: StagingConstants,
@@ -29,10 +29,10 @@ def move(
     A file whose transfer failed is asked for ``again`` only if wanted. A copy of a file that others have is
     forgotten without a transfer. A file that a live job reads stays known at the old storage too.
     """
-    steps = [(one, _step(one, new, again)) for one in found]
+    steps = [(file, _step(file, new, again)) for file in files]
     requests = tuple(
         NewTransfer(
-            file=one.file,
+            file=file.file,
             source=old,
             destination=new,
             direction="upload",
@@ -40,60 +40,61 @@ def move(
             priority=1,
             share_priority=base_priority(SHARE, constants),
         )
-        for one, step in steps
+        for file, step in steps
         if step == "requested"
     )
-    gone = tuple(_replica(one, old) for one, step in steps if step == "moved")
+    gone = tuple(_replica(file, old) for file, step in steps if step == "moved")
     changes: list[Change] = []
     if requests:
         changes.append(Create(records=requests, cause=f"moved from {old} to {new}"))
     if gone:
         changes.append(Forget(replicas=gone, if_unread=True))
-    return _decision(changes, time), tuple(_told(one, step) for one, step in steps)
+    return _decision(changes, time), tuple(_moved_file(file, step) for file, step in steps)
 
 
 def record(
-    found: Sequence[FileAtStorage], at_new: Collection[str], old: str, new: str, time: float
+    files: Sequence[FileAtStorage], at_new: Collection[str], old: str, new: str, time: float
 ) -> tuple[Decision, tuple[MovedFile, ...]]:
     """Record files that lie at the new storage already: those of ``at_new``; the others are missing there.
 
     They have the same path at both, because the storages are two names of one place.
     """
     steps: list[tuple[FileAtStorage, MoveStep]] = [
-        (one, "missing" if one.file not in at_new else "in use" if one.is_read else "moved") for one in found
+        (file, "missing" if file.file not in at_new else "in use" if file.is_read else "moved")
+        for file in files
     ]
-    there = [one for one, step in steps if step != "missing"]
+    there = [file for file, step in steps if step != "missing"]
     changes: list[Change] = []
     if there:
-        made = tuple(_replica(one, new) for one in there)
-        changes.append(Create(records=made, cause=f"the same place as {old}"))
-        changes.append(Forget(replicas=tuple(_replica(one, old) for one in there), if_unread=True))
-    return _decision(changes, time), tuple(_told(one, step) for one, step in steps)
+        replicas = tuple(_replica(file, new) for file in there)
+        changes.append(Create(records=replicas, cause=f"the same place as {old}"))
+        changes.append(Forget(replicas=tuple(_replica(file, old) for file in there), if_unread=True))
+    return _decision(changes, time), tuple(_moved_file(file, step) for file, step in steps)
 
 
-def _step(one: FileAtStorage, new: str, again: bool) -> MoveStep:
-    if new in one.others or (is_copy(one.path) and one.others):
-        return "in use" if one.is_read else "moved"
-    if one.is_moving:
+def _step(file: FileAtStorage, new: str, again: bool) -> MoveStep:
+    if new in file.others or (is_copy(file.path) and file.others):
+        return "in use" if file.is_read else "moved"
+    if file.is_moving:
         return "moving"
-    if one.is_being_made:
+    if file.is_being_made:
         return "in use"
-    return "failed" if one.error and not again else "requested"
+    return "failed" if file.error and not again else "requested"
 
 
-def _told(one: FileAtStorage, step: MoveStep) -> MovedFile:
+def _moved_file(file: FileAtStorage, step: MoveStep) -> MovedFile:
     is_over = step in ("failed", "missing")
     return MovedFile(
-        file=one.file,
-        size=one.size,
+        file=file.file,
+        size=file.size,
         step=step,
-        error=one.error if step == "failed" else "",
-        lost=is_over and not one.others,
+        error=file.error if step == "failed" else "",
+        lost=is_over and not file.others,
     )
 
 
-def _replica(one: FileAtStorage, storage: str) -> Replica:
-    return Replica(file=one.file, storage=storage, path=one.path)
+def _replica(file: FileAtStorage, storage: str) -> Replica:
+    return Replica(file=file.file, storage=storage, path=file.path)
 
 
 def _decision(changes: Sequence[Change], time: float) -> Decision:

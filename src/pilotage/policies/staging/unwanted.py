@@ -26,7 +26,7 @@ def remove(world: World) -> Decision:
     rests = world.cleaned is not None and world.time - world.cleaned < constants.cleaning_period
     if rests or not (world.copies or world.copies_sizes):
         return Decision(step=CLEAN, time=world.time, seed=world.seed)
-    replicas = tuple(Replica(file=one.file, storage=one.storage, path=one.path) for one in _chosen(world))
+    replicas = tuple(Replica(file=copy.file, storage=copy.storage, path=copy.path) for copy in _chosen(world))
     # While there are some, the next pass goes on. The period begins when none are left.
     begin = Begin(step=iteration_name(CLEAN, world.unable), last=world.cleaned)
     change = Forget(replicas=replicas, if_unread=True) if replicas else begin
@@ -35,17 +35,17 @@ def remove(world: World) -> Decision:
 
 def _chosen(world: World) -> Iterator[Copy]:
     """Yield the copies to remove, longest unused first."""
-    known = {storage.name for storage in world.federation.storages}
+    storages = {storage.name for storage in world.federation.storages}
     used = usage(world.copies_sizes)
-    most = {place: quota(world.federation, place) for place in used}
+    limits = {place: quota(world.federation, place) for place in used}
     gone: set[tuple[str, str]] = set()
     for copy in sorted(_unwanted(world), key=lambda copy: (copy.used, copy.file, copy.storage)):
         # Storages that left the federation do not count.
-        left = [one for one in copy.elsewhere if one in known and (copy.file, one) not in gone]
+        holders = [name for name in copy.elsewhere if name in storages and (copy.file, name) not in gone]
         aged = world.time - copy.used > world.federation.staging.copies_kept
         places: list[Counted] = [(copy.storage, None), (copy.storage, split_identifier(copy.file)[0])]
-        full = any((limit := most.get(place)) is not None and used[place] > limit for place in places)
-        if left and (aged or full):
+        full = any((limit := limits.get(place)) is not None and used[place] > limit for place in places)
+        if holders and (aged or full):
             gone.add((copy.file, copy.storage))
             used.subtract(dict.fromkeys(places, copy.size))
             yield copy
@@ -64,10 +64,14 @@ def cancel_unawaited(world: World) -> Decision:
     unawaited = frozenset(world.unawaited)
     cause = "nobody waits for it any more"
     changes = tuple(
-        one
+        move
         for state in QUEUED_TRANSFERS
-        for one in moves_of(
-            (one for one in world.transfers if one.id in unawaited and one.state is state),
+        for move in moves_of(
+            (
+                transfer
+                for transfer in world.transfers
+                if transfer.id in unawaited and transfer.state is state
+            ),
             TransferState.CANCELLED,
             cause,
             changes={"ended": world.time},

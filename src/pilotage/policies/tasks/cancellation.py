@@ -37,10 +37,10 @@ def cancel(world: World, task_id: int, reason: str, only: int | None = None) -> 
     for job in world.jobs:
         if job.task == task_id and job.state in LIVE_JOBS and only in (None, job.id):
             live["job", job.state].append(job.id)
-    made = {file.name for file in world.files if file.job == only}
+    outputs = {file.name for file in world.files if file.job == only}
 
     def is_mine(file: str) -> bool:
-        return file in made if only else maker(world.federation.name, name_of(file)) == task_id
+        return file in outputs if only else maker(world.federation.name, name_of(file)) == task_id
 
     for transfer in world.transfers:
         if is_mine(transfer.file) and transfer.state in UNFINISHED_TRANSFERS:

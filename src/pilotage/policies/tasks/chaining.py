@@ -37,49 +37,50 @@ def follow(world: World) -> Decision:
     grown, work = _Grown(), WorkBudget()
     for stage in sorted(stages, key=lambda stage: (tasks[stage.task].since, stage.task)):
         task = tasks[stage.task]
-        work.spend(task.id, FILES, sum(len(one.outputs) for one in stage.predecessors))
+        work.spend(task.id, FILES, sum(len(predecessor.outputs) for predecessor in stage.predecessors))
         bad = chains.obstacles(stage.predecessors, task.on_end)
         if bad or chains.awaited(stage.predecessors):
-            why = chains.why(task.id, stage.predecessors, task.on_end) if bad else ""
+            reason = chains.why(task.id, stage.predecessors, task.on_end) if bad else ""
         elif fault := _fault(spec := _resolved(task.spec, stage.predecessors), stage.predecessors):
             moves.append(task_failed(task, NOTHING_TO_READ, fault))
             continue
-        elif not (why := grown.refused(world, task, stage, spec)):
+        elif not (reason := grown.refused(world, task, stage, spec)):
             moves.append(_started(task, spec, stage.predecessors))
             continue
-        if why != task.error:
-            moves.append(_held(task, why))
+        if reason != task.error:
+            moves.append(_waiting(task, reason))
     return Decision(step=CHAIN, time=world.time, seed=world.seed, changes=tuple(moves))
 
 
 def _resolved(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> TaskSpec:
     """Return the task with files in place of others' outputs; one without a match stays as it is."""
-    made = {one.reference: one.outputs for one in predecessors}
+    outputs = {file.reference: file.outputs for file in predecessors}
     inputs: dict[str, Input] = {}
     for number, item in enumerate(spec.inputs):
         if not isinstance(item, TaskOutputs):
             inputs[item.identifier if isinstance(item, InputFile) else f"{number}"] = item
             continue
         accepts = matcher(item.match)
-        found = [one for one in made[str(item.task)] if accepts(path_in_job(one.name))]
-        inputs |= {one.identifier: one for one in found} if found else {f"{number}": item}
+        matches = [file for file in outputs[str(item.task)] if accepts(path_in_job(file.name))]
+        inputs |= {file.identifier: file for file in matches} if matches else {f"{number}": item}
     return replace(spec, inputs=tuple(inputs.values()))
 
 
 def _fault(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> str:
     """Return why a task with resolved inputs cannot run; empty if it can."""
-    by_reference = {one.reference: one for one in predecessors}
-    for one in by_reference.values():
-        if len(one.outputs) > MOST_MATCHED:
-            return f"task {one.task} ({one.name}) has more than {MOST_MATCHED} outputs; let it merge them"
+    by_reference = {predecessor.reference: predecessor for predecessor in predecessors}
+    for predecessor in by_reference.values():
+        if len(predecessor.outputs) > MOST_MATCHED:
+            name = f"task {predecessor.task} ({predecessor.name})"
+            return f"{name} has more than {MOST_MATCHED} outputs; let it merge them"
     for item in spec.inputs:
         if isinstance(item, TaskOutputs):
-            one = by_reference[str(item.task)]
-            many = len(one.outputs)
-            example = f", such as {path_in_job(one.outputs[0].name)}" if many else ""
-            outputs = f"its {many} outputs{example}" if many != 1 else f"its one output{example}"
-            none = f"none of {outputs}, matches {item.match!r}" if many else "it has no outputs"
-            return f"nothing to read of task {one.task} ({one.name}): {none}"
+            predecessor = by_reference[str(item.task)]
+            count = len(predecessor.outputs)
+            example = f", such as {path_in_job(predecessor.outputs[0].name)}" if count else ""
+            outputs = f"its {count} outputs{example}" if count != 1 else f"its one output{example}"
+            none = f"none of {outputs}, matches {item.match!r}" if count else "it has no outputs"
+            return f"nothing to read of task {predecessor.task} ({predecessor.name}): {none}"
     if spec.planned_jobs > MOST_JOBS:
         return f"its {len(spec.inputs)} inputs make {spec.planned_jobs} jobs, above {MOST_JOBS}"
     return ""
@@ -111,12 +112,12 @@ class _Grown:
 
 
 def _started(task: Task, spec: TaskSpec, predecessors: Iterable[Predecessor]) -> Move:
-    ended = {f"task {one.task} {one.state}": None for one in predecessors}
+    ended = {f"task {predecessor.task} {predecessor.state}": None for predecessor in predecessors}
     more = f" and {len(ended) - chains.MOST_NAMED} more" if len(ended) > chains.MOST_NAMED else ""
-    others = f"{', '.join([*ended][: chains.MOST_NAMED])}{more}"
-    own: Mapping[str, Value] = {}
+    names = f"{', '.join([*ended][: chains.MOST_NAMED])}{more}"
+    spec_changes: Mapping[str, Value] = {}
     if spec != task.spec:
-        own = {
+        spec_changes = {
             "spec": to_json(spec).decode(),
             "planned_jobs": spec.planned_jobs,
             "input_files": len(spec.inputs),
@@ -126,17 +127,17 @@ def _started(task: Task, spec: TaskSpec, predecessors: Iterable[Predecessor]) ->
         ids=(task.id,),
         source=TaskState.WAITING,
         target=TaskState.REGISTERED,
-        cause=f"goes on after {others}",
-        changes={"error": "", **own},
+        cause=f"goes on after {names}",
+        changes={"error": "", **spec_changes},
     )
 
 
-def _held(task: Task, why: str) -> Move:
+def _waiting(task: Task, reason: str) -> Move:
     return Move(
         kind="task",
         ids=(task.id,),
         source=TaskState.WAITING,
         target=TaskState.WAITING,
-        cause=why or "held no more",
-        changes={"error": why},
+        cause=reason or "held no more",
+        changes={"error": reason},
     )

@@ -80,16 +80,16 @@ def task_changes(
     What the task shows as its priority and share is that of later jobs.
     """
     (task,) = world.tasks
-    found: dict[str, Value] = {}
+    columns: dict[str, Value] = {}
     if only is None and (text := merged(task.changes, values)) != task.changes:
-        found["changes"] = text
-        found |= {name: values[name] for name in ("priority", "share") if name in values}
-    one = next((job for job in world.jobs if job.id == only), None)
-    changes, kind = (one.changes, one.kind) if one else (task.changes, "normal")
+        columns["changes"] = text
+        columns |= {name: values[name] for name in ("priority", "share") if name in values}
+    job = next((job for job in world.jobs if job.id == only), None)
+    changes, kind = (job.changes, job.kind) if job else (task.changes, "normal")
     if words := in_words(task, changes, kind, values):
         note = ChangeNote(time=world.time, by=who, what=words, jobs=jobs, job=only)
-        found["change_notes"] = noted(task.change_notes, note)
-    return found
+        columns["change_notes"] = noted(task.change_notes, note)
+    return columns
 
 
 def _move(jobs: Iterable[Job], cause: str, columns: Mapping[str, Value]) -> Move:

@@ -20,7 +20,7 @@ def hold(world: World, who: str) -> Decision:
     if task.state not in LIVE_TASKS:
         return _decision(world, "hold")
     touch = Touch(kind="task", ids=(task.id,), changes={"held": who}, event="held")
-    return _decision(world, "hold", touch, *_held(world.jobs, who))
+    return _decision(world, "hold", touch, *_holding_moves(world.jobs, who))
 
 
 def release(world: World) -> Decision:
@@ -31,32 +31,32 @@ def release(world: World) -> Decision:
     (task,) = world.tasks
     if task.state not in LIVE_TASKS:
         return _decision(world, "release")
-    held = [job for job in world.jobs if job.state is JobState.HELD]
+    jobs = [job for job in world.jobs if job.state is JobState.HELD]
     is_held = task.held or task.state is not TaskState.WAITING
     changes = {"held": ""} if is_held else {"on_end": True}
     touch = Touch(kind="task", ids=(task.id,), changes=changes, event="released")
-    moves = [_move(held, JobState.HELD, JobState.DEFINED, "released by a person")] if held else []
+    moves = [_move(jobs, JobState.HELD, JobState.DEFINED, "released by a person")] if jobs else []
     return _decision(world, "release", touch, *moves)
 
 
 def hold_back(world: World) -> Decision:
     """Hold the jobs that came to be brokered although their task is held: new ones, and next attempts."""
-    whose = {task.id: task.held for task in world.tasks if task.held}
+    holders = {task.id: task.held for task in world.tasks if task.held}
     by_person: dict[str, list[Job]] = defaultdict(list)
     for job in world.jobs:
-        if job.task in whose:
-            by_person[whose[job.task]].append(job)
-    moves = (move for who, jobs in sorted(by_person.items()) for move in _held(jobs, who))
+        if job.task in holders:
+            by_person[holders[job.task]].append(job)
+    moves = (move for who, jobs in sorted(by_person.items()) for move in _holding_moves(jobs, who))
     return _decision(world, BROKER, *moves)
 
 
-def _held(jobs: Iterable[Job], who: str) -> Iterable[Move]:
+def _holding_moves(jobs: Iterable[Job], who: str) -> Iterable[Move]:
     by_state: dict[JobState, list[Job]] = defaultdict(list)
     for job in jobs:
         if job.state in HOLDABLE:
             by_state[job.state].append(job)
-    for state, alike in sorted(by_state.items()):
-        yield _move(alike, state, JobState.HELD, f"held by {who}")
+    for state, state_jobs in sorted(by_state.items()):
+        yield _move(state_jobs, state, JobState.HELD, f"held by {who}")
 
 
 def _move(jobs: Iterable[Job], source: JobState, target: JobState, cause: str) -> Move:

@@ -23,27 +23,27 @@ class Allowance:
         self._time, self._limits = world.time, world.notification_limits
         self._messages: Counter[Person | str | tuple[Person, str]] = Counter()
         self._first: dict[Person | str, float] = {}
-        for one in world.recent_messages:
-            self._count((one.vo, one.owner), one.receiver, one.messages, one.first)
+        for message in world.recent_messages:
+            self._count((message.vo, message.owner), message.receiver, message.messages, message.first)
 
-    def limit(self, one: Notification) -> tuple[str, float]:
+    def limit(self, notification: Notification) -> tuple[str, float]:
         """Return why the message that begins with a notification may not begin now, and until when, in s
         since 1970; empty: it may. A message that is sent again has been counted already."""
-        person, address = (one.vo, one.owner), _address(one.receiver)
-        if one.attempt > 1:
+        person, address = (notification.vo, notification.owner), _address(notification.receiver)
+        if notification.attempt > 1:
             return "", 0.0
-        most = self._limits.per_person
-        if self._messages[person] >= most:
-            return f"the limit of {most} messages within an hour to all your receivers", self._free(person)
-        most = self._limits.per_address
-        if address and self._messages[address] >= most and self._messages[person, address]:
-            return f"the limit of {most} messages within an hour to one address", self._free(address)
+        limit = self._limits.per_person
+        if self._messages[person] >= limit:
+            return f"the limit of {limit} messages within an hour to all your receivers", self._free(person)
+        limit = self._limits.per_address
+        if address and self._messages[address] >= limit and self._messages[person, address]:
+            return f"the limit of {limit} messages within an hour to one address", self._free(address)
         return "", 0.0
 
-    def take(self, one: Notification) -> None:
+    def take(self, notification: Notification) -> None:
         """Count the message that begins with a notification."""
-        if one.attempt == 1:
-            self._count((one.vo, one.owner), one.receiver, 1, self._time)
+        if notification.attempt == 1:
+            self._count((notification.vo, notification.owner), notification.receiver, 1, self._time)
 
     def _count(self, person: Person, receiver: str, messages: int, first: float) -> None:
         address = _address(receiver)

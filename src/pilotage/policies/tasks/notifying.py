@@ -60,18 +60,18 @@ def noted(world: World) -> Decision:
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:
         counts[count.task][count.state] += count.jobs
-    room = {(one.vo, one.owner): MOST_UNSENT - one.waiting for one in world.notification_counts}
+    room = {(count.vo, count.owner): MOST_UNSENT - count.waiting for count in world.notification_counts}
     changes: list[Change] = []
     for task in sorted(world.tasks, key=lambda task: task.id):
         person = (task.owner.vo, task.owner.name)
-        topics, left = _news(task, counts[task.id])
+        topics, notices = _news(task, counts[task.id])
         new = _notifications(task, counts[task.id], topics, world.time)
-        if left == task.notices or len(new) > room.get(person, MOST_UNSENT):
+        if notices == task.notices or len(new) > room.get(person, MOST_UNSENT):
             continue
         room[person] = room.get(person, MOST_UNSENT) - len(new)
         if new:
             changes.append(Create(records=tuple(new), cause=f"news of task {task.id}"))
-        changes.append(Touch(kind="task", ids=(task.id,), changes={"notices": left}, ended=True))
+        changes.append(Touch(kind="task", ids=(task.id,), changes={"notices": notices}, ended=True))
     begin = [Begin(step=NOTIFY, last=world.noted)] if changes else []
     return _decision(world, "notify.noted", *begin, *changes)
 
@@ -82,13 +82,13 @@ def for_test(world: World, receivers: tuple[Notify, ...], person: Identity) -> D
         NewNotification(
             task=0,
             topic="test",
-            receiver=one.receiver,
+            receiver=settings.receiver,
             owner=person.name,
             vo=person.vo,
             facts=json.dumps({"text": "a test, asked for by you"}),
             wake_at=world.time,
         )
-        for one in receivers
+        for settings in receivers
     )
     return _decision(world, "notify.test", Create(records=records, cause="a test"))
 
@@ -99,22 +99,28 @@ def observed(world: World) -> Decision:
     The wait doubles from ``FIRST_DELAY`` to ``LONGEST_DELAY``. If its server has ended, a
     notification is sent again at once: its receiver may get it twice, with the same number.
     """
-    told = {(one.notification, one.attempt): one for one in world.notified}
+    sightings = {
+        (notification.notification, notification.attempt): notification for notification in world.notified
+    }
     moves = _Deliveries(world)
-    for one in world.notifications:
-        if one.state is NotificationState.SENDING:
-            sighting = told.get((one.id, one.attempt)) or _unheard(one, world)
+    for notification in world.notifications:
+        if notification.state is NotificationState.SENDING:
+            sighting = sightings.get((notification.id, notification.attempt)) or _unheard(notification, world)
             if sighting is None:
                 continue
             if not sighting.error:
-                moves.add(one, NotificationState.SENT, "its receiver took it", error="")
-            elif sighting.refused or world.time - one.created > GIVEN_UP_AFTER:
-                moves.add(one, NotificationState.FAILED, "it cannot be sent", error=sighting.error)
+                moves.add(notification, NotificationState.SENT, "its receiver took it", error="")
+            elif sighting.refused or world.time - notification.created > GIVEN_UP_AFTER:
+                moves.add(notification, NotificationState.FAILED, "it cannot be sent", error=sighting.error)
             else:
-                delay = 0.0 if one.server in world.servers_gone else _delay(one.attempt)
+                delay = 0.0 if notification.server in world.servers_gone else _delay(notification.attempt)
                 wake_at = world.time + delay
                 moves.add(
-                    one, NotificationState.WAITING, "tried again", error=sighting.error, wake_at=wake_at
+                    notification,
+                    NotificationState.WAITING,
+                    "tried again",
+                    error=sighting.error,
+                    wake_at=wake_at,
                 )
     return moves.decision("notify.observed")
 
@@ -126,14 +132,16 @@ def begin(world: World) -> Decision:
     receiver that one is on the way to. News beyond a limit of messages within an hour wait, and say so.
     """
     busy: dict[Person, set[str]] = defaultdict(set)
-    for one in world.notifications:
-        if one.state is NotificationState.SENDING:
-            busy[one.vo, one.owner].add(one.receiver)
+    for notification in world.notifications:
+        if notification.state is NotificationState.SENDING:
+            busy[notification.vo, notification.owner].add(notification.receiver)
     room = ALL_AT_ONCE - sum(map(len, busy.values()))
     allowance = Allowance(world)
     moves = _Deliveries(world)
     # The person with the fewest messages on their way goes first.
-    messages = sorted(messages_due(world), key=lambda one: len(busy[one[0].vo, one[0].owner]))
+    messages = sorted(
+        messages_due(world), key=lambda notification: len(busy[notification[0].vo, notification[0].owner])
+    )
     for message in messages:
         head, there = message[0], busy[message[0].vo, message[0].owner]
         limit, free_at = allowance.limit(head)
@@ -145,8 +153,8 @@ def begin(world: World) -> Decision:
             allowance.take(head)
             begun: dict[str, Value] = {"message_at": world.time} if head.attempt == 1 else {}
             moves.add(head, NotificationState.SENDING, "due", server=world.server, **begun)
-            for one in message[1:]:
-                moves.add(one, NotificationState.SENDING, "due", server=world.server)
+            for notification in message[1:]:
+                moves.add(notification, NotificationState.SENDING, "due", server=world.server)
     return moves.decision("notify.begin")
 
 
@@ -157,36 +165,40 @@ def messages_due(world: World) -> list[list[Notification]]:
     it is given up, further news for that receiver wait.
     """
     by_receiver: dict[tuple[Person, str], list[Notification]] = defaultdict(list)
-    for one in sorted(world.notifications, key=lambda one: one.id):
-        if one.state is NotificationState.WAITING:
-            by_receiver[(one.vo, one.owner), one.receiver].append(one)
-    found: list[tuple[float, list[Notification]]] = []
+    for notification in sorted(world.notifications, key=lambda notification: notification.id):
+        if notification.state is NotificationState.WAITING:
+            by_receiver[(notification.vo, notification.owner), notification.receiver].append(notification)
+    messages: list[tuple[float, list[Notification]]] = []
     for waiting in by_receiver.values():
-        tried = [one for one in waiting if one.attempt > 1]
-        due = max(one.wake_at for one in tried) if tried else min(one.wake_at for one in waiting)
-        if due <= world.time:
-            found.append((due, (tried or waiting)[:MOST_OF_MESSAGE]))
-    return [message for _, message in sorted(found, key=lambda one: (one[0], one[1][0].id))]
+        tried = [notification for notification in waiting if notification.attempt > 1]
+        due_at = (
+            max(notification.wake_at for notification in tried)
+            if tried
+            else min(notification.wake_at for notification in waiting)
+        )
+        if due_at <= world.time:
+            messages.append((due_at, (tried or waiting)[:MOST_OF_MESSAGE]))
+    return [message for _, message in sorted(messages, key=lambda item: (item[0], item[1][0].id))]
 
 
 def _news(task: Task, counts: Mapping[JobState, int]) -> tuple[list[NoticeTopic], str]:
     """Return a task's news, the most important first, and its ``notices`` afterwards."""
-    wanted = task.notices.split()
+    topics = task.notices.split()
     failed = counts.get(JobState.FAILED, 0) - (task.measured.failed if task.measured else 0)
-    has_failed = "failure" in wanted and (failed > 0 or task.state is TaskState.FAILED)
+    has_failed = "failure" in topics and (failed > 0 or task.state is TaskState.FAILED)
     if task.state in ENDED["task"]:
-        both: tuple[tuple[NoticeTopic, bool], ...] = (("end", "end" in wanted), ("failure", has_failed))
+        both: tuple[tuple[NoticeTopic, bool], ...] = (("end", "end" in topics), ("failure", has_failed))
         return [topic for topic, is_news in both if is_news], ""
     news: list[NoticeTopic] = []
     if has_failed:
         news.append("failure")
-        wanted.remove("failure")
-    if "held" in wanted and _hold(task):
+        topics.remove("failure")
+    if "held" in topics and _hold(task):
         news.append("held")
-        wanted[wanted.index("held")] = HELD_TOLD
-    elif HELD_TOLD in wanted and not _hold(task):
-        wanted[wanted.index(HELD_TOLD)] = "held"
-    return news, " ".join(wanted)
+        topics[topics.index("held")] = HELD_TOLD
+    elif HELD_TOLD in topics and not _hold(task):
+        topics[topics.index(HELD_TOLD)] = "held"
+    return news, " ".join(topics)
 
 
 def _hold(task: Task) -> str:
@@ -202,22 +214,22 @@ def _notifications(
     """Return the notifications of a task's news. Of an ended task, a receiver hears once."""
     is_over = task.state in ENDED["task"]
     facts = _facts(task, counts)
-    found: list[NewNotification] = []
-    for one in task.spec.notify:
-        wanted = [topic for topic in topics if topic in one.on]
-        found += [
+    notifications: list[NewNotification] = []
+    for settings in task.spec.notify:
+        chosen = [topic for topic in topics if topic in settings.on]
+        notifications += [
             NewNotification(
                 task=task.id,
                 topic=topic,
-                receiver=one.receiver,
+                receiver=settings.receiver,
                 owner=task.owner.name,
                 vo=task.owner.vo,
                 facts=facts,
                 wake_at=time + BUNDLED_FOR,
             )
-            for topic in (wanted[:1] if is_over else wanted)
+            for topic in (chosen[:1] if is_over else chosen)
         ]
-    return found
+    return notifications
 
 
 def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
@@ -229,17 +241,17 @@ def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
             "since": task.since,
             "held": _hold(task)[:LONGEST_ERROR],
             "error": task.error[:LONGEST_ERROR],
-            "jobs": {str(state): many for state, many in sorted(counts.items()) if many},
+            "jobs": {str(state): count for state, count in sorted(counts.items()) if count},
         }
     )
 
 
-def _unheard(one: Notification, world: World) -> NotificationSighting | None:
+def _unheard(notification: Notification, world: World) -> NotificationSighting | None:
     """Return a result for a notification if nobody else will report one."""
-    if one.server not in world.servers_gone and world.time - one.since <= LEASE:
+    if notification.server not in world.servers_gone and world.time - notification.since <= LEASE:
         return None
     error = "the server that sent it has ended"
-    return NotificationSighting(notification=one.id, attempt=one.attempt, error=error)
+    return NotificationSighting(notification=notification.id, attempt=notification.attempt, error=error)
 
 
 def _delay(attempt: int) -> float:
@@ -254,23 +266,28 @@ class _Deliveries:
         self._alike: dict[tuple[object, ...], list[Notification]] = defaultdict(list)
         self._waits: list[Touch] = []
 
-    def add(self, one: Notification, target: NotificationState, cause: str, **changes: Value) -> None:
-        self._alike[one.state, target, cause, tuple(changes.items())].append(one)
+    def add(
+        self, notification: Notification, target: NotificationState, cause: str, **changes: Value
+    ) -> None:
+        self._alike[notification.state, target, cause, tuple(changes.items())].append(notification)
 
     def wait(self, message: list[Notification], **changes: Value) -> None:
         """Let a message that is due wait."""
-        ids, attempts = tuple(one.id for one in message), tuple(one.attempt for one in message)
+        ids, attempts = (
+            tuple(notification.id for notification in message),
+            tuple(notification.attempt for notification in message),
+        )
         self._waits.append(Touch(kind="notification", ids=ids, attempts=attempts, changes=changes))
 
     def decision(self, step: str) -> Decision:
         moves: list[Change] = [*self._waits]
-        for (source, target, cause, changes), alike in self._alike.items():
-            ordered = sorted(alike, key=lambda one: one.id)
+        for (source, target, cause, changes), notifications in self._alike.items():
+            ordered = sorted(notifications, key=lambda notification: notification.id)
             moves.append(
                 Move(
                     kind="notification",
-                    ids=tuple(one.id for one in ordered),
-                    attempts=tuple(one.attempt for one in ordered),
+                    ids=tuple(notification.id for notification in ordered),
+                    attempts=tuple(notification.attempt for notification in ordered),
                     source=NotificationState(str(source)),
                     target=NotificationState(str(target)),
                     cause=str(cause),

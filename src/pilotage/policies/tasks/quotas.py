@@ -25,19 +25,19 @@ class Quota:
         faults = [
             (
                 name,
-                f"{whose} would have {have} {what} that have not ended, above the quota of {most}; "
+                f"{holder} would have {have} {unit} that have not ended, above the quota of {quota}; "
                 "wait until some end, cancel some, or ask an operator for more",
             )
-            for whose, live, limit in (
+            for holder, live, limit in (
                 (of_user, user, self.constants.of_user),
                 (of_vo, vo, self.constants.of_vo),
             )
-            for name, what, have, most in (
+            for name, unit, have, quota in (
                 ("name", "tasks", live.tasks, limit.tasks),
                 ("jobs", "jobs", live.jobs, limit.jobs),
                 ("inputs", "input files", live.files, limit.files),
             )
-            if have > most
+            if have > quota
         ]
         # A refused task takes nothing, so the next one of the submission may still fit.
         if not faults:

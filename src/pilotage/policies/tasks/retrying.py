@@ -43,22 +43,22 @@ def retry(
     if task.state is TaskState.FINISHED:
         return Decision(step="retry", time=world.time, seed=world.seed)
     bad = retryable(task, world.jobs)
-    kept = _with_outputs(world, task)
-    again = [job for job in bad if job.id not in kept and only in (None, job.id)]
+    finished = _with_outputs(world, task)
+    again = [job for job in bad if job.id not in finished and only in (None, job.id)]
     rooms = JobRooms(world.federation.quotas, world.live_jobs)
     free = 0 if rooms.has_backlog(task.owner) else rooms.room(task.owner)
     moves: list[Move | Touch] = [
-        *_moves((job for job in world.jobs if job.id in kept), JobState.MERGING, _KEPT, {"error": ""}),
+        *_moves((job for job in world.jobs if job.id in finished), JobState.MERGING, _KEPT, {"error": ""}),
         *_again(task, again[:free], JobState.DEFINED, values or {}, world.federation.quotas),
         *_again(task, again[free:], JobState.THROTTLED, values or {}),
     ]
-    told = task_changes(world, values, who, len(again), only) if values else {}
+    columns = task_changes(world, values, who, len(again), only) if values else {}
     if task.state in ENDED:
-        moves.append(_continued(task, world, bad, told))
+        moves.append(_continued(task, world, bad, columns))
         limits = Quota(world.federation.quotas, task.owner).limits
-        moves = [replace(one, work_limits=limits) for one in moves if isinstance(one, Move)]
-    elif told:
-        moves.insert(0, Touch(kind="task", ids=(task.id,), changes=told, changes_read=task.changes))
+        moves = [replace(move, work_limits=limits) for move in moves if isinstance(move, Move)]
+    elif columns:
+        moves.insert(0, Touch(kind="task", ids=(task.id,), changes=columns, changes_read=task.changes))
     return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
 
 
@@ -75,9 +75,9 @@ def _with_outputs(world: World, task: Task) -> set[int]:
     """Jobs of a task that ended which had ended well, and only waited for the others to be merged with."""
     if not task.spec.merge or task.state not in ENDED:
         return set()
-    made = {file.job for file in world.files}
+    makers = {file.job for file in world.files}
     ended = (job for job in world.jobs if job.state in _MAY_HAVE_OUTPUTS and job.kind != "merge")
-    return {job.id for job in ended if job.id in made}
+    return {job.id for job in ended if job.id in makers}
 
 
 def _again(
@@ -88,12 +88,12 @@ def _again(
     quotas: QuotaConstants | None = None,
 ) -> Iterable[Move]:
     """Return the next attempts of jobs, those with equal changes together."""
-    alike: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in jobs:
         columns = changed_columns(task, job, values) if values else {}
         words = words_of_cause(task, job.changes, job.kind, values) if columns else ""
-        alike[words, *columns.items(), ("attempts_before", job.attempt)].append(job)
-    for (words, *changed), same in alike.items():
+        groups[words, *columns.items(), ("attempts_before", job.attempt)].append(job)
+    for (words, *changed), same in groups.items():
         cause = f"{CAUSE}, with {words}" if words else CAUSE
         yield from _moves(same, target, cause, {**FRESH, **dict(changed)}, quotas)
 
@@ -108,11 +108,11 @@ def _moves(
     by_state: dict[JobState, list[Job]] = defaultdict(list)
     for job in jobs:
         by_state[job.state].append(job)
-    for state, alike in sorted(by_state.items()):
+    for state, state_jobs in sorted(by_state.items()):
         yield Move(
             kind="job",
-            ids=tuple(job.id for job in alike),
-            attempts=tuple(job.attempt for job in alike),
+            ids=tuple(job.id for job in state_jobs),
+            attempts=tuple(job.attempt for job in state_jobs),
             source=state,
             target=target,
             cause=cause,
@@ -122,7 +122,7 @@ def _moves(
         )
 
 
-def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Value]) -> Move:
+def _continued(task: Task, world: World, jobs: list[Job], columns: Mapping[str, Value]) -> Move:
     """The move of a task that had ended back to where it was."""
     return Move(
         kind="task",
@@ -134,19 +134,19 @@ def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Val
             "error": "",
             "finishing": False,
             "notices": armed(task.spec.notify),
-            **told,
+            **columns,
         },
     )
 
 
 def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
-    made = sum(count.jobs for count in world.task_counts if count.task == task.id)
-    if not made and task.spec.after:
+    count = sum(count.jobs for count in world.task_counts if count.task == task.id)
+    if not count and task.spec.after:
         return TaskState.WAITING
     # Other jobs do the work of failed scouts.
-    made -= task.measured.failed if task.measured else 0
+    count -= task.measured.failed if task.measured else 0
     if task.measured is None and any(job.kind == "scout" for job in jobs):
         return TaskState.SCOUTING
     if any(job.kind == "merge" for job in jobs):
         return TaskState.MERGING
-    return TaskState.RUNNING if made >= task.spec.planned_jobs else TaskState.SPLITTING
+    return TaskState.RUNNING if count >= task.spec.planned_jobs else TaskState.SPLITTING

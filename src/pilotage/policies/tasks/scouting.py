@@ -35,15 +35,19 @@ def conclude(world: World) -> Decision:
     closed: list[int] = []
     work = WorkBudget()
     for task in sorted(world.tasks, key=lambda task: task.id):
-        own = scouts[task.id]
-        if task.state != TaskState.SCOUTING or not own or any(job.state in JOBS_AT_WORK for job in own):
+        task_scouts = scouts[task.id]
+        if (
+            task.state != TaskState.SCOUTING
+            or not task_scouts
+            or any(job.state in JOBS_AT_WORK for job in task_scouts)
+        ):
             continue
-        work.spend(task.id, FILES, sum(len(job.inputs) for job in own))
-        if error := _error(own, world.federation.scouting):
-            closed += [job.id for job in own if job.state == JobState.MERGING]
+        work.spend(task.id, FILES, sum(len(job.inputs) for job in task_scouts))
+        if error := _error(task_scouts, world.federation.scouting):
+            closed += [job.id for job in task_scouts if job.state == JobState.MERGING]
             moves.append(task_failed(task, "too many scouts failed", error))
         else:
-            moves.append(_measured(task, own, evidence))
+            moves.append(_measured(task, task_scouts, evidence))
     changes = (*_closed(closed), *moves)
     return Decision(step="scout", time=world.time, seed=world.seed, changes=changes)
 
@@ -115,7 +119,7 @@ class Evidence:
         )
 
 
-def _most(margin: float, values: Iterable[float]) -> float | None:
+def _with_margin(margin: float, values: Iterable[float]) -> float | None:
     """Return the largest value plus a margin; None if there are no values."""
     largest = max(values, default=None)
     return None if largest is None else largest * margin
@@ -135,26 +139,26 @@ def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence
         if (usage := evidence.usages.get(job.id)) is not None and usage.wall_seconds > 0
     ]
     output = {job.id: evidence.outputs.get(job.id, 0) / _MEGABYTE for job in finished}
-    most = partial(_most, constants.margin)
-    cpu_time = most(
+    largest = partial(_with_margin, constants.margin)
+    cpu_time = largest(
         usage.cpu_seconds * evidence.powers[job.queue] / job.events
         for job, usage in ran
         if job.queue in evidence.powers
     )
-    unexplained = most(
+    unexplained = largest(
         max(0.0, usage.wall_seconds - usage.cpu_seconds / (cores * task.spec.cpu_efficiency))
         for _, usage in ran
     )
-    memory = most(usage.max_rss for _, usage in ran)
+    memory = largest(usage.max_rss for _, usage in ran)
     step = constants.memory_step
     return Measured(
         finished=len(finished),
         failed=failed,
         cpu_time=cpu_time or None,
         base_time=unexplained,
-        walltime=most(usage.wall_seconds for _, usage in ran),
+        walltime=largest(usage.wall_seconds for _, usage in ran),
         # Round up in steps: memory is part of a task queue's name, and similar tasks should share a queue.
         memory=max(1, ceil(memory / step)) * float(step) if memory else None,
-        work_disk=most(max(0.0, usage.max_workdir - output[job.id]) for job, usage in ran),
-        out_disk=most(output[job.id] / job.events for job in finished),
+        work_disk=largest(max(0.0, usage.max_workdir - output[job.id]) for job, usage in ran),
+        out_disk=largest(output[job.id] / job.events for job in finished),
     )

@@ -41,9 +41,9 @@ def split(world: World) -> Decision:
     inputs. A task fails if nobody holds some of its inputs, and the error names them. Jobs beyond a quota of
     live jobs are throttled. Earlier ones are released first.
     """
-    made: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for count in world.task_counts:
-        made[count.task] += count.jobs
+        counts[count.task] += count.jobs
     tasks = sorted(
         (task for task in world.tasks if task.state in TASKS_TO_SPLIT),
         key=lambda task: (task.since, task.id),
@@ -52,10 +52,10 @@ def split(world: World) -> Decision:
     free = released(world, rooms, SLICE)
     failed: list[Move] = []
     parts: list[_Part] = []
-    left = SLICE - sum(len(move.ids) for move in free)
+    slots = SLICE - sum(len(move.ids) for move in free)
     work = WorkBudget()
     for task in tasks:
-        if left <= 0:
+        if slots <= 0:
             break
         # Each part is cut from all inputs of the task.
         work.spend(task.id, FILES, len(task.spec.inputs))
@@ -63,8 +63,8 @@ def split(world: World) -> Decision:
             failed.append(_cannot(task, fault))
             continue
         # Every task gets a turn, so that a small one does not wait for all of a large one.
-        part = _part(task, made[task.id], min(left, max(TURN, SLICE // len(tasks))))
-        left -= len(part.jobs)
+        part = _part(task, counts[task.id], min(slots, max(TURN, SLICE // len(tasks))))
+        slots -= len(part.jobs)
         parts.append(replace(part, jobs=admitted(part.jobs, task.owner, rooms)))
     changes = (*failed, *free, *_moves(parts, world.federation.quotas))
     return Decision(step=SPLIT, time=world.time, seed=world.seed, changes=changes)
@@ -75,8 +75,8 @@ def every_job(task: Task) -> tuple[NewJob, ...]:
     if _fault(task):
         return ()
     chunks, scouts = _chunks(task.spec), _scouts(task.spec)
-    first, others = enumerate(chunks[:scouts]), enumerate(chunks[scouts:], scouts)
-    return (*_jobs(task, "scout", first), *_jobs(task, "normal", others))
+    first, rest = enumerate(chunks[:scouts]), enumerate(chunks[scouts:], scouts)
+    return (*_jobs(task, "scout", first), *_jobs(task, "normal", rest))
 
 
 def again(task: Task, failed: Iterable[Job]) -> tuple[NewJob, ...]:
@@ -93,14 +93,14 @@ class _Part:
     target: TaskState
 
 
-def _part(task: Task, made: int, most: int) -> _Part:
+def _part(task: Task, count: int, limit: int) -> _Part:
     """Return the next jobs of a task that already has ``made``. Replacements of failed scouts come on top."""
     chunks = _chunks(task.spec)
     scouts = _scouts(task.spec) if task.measured is None else 0
     if scouts:
         return _Part(task, _jobs(task, "scout", enumerate(chunks[:scouts])), TaskState.SCOUTING)
-    done = made - (task.measured.failed if task.measured else 0)
-    jobs = _jobs(task, "normal", enumerate(chunks[done : done + most], done))
+    done = count - (task.measured.failed if task.measured else 0)
+    jobs = _jobs(task, "normal", enumerate(chunks[done : done + limit], done))
     whole = done + len(jobs) >= len(chunks)
     return _Part(task, jobs, TaskState.RUNNING if whole else TaskState.SPLITTING)
 
@@ -118,9 +118,9 @@ def _moves(parts: Sequence[_Part], quotas: QuotaConstants) -> list[Move]:
     A part that another pass made is handed back, one of a task that a person changed meanwhile, and one for
     which others took the room.
     """
-    alike: dict[tuple[TaskState, TaskState, str], list[_Part]] = defaultdict(list)
+    groups: dict[tuple[TaskState, TaskState, str], list[_Part]] = defaultdict(list)
     for part in sorted(parts, key=lambda part: part.task.id):
-        alike[part.task.state, part.target, part.task.changes].append(part)
+        groups[part.task.state, part.target, part.task.changes].append(part)
     return [
         Move(
             kind="task",
@@ -134,7 +134,7 @@ def _moves(parts: Sequence[_Part], quotas: QuotaConstants) -> list[Move]:
             changes_read=changes,
             job_quotas=quotas,
         )
-        for (source, target, changes), same in sorted(alike.items(), key=lambda item: item[0])
+        for (source, target, changes), same in sorted(groups.items(), key=lambda item: item[0])
     ]
 
 
@@ -194,20 +194,20 @@ def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
 def _of_rows(files: Iterable[InputFile], rows: int) -> Sequence[tuple[str, ...]]:
     """Return the inputs of each row: its own, and the common ones of all rows."""
     shared = [file.identifier for file in files if not file.rows]
-    own: dict[int, list[str]] = defaultdict(list)
+    of_row: dict[int, list[str]] = defaultdict(list)
     for file in files:
         for row in file.rows:
-            own[row].append(file.identifier)
-    return [tuple(sorted({*shared, *own[row]})) for row in range(rows)]
+            of_row[row].append(file.identifier)
+    return [tuple(sorted({*shared, *of_row[row]})) for row in range(rows)]
 
 
 def _jobs(
     task: Task, kind: JobKind, chunks: Iterable[tuple[int | None, tuple[str, ...]]]
 ) -> tuple[NewJob, ...]:
     """Return a job for each chunk of inputs. Its index is the chunk's place in the whole task."""
-    seen = task.changed(task.changes, kind)
-    spec = seen.spec
-    requirements = Requirements.of(seen.expected(kind), task.owner).text
+    changed = task.changed(task.changes, kind)
+    spec = changed.spec
+    requirements = Requirements.of(changed.expected(kind), task.owner).text
     return tuple(
         NewJob(
             task=task.id,

@@ -53,16 +53,18 @@ def _is_hopeless(
     if task.state not in LIVE_TASKS or not failures or any(counts.get(state) for state in DONE_JOBS):
         return False
     least = constants.same
-    made = sum(counts.values())
+    jobs = sum(counts.values())
     if task.state is TaskState.SCOUTING:
         # A task with few scouts never has as many failures as others do.
-        least = min(least, max(constants.fewest, made))
-    elif task.state is TaskState.RUNNING and constants.fewest <= made == len({one.job for one in failures}):
+        least = min(least, max(constants.fewest, jobs))
+    elif task.state is TaskState.RUNNING and constants.fewest <= jobs == len(
+        {failure.job for failure in failures}
+    ):
         # A task of fewer jobs has as many attempts as its jobs may have.
-        least = min(least, made) if _is_shown(failures, constants) else least
-    ways = {failure.way for failure in failures}
+        least = min(least, jobs) if _is_shown(failures, constants) else least
+    kinds = {failure.way for failure in failures}
     doubtful = any(failure.may_follow_place for failure in failures)
-    return len(failures) >= least and len(ways) == 1 and not doubtful
+    return len(failures) >= least and len(kinds) == 1 and not doubtful
 
 
 def _is_shown(failures: list[Failure], constants: GuardConstants) -> bool:
@@ -78,8 +80,8 @@ def _error(task: Task, failures: list[Failure]) -> str:
     One job that ends well lets the others run: then it is not the task that fails.
     """
     first = failures[0]
-    many = len({failure.job for failure in failures})
-    jobs = "1 job" if many == 1 else f"{many} jobs"
+    count = len({failure.job for failure in failures})
+    jobs = "1 job" if count == 1 else f"{count} jobs"
     if limit := first.rules.exceeded:
         field = "ram" if limit == "memory" else limit
         return (

@@ -16,7 +16,7 @@ from pilotage.model.values.identity import Identity
 RELEASED = "its quotas of live jobs have room"
 
 
-def released(world: World, rooms: JobRooms, most: int) -> tuple[Move, ...]:
+def released(world: World, rooms: JobRooms, limit: int) -> tuple[Move, ...]:
     """Release throttled jobs that have room, and count them in ``rooms``.
 
     An owner's jobs go in the order of submission. If several owners compete for room, the one with the fewest
@@ -28,18 +28,18 @@ def released(world: World, rooms: JobRooms, most: int) -> tuple[Move, ...]:
         if job.state is JobState.THROTTLED:
             owner = owners[job.task]
             waiting[owner.vo, owner.group, owner.name].append(job)
-    turns = [(rooms.live(owners[own[0].task]), key) for key, own in waiting.items()]
+    turns = [(rooms.live(owners[owner_jobs[0].task]), key) for key, owner_jobs in waiting.items()]
     heapify(turns)
     free: list[Job] = []
-    while turns and len(free) < most:
+    while turns and len(free) < limit:
         _, key = heappop(turns)
-        own = waiting[key]
-        owner = owners[own[0].task]
+        owner_jobs = waiting[key]
+        owner = owners[owner_jobs[0].task]
         if rooms.room(owner) <= 0:
             continue
         rooms.release(owner)
-        free.append(own.popleft())
-        if own:
+        free.append(owner_jobs.popleft())
+        if owner_jobs:
             heappush(turns, (rooms.live(owner), key))
     return (_move(free, world.federation.quotas),) if free else ()
 

@@ -54,7 +54,9 @@ class _Watchdog:
         self._failed_attempts = FailedAttempts(world)
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
         self._waiting = {
-            (one.job, one.attempt, one.pilot) for one in world.waiting_results if world.time < one.until
+            (result.job, result.attempt, result.pilot)
+            for result in world.waiting_results
+            if world.time < result.until
         }
         self._queues = {queue.name for queue in world.federation.queues}
         self._draining = draining_queues(world.federation)
@@ -175,8 +177,8 @@ class _Watchdog:
                 waiting[job.queue, job.share].append(job)
         return [
             job
-            for place, many in excess(self._federation, self._world.job_counts).items()
-            for job in waiting[place][:many]
+            for place, number in excess(self._federation, self._world.job_counts).items()
+            for job in waiting[place][:number]
         ]
 
     def _may_move_fast(self, job: Job) -> bool:
@@ -196,14 +198,14 @@ class _Watchdog:
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
         if job.state in UNSTARTED_JOBS and (closed := self._closed(job)):
             return "rebroker", closed
-        held = _RULES.get(("job", job.state, "silence"))
+        silence_rule = _RULES.get(("job", job.state, "silence"))
         pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
-        if held and pilot is None:
-            return held.outcome, "its pilot has ended"
+        if silence_rule and pilot is None:
+            return silence_rule.outcome, "its pilot has ended"
         if job.queue not in self._resting:
             silence = self._silence(job)
-            if held and pilot and self._elapsed(pilot.queue, pilot.last_heard) >= silence:
-                return held.outcome, f"{held.text} for longer than {silence:g} s"
+            if silence_rule and pilot and self._elapsed(pilot.queue, pilot.last_heard) >= silence:
+                return silence_rule.outcome, f"{silence_rule.text} for longer than {silence:g} s"
             rule = _RULES.get(("job", job.state, "state"))
             if rule and self._elapsed(job.queue, job.since) >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
@@ -217,13 +219,15 @@ class _Watchdog:
             return "its queue is draining"
         owner = self._tasks[job.task].owner
         breakers = self._breakers.get(job.queue, ())
-        if any(one.holds_for(owner.vo, owner.name, job.task) for one in breakers):
+        if any(breaker.holds_for(owner.vo, owner.name, job.task) for breaker in breakers):
             return "its queue is closed to it: job after job failed fast there"
         lacks = self._lacks.get(job.queue, ())
         missed = (
-            one.error for one in lacks if is_missed(one.place[1], Requirements.from_text(job.requirements))
+            breaker.error
+            for breaker in lacks
+            if is_missed(breaker.place[1], Requirements.from_text(job.requirements))
         )
-        return next((f"its queue has {what}" for what in missed), "")
+        return next((f"its queue has {error}" for error in missed), "")
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """Return a job's limit in s: at high priority the shorter one, if the rule has one that applies."""

@@ -21,9 +21,9 @@ NOBODY = library.ad({})
 """The other ad of expressions that read none."""
 
 
-def names_of(references: Iterable[AttributeReference], other: bool) -> frozenset[str]:
+def names_of(references: Iterable[AttributeReference], of_target: bool) -> frozenset[str]:
     """Return the attributes of one side that expressions read, in lower case."""
-    return frozenset(found.name for found in references if found.other is other)
+    return frozenset(reference.name for reference in references if reference.of_target is of_target)
 
 
 class Throttle:
@@ -47,9 +47,9 @@ class AdvertisedSites:
 
     def __init__(self, ads: Sequence[SiteAd]) -> None:
         self.ads = ads
-        self._library = [library.ad(dict(one.attributes) | one.counts(0)) for one in ads]
-        self._told = [{name.lower(): value for name, value in one.attributes.items()} for one in ads]
-        self._free = np.array([0 if one.moves else one.room for one in ads], dtype=np.int64)
+        self._library = [library.ad(dict(ad.attributes) | ad.counts(0)) for ad in ads]
+        self._attributes = [{name.lower(): value for name, value in ad.attributes.items()} for ad in ads]
+        self._free = np.array([0 if ad.moves else ad.room for ad in ads], dtype=np.int64)
         self._held = np.zeros(len(ads), dtype=np.int64)
         self._kinds: dict[frozenset[str], tuple[Codes, list[int]]] = {}
         self._matches: list[list[int]] = [[] for _ in ads]
@@ -58,7 +58,7 @@ class AdvertisedSites:
         self.task = 0
         """The task whose turn it is: what is evaluated is counted for it."""
         self.versions = np.zeros(len(ads), dtype=np.int64)
-        self.fresh: Mask = np.array([not one.stale for one in ads], dtype=bool)
+        self.fresh: Mask = np.array([not ad.stale for ad in ads], dtype=bool)
         self.demands, self.throttles = self._sorted()
         for throttle in self.throttles:
             for site in np.flatnonzero(throttle.sites):
@@ -70,13 +70,17 @@ class AdvertisedSites:
 
     def _sorted(self) -> tuple[list[tuple[SiteDemand, Mask]], list[Throttle]]:
         """Return the distinct demands with their sites, and those of them that are throttles."""
-        found: dict[SiteDemand, Mask] = {}
-        for place, one in enumerate(self.ads):
-            for demand in one.demands:
-                found.setdefault(demand, np.zeros(len(self.ads), dtype=bool))[place] = True
-        throttles = [Throttle(demand, sites) for demand, sites in found.items() if _is_throttle(demand.part)]
-        others = [(demand, sites) for demand, sites in found.items() if not _is_throttle(demand.part)]
-        return others, throttles
+        sites_by_demand: dict[SiteDemand, Mask] = {}
+        for place, ad in enumerate(self.ads):
+            for demand in ad.demands:
+                sites_by_demand.setdefault(demand, np.zeros(len(self.ads), dtype=bool))[place] = True
+        throttles = [
+            Throttle(demand, sites) for demand, sites in sites_by_demand.items() if _is_throttle(demand.part)
+        ]
+        lasting = [
+            (demand, sites) for demand, sites in sites_by_demand.items() if not _is_throttle(demand.part)
+        ]
+        return lasting, throttles
 
     def holds(self, demand: SiteDemand, site: int, job: library.Ad = NOBODY) -> bool:
         """Return whether a demand of a site is true as the site stands."""
@@ -111,8 +115,10 @@ class AdvertisedSites:
             first: dict[object, tuple[int, int]] = {}
             ordered = sorted(names)
             codes = [
-                first.setdefault(tuple(_hashable(told.get(name)) for name in ordered), (len(first), site))[0]
-                for site, told in enumerate(self._told)
+                first.setdefault(
+                    tuple(_hashable(attributes.get(name)) for name in ordered), (len(first), site)
+                )[0]
+                for site, attributes in enumerate(self._attributes)
             ]
             self._kinds[names] = np.array(codes, dtype=np.intp), [site for _, site in first.values()]
         return self._kinds[names]
@@ -122,10 +128,10 @@ class AdvertisedSites:
         self._held[sites] += jobs
 
     @property
-    def kept(self) -> Mask:
+    def reserved_sites(self) -> Mask:
         """Return the sites whose remaining places waiting jobs of higher priority could all take (S,)."""
-        kept: Mask = (self._held > 0) & (self._free <= self._held)
-        return kept
+        reserved: Mask = (self._held > 0) & (self._free <= self._held)
+        return reserved
 
     def match(self, site: int) -> None:
         """Count one more job matched to a site (M5)."""
@@ -144,8 +150,8 @@ class AdvertisedSites:
 
     def matched(self, site: int, moment: int | None = None) -> int:
         """Return the number of jobs that this cycle matched to a site before a moment."""
-        found = self._matches[site]
-        return len(found) if moment is None else bisect_left(found, moment)
+        moments = self._matches[site]
+        return len(moments) if moment is None else bisect_left(moments, moment)
 
     def limit(self, site: int, by_job: bool) -> int:
         """Return the most matches since its advertisement that a site may have, including this cycle's.
@@ -158,26 +164,27 @@ class AdvertisedSites:
             return ANY_NUMBER
         return (ad.advertisement.matched if ad.advertisement else 0) + self.matched(site)
 
-    def told(self, text: str, job: library.Ad, of_site: bool, site: int) -> Value:
+    def plain_value(self, text: str, job: library.Ad, of_site: bool, site: int) -> Value:
         """Return the value of an expression of a job, or of a site, at a site in its current state."""
         ad = self._library[site]
-        return library.told(text, *((ad, job) if of_site else (job, ad)))
+        return library.plain_value(text, *((ad, job) if of_site else (job, ad)))
 
     def described(self, part: Subexpression, of_site: bool, site: int) -> str:
         """Return the attributes of a site that a part reads, with their values."""
-        names = names_of(part.references, other=not of_site)
+        names = names_of(part.references, of_target=not of_site)
         # Attribute names ignore case. Show them as the ad writes them.
-        known = {name.lower(): name for name in self._library[site]}
-        said = defaultdict[str, object](lambda: "undefined")
-        said |= {
-            name: library.told(known[name], self._library[site], NOBODY) for name in names & known.keys()
+        spellings = {name.lower(): name for name in self._library[site]}
+        values = defaultdict[str, object](lambda: "undefined")
+        values |= {
+            name: library.plain_value(spellings[name], self._library[site], NOBODY)
+            for name in names & spellings.keys()
         }
-        return ", ".join(f"{known.get(name, name)} = {said[name]}" for name in sorted(names))[:400]
+        return ", ".join(f"{spellings.get(name, name)} = {values[name]}" for name in sorted(names))[:400]
 
 
 def _is_throttle(part: Subexpression) -> bool:
-    return not names_of(part.references, other=True) and any(
-        found.name in MOVING for found in part.references
+    return not names_of(part.references, of_target=True) and any(
+        reference.name in MOVING for reference in part.references
     )
 
 

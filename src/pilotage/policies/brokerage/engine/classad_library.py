@@ -16,10 +16,10 @@ Ad = Any
 
 def ad(attributes: Mapping[str, Constant]) -> Ad:
     """Return an ad of constants."""
-    made = classad2.ClassAd()
+    classad = classad2.ClassAd()
     for name, value in attributes.items():
-        made[name] = _plain(value)
-    return made
+        classad[name] = _plain(value)
+    return classad
 
 
 def _plain(value: Constant) -> Constant:
@@ -31,20 +31,20 @@ def _plain(value: Constant) -> Constant:
     return value
 
 
-def evaluated(text: str, own: Ad, other: Ad) -> object:
+def evaluated(text: str, my_ad: Ad, target_ad: Ad) -> object:
     """The value of an expression of ``own``, with ``other`` as TARGET.
 
     It is the error value where the library gives up, as at several hundred operators in a row.
     """
     try:
-        return _tree(text).eval(own, other)
+        return _tree(text).eval(my_ad, target_ad)
     except classad2.ClassAdException:
         return classad2.Value.Error
 
 
-def is_true(text: str, own: Ad, other: Ad) -> bool:
+def is_true(text: str, my_ad: Ad, target_ad: Ad) -> bool:
     """Return whether an expression is true as the library's own matching takes it: numbers but 0 are."""
-    value = evaluated(text, own, other)
+    value = evaluated(text, my_ad, target_ad)
     return _is_number(value) and bool(value)
 
 
@@ -53,17 +53,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, bool | int | float) and not isinstance(value, classad2.Value)
 
 
-def rank(text: str, own: Ad, other: Ad) -> float:
+def rank(text: str, my_ad: Ad, target_ad: Ad) -> float:
     """Return the value of a Rank. Anything but a number counts as 0."""
-    value = evaluated(text, own, other)
+    value = evaluated(text, my_ad, target_ad)
     number = float(value) if _is_number(value) else 0.0  # type: ignore[arg-type]
     return number if isfinite(number) else 0.0
 
 
-def told(text: str, own: Ad, other: Ad) -> Value:
+def plain_value(text: str, my_ad: Ad, target_ad: Ad) -> Value:
     """Return the value of an expression for people: numbers and truth values unchanged, anything else as
     text."""
-    value = evaluated(text, own, other)
+    value = evaluated(text, my_ad, target_ad)
     if isinstance(value, classad2.Value):
         return "undefined" if value == classad2.Value.Undefined else "error"
     if isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):

@@ -132,7 +132,7 @@ class Downloads:
     def __init__(self, world: World, sources: Sources) -> None:
         self._world = world
         self._sources = sources
-        self._made: dict[tuple[int, str, str], NewTransfer] = {}
+        self._downloads: dict[tuple[int, str, str], NewTransfer] = {}
         self._shares: dict[int, tuple[str, int]] = {}
         self._runs: dict[tuple[int, JobKind, str, int, str], float] = {}
 
@@ -167,19 +167,19 @@ class Downloads:
         With a ``reader`` queue, jobs that may leave it get no download if their pilot may read all inputs
         remotely (E3). A file that several of these jobs read is delivered once for all of them.
         """
-        found: dict[int, tuple[Creation, ...]] = {}
+        downloads: dict[int, tuple[Creation, ...]] = {}
         lacking = {number: self._lacking(self._jobs[number], storage) for number in ids}
         uses = Counter(name for names in lacking.values() for name in names) if reader else Counter[str]()
         for number, missing in lacking.items():
             alone = reader is not None and all(uses[name] == 1 for name in missing)
             if missing and not (alone and reader and self._is_readable(self._jobs[number], missing, reader)):
                 job = self._jobs[number]
-                found[number] = tuple(self._download(job, name, storage) for name in missing)
-        return found
+                downloads[number] = tuple(self._download(job, name, storage) for name in missing)
+        return downloads
 
     def _lacking(self, job: Job, storage: str) -> list[str]:
         # Each file once, in the job's order, so that the decision is the same byte for byte.
-        return [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
+        return [name for name in dict.fromkeys(job.inputs) if storage not in self._holders_of(name)]
 
     def _is_readable(self, job: Job, missing: Sequence[str], reader: Queue) -> bool:
         """Return whether a pilot of a queue may read these files remotely for a job (E3).
@@ -191,7 +191,7 @@ class Downloads:
             return False
         seconds = 0.0
         for name in missing:
-            source = self._sources.promises(self._held(name), reader.storage)
+            source = self._sources.promises(self._holders_of(name), reader.storage)
             rate = self._sources.rate(source.site, reader.site) if source else None
             if not rate:
                 return False
@@ -209,31 +209,33 @@ class Downloads:
     def missing(self, number: int, queues: QueueColumns) -> str:
         """Return the error of a job whose input cannot reach any queue; empty if there is none."""
         for name in dict.fromkeys(self._jobs[number].inputs):
-            codes = tuple(sorted(queues.storages[item] for item in self._held(name) & queues.storages.keys()))
+            codes = tuple(
+                sorted(queues.storages[item] for item in self._holders_of(name) & queues.storages.keys())
+            )
             if not queues.reach.of(codes)[queues.storage].any():
-                held = ", ".join(sorted(self._held(name))) or "no storage"
-                return f"input {name} cannot be read from anywhere: held by {held}"
+                holders = ", ".join(sorted(self._holders_of(name))) or "no storage"
+                return f"input {name} cannot be read from anywhere: held by {holders}"
         return ""
 
-    def _held(self, name: str) -> set[str]:
+    def _holders_of(self, name: str) -> set[str]:
         return self._holders.get(name, set())
 
     def _download(self, job: Job, name: str, storage: str) -> NewTransfer:
         # Per task, which has the share and priority. The commit merges those of several tasks (D2).
         key = (job.task, name, storage)
-        made = self._made.get(key)
-        if made is None:
+        download = self._downloads.get(key)
+        if download is None:
             share, priority = self._share(job.task)
-            made = self._made[key] = NewTransfer(
+            download = self._downloads[key] = NewTransfer(
                 file=name,
-                source=self._sources.ranked(self._held(name), storage)[0],
+                source=self._sources.ranked(self._holders_of(name), storage)[0],
                 destination=storage,
                 direction="download",
                 share=share,
                 priority=priority,
                 share_priority=base_priority(share, self._world.federation.staging),
             )
-        return made
+        return download
 
     def _share(self, number: int) -> tuple[str, int]:
         """Return the transfer share of a task's downloads, and their priority in it (D1, D2)."""

@@ -35,10 +35,12 @@ def refused_jobs(decision: Decision, world: World) -> Refused:
     examined = examine(GUARDS, TaskColumns.of(groups, queues), queues, facts)
     shared, refused = facts.facts(), defaultdict[int, list[Refusal]](list)
     for row, group in enumerate(groups):
-        refusals = [unpacked_refusal(one, shared) for one in examined.refusals(row)]
+        refusals = [unpacked_refusal(refusal, shared) for refusal in examined.refusals(row)]
         for id_ in group.jobs:
-            refused[id_] += [_at(placed[id_], one) for one in refusals if placed[id_] in one.queues]
-    return {id_: found for id_, found in refused.items() if found}
+            refused[id_] += [
+                _at(placed[id_], refusal) for refusal in refusals if placed[id_] in refusal.queues
+            ]
+    return {id_: reasons for id_, reasons in refused.items() if reasons}
 
 
 def _placements(decision: Decision) -> Iterator[Move]:
@@ -61,10 +63,10 @@ def guarded_decision(decision: Decision, world: World) -> Decision:
     numbers: dict[int, int] = {}
     for number, choice in enumerate(decision.choices):
         if stopped := [id_ for id_ in choice.jobs if id_ in refused]:
-            kept, other = _divided(choice, stopped, refused, decision)
-            choices[number] = kept if kept.jobs else other
-            numbers[number] = len(choices) if kept.jobs else number
-            choices += [other] if kept.jobs else []
+            allowed_choice, stopped_choice = _divided(choice, stopped, refused, decision)
+            choices[number] = allowed_choice if allowed_choice.jobs else stopped_choice
+            numbers[number] = len(choices) if allowed_choice.jobs else number
+            choices += [stopped_choice] if allowed_choice.jobs else []
     until = world.time + world.federation.brokerage.pending_time
     changes = [part for change in decision.changes for part in _parts(change, refused, numbers, until)]
     return replace(decision, changes=tuple(changes), choices=tuple(choices))
@@ -76,9 +78,11 @@ def _divided(
     """Return the choice without the jobs that guards stopped, and the one of these jobs."""
     queue_of = {id_: str(move.changes.get("queue")) for move in _placements(decision) for id_ in move.ids}
     placed = Counter(queue_of[id_] for id_ in choice.jobs if id_ in queue_of and id_ not in refused)
-    refusals = {(one.label, one.queues): one for id_ in stopped for one in refused[id_]}
-    kept = replace(choice, jobs=tuple(id_ for id_ in choice.jobs if id_ not in refused), placed=dict(placed))
-    other = replace(
+    refusals = {(refusal.label, refusal.queues): refusal for id_ in stopped for refusal in refused[id_]}
+    allowed_choice = replace(
+        choice, jobs=tuple(id_ for id_ in choice.jobs if id_ not in refused), placed=dict(placed)
+    )
+    stopped_choice = replace(
         choice,
         jobs=tuple(stopped),
         placed={},
@@ -86,20 +90,20 @@ def _divided(
         candidates=_without(choice.candidates, {queue for _, (queue,) in refusals}),
         refusals=(*choice.refusals, *_joined(refusals.values())),
     )
-    return kept, other
+    return allowed_choice, stopped_choice
 
 
 def _joined(refusals: Iterable[Refusal]) -> Iterator[Refusal]:
     """Yield one refusal for each label, of all its queues."""
     by_label = defaultdict[Label, list[Refusal]](list)
-    for one in refusals:
-        by_label[one.label].append(one)
+    for refusal in refusals:
+        by_label[refusal.label].append(refusal)
     for same in by_label.values():
-        needs: list[Any] = [one.need for one in same]
+        needs: list[Any] = [refusal.need for refusal in same]
         yield replace(
             same[0],
-            queues=tuple(queue for one in same for queue in one.queues),
-            have=tuple(value for one in same for value in one.have),
+            queues=tuple(queue for refusal in same for queue in refusal.queues),
+            have=tuple(value for refusal in same for value in refusal.have),
             need=needs[0] if needs.count(needs[0]) == len(needs) else tuple(needs),
         )
 
@@ -113,15 +117,15 @@ def _chosen(values: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
 
 def _without(candidates: Candidates, queues: set[str]) -> Candidates:
     """Return the candidates less some queues, and without their room, for lack of which nothing stopped."""
-    kept = [place for place, name in enumerate(candidates.queues) if name not in queues]
+    positions = [place for place, name in enumerate(candidates.queues) if name not in queues]
 
     ordering = candidates.ordering
     return replace(
         candidates,
-        queues=_chosen(candidates.queues, kept),
-        weights=_chosen(candidates.weights, kept),
-        factors={rule: _chosen(values, kept) for rule, values in candidates.factors.items()},
-        ordering=replace(ordering, keys=_chosen(ordering.keys, kept)) if ordering else None,
+        queues=_chosen(candidates.queues, positions),
+        weights=_chosen(candidates.weights, positions),
+        factors={rule: _chosen(values, positions) for rule, values in candidates.factors.items()},
+        ordering=replace(ordering, keys=_chosen(ordering.keys, positions)) if ordering else None,
         room=(),
     )
 

@@ -58,8 +58,8 @@ def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:
     """
     if not queues.live.throttled:
         return NEVER
-    most, jobs = _throttled(queues)
-    return Verdict((jobs >= most)[None, :], most[None, :], jobs)
+    limits, jobs = _throttled(queues)
+    return Verdict((jobs >= limits)[None, :], limits[None, :], jobs)
 
 
 @check(
@@ -73,23 +73,25 @@ def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:
 def held_places(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """More places are left at the site than jobs of higher priority wait for there, until the next
     match-making cycle (M7)."""
-    held = queues.live.held_places
-    if not held or not queues.live.throttled:
+    reservations = queues.live.held_places
+    if not reservations or not queues.live.throttled:
         return NEVER
-    most, jobs = _throttled(queues)
-    left, waiting = most - jobs, np.zeros((len(tasks), len(queues)))
-    for one in held:
-        waiting += (tasks.priority < one.priority) * np.where(queues.site_names == one.site, one.jobs, 0)
+    limits, jobs = _throttled(queues)
+    free_places, waiting = limits - jobs, np.zeros((len(tasks), len(queues)))
+    for reservation in reservations:
+        waiting += (tasks.priority < reservation.priority) * np.where(
+            queues.site_names == reservation.site, reservation.jobs, 0
+        )
     # A full site is the throttle's own refusal.
-    return Verdict((waiting >= left) & (left > 0) & (waiting > 0), waiting + 1, left)
+    return Verdict((waiting >= free_places) & (free_places > 0) & (waiting > 0), waiting + 1, free_places)
 
 
 def _throttled(queues: QueueColumns) -> tuple[Column, Column]:
     """Return the tightest limit of each queue's site, and the jobs that count against it (Q,)."""
-    most, jobs = np.full(len(queues), np.inf), np.zeros(len(queues))
+    limits, jobs = np.full(len(queues), np.inf), np.zeros(len(queues))
     for queue, (limit, count) in queues.live.throttled.items():
-        most[queue], jobs[queue] = limit, count
-    return most, jobs
+        limits[queue], jobs[queue] = limit, count
+    return limits, jobs
 
 
 @check(
@@ -129,8 +131,8 @@ def _refusing(ads: tuple[SiteAd, ...], groups: list[Group]) -> Mask:
     refused: Mask = np.zeros((len(groups), len(ads) + 1), dtype=bool)
     for row, group in enumerate(groups):
         sites.task = group.task.id
-        asked = JobAd(job_ad(group).attributes, parts=(), rank=None)
-        refused[row, :-1] = ~matchmaker.match(asked).candidates(sites)
+        request = JobAd(job_ad(group).attributes, parts=(), rank=None)
+        refused[row, :-1] = ~matchmaker.match(request).candidates(sites)
     return refused
 
 
@@ -145,5 +147,5 @@ def open_queues(groups: Sequence[Group], queues: QueueColumns) -> Mask:
     """Return the queues that no guard refuses to groups of similar jobs (T, Q)."""
     if not groups:
         return np.zeros((0, len(queues)), dtype=bool)
-    found = examine(GUARDS, TaskColumns.of(groups, queues), queues, FactsDraft(queues))
-    return ~mask_of(found.refused(np.arange(len(groups))), len(queues))
+    examination = examine(GUARDS, TaskColumns.of(groups, queues), queues, FactsDraft(queues))
+    return ~mask_of(examination.refused(np.arange(len(groups))), len(queues))

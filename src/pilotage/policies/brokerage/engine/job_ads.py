@@ -47,11 +47,11 @@ def job_ad(group: Group) -> JobAd:
 def _parts(spec: TaskSpec) -> tuple[Subexpression, ...]:
     """Return the list of stations, and the user's expression. An invalid expression is never true (M3)."""
     try:
-        own = read(spec.site_requirements).parts if spec.site_requirements else ()
+        requirements = read(spec.site_requirements).parts if spec.site_requirements else ()
     except ClassAdError:
         # Submission refuses it. If another version stored it, it must not match everything.
-        own = read("false").parts
-    return (_stations(spec.stations), *own) if spec.stations else own
+        requirements = read("false").parts
+    return (_stations(spec.stations), *requirements) if spec.stations else requirements
 
 
 def _stations(names: tuple[str, ...]) -> Subexpression:

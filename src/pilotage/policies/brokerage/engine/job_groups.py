@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 from pilotage.model.documents.world import World
@@ -82,28 +83,31 @@ def groups_of(
     locate = _Locator(world, queues)
     work = WorkBudget()
     members = _members(world, queues, locate, work)
-    asked: dict[tuple[int, JobKind, str], tuple[Task, TaskSpec, VoPolicy]] = {}
+    requests: dict[tuple[int, JobKind, str], tuple[Task, TaskSpec, VoPolicy]] = {}
     for (number, kind, changes, *_), jobs in members.items():
         task = tasks.get(number)
         if task is None:
             raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
-        if (number, kind, changes) not in asked:
-            seen = specs.changed(task, changes, kind)
-            asked[number, kind, changes] = seen, specs.expected(seen, kind), policies.of(task.owner.vo)
+        if (number, kind, changes) not in requests:
+            changed_task = specs.changed(task, changes, kind)
+            requests[number, kind, changes] = (
+                changed_task,
+                specs.expected(changed_task, kind),
+                policies.of(task.owner.vo),
+            )
     together = _files_together(world, locate)
     groups = []
     for (number, kind, changes, share, priority, inputs, old, away), jobs in members.items():
-        task, spec, policy = asked[number, kind, changes]
+        task, spec, policy = requests[number, kind, changes]
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         home = _home(inputs, queues) if gathered else ()
         oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
         # Index by position: names would take twice as long for some thousand groups.
         read_together = together.get((number, kind), ())
         bounded = kind != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
-        own = task, spec, policy, kind, share, priority, inputs, home, oldest_first
-        groups.append(Group(*own, read_together, bounded, away))
-    last = len(turn)
-    return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))
+        attributes = task, spec, policy, kind, share, priority, inputs, home, oldest_first
+        groups.append(Group(*attributes, read_together, bounded, away))
+    return sorted(groups, key=lambda group: (turn.get(group.share, inf), -group.priority, group.jobs[0]))
 
 
 def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobKind], tuple[Placed, ...]]:
@@ -112,7 +116,7 @@ def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobK
     for job in world.jobs:
         if job.inputs and job.state is JobState.DEFINED:
             names[job.task, job.kind][job.inputs] = None
-    return {key: locate.together(tuple(found)) for key, found in names.items()}
+    return {key: locate.together(tuple(file_sets)) for key, file_sets in names.items()}
 
 
 def _members(
@@ -136,24 +140,26 @@ def _members(
 
 def _silent(text: str, queues: QueueColumns) -> tuple[int, ...]:
     """Return the queues that jobs left, as far as no pilot has called from there since (B30)."""
-    known = ((queues.index[name], time) for name, time in departures(text).items() if name in queues.index)
+    departed_queues = (
+        (queues.index[name], time) for name, time in departures(text).items() if name in queues.index
+    )
     # Not `<=`: NaN means that no pilot ever called.
-    silent = [code for code, time in known if not queues.live.last_pilot[code] > time]
+    silent = [code for code, time in departed_queues if not queues.live.last_pilot[code] > time]
     # Its pseudo-queues are one queue (B2).
-    return tuple(sorted({one for code in silent for one in queues.together.queues(code)}))
+    return tuple(sorted({queue for code in silent for queue in queues.together.queues(code)}))
 
 
 def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:
     """Return, of the storages that queues read, those with most of the bytes, or most files if all are
     empty (B3)."""
-    held: dict[int, tuple[int, int]] = {}
+    amounts: dict[int, tuple[int, int]] = {}
     for holders, count, total in inputs:
         for code in holders:
             if code in queues.read_storages and not queues.storage_tape[code]:
-                size, files = held.get(code, (0, 0))
-                held[code] = (size + total, files + count)
-    most = max(held.values(), default=None)
-    return tuple(sorted(code for code, much in held.items() if much == most))
+                size, files = amounts.get(code, (0, 0))
+                amounts[code] = (size + total, files + count)
+    largest = max(amounts.values(), default=None)
+    return tuple(sorted(code for code, much in amounts.items() if much == largest))
 
 
 class _Locator:
@@ -184,9 +190,9 @@ class _Locator:
     def _put_together(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
         if len(names) == 1:
             return ((self._holders.get(names[0], ()), 1, self._sizes.get(names[0], 0)),)
-        found: dict[tuple[int, ...], tuple[int, int]] = {}
+        by_holders: dict[tuple[int, ...], tuple[int, int]] = {}
         for name in dict.fromkeys(names):
             holders = self._holders.get(name, ())
-            count, total = found.get(holders, (0, 0))
-            found[holders] = (count + 1, total + self._sizes.get(name, 0))
-        return tuple(sorted((holders, count, total) for holders, (count, total) in found.items()))
+            count, total = by_holders.get(holders, (0, 0))
+            by_holders[holders] = (count + 1, total + self._sizes.get(name, 0))
+        return tuple(sorted((holders, count, total) for holders, (count, total) in by_holders.items()))

@@ -87,17 +87,17 @@ def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
         have[missing & (held_up == number)] = breaker.told
         if source and destination:
             continue
-        own = queues.storage == queues.storages[source or destination]
+        at_storage = queues.storage == queues.storages[source or destination]
         # Pilots write outputs to the storage of their queue, also where it is at the nucleus.
-        have[(away if source else missing | tasks.outputs) & own] = breaker.told
+        have[(away if source else missing | tasks.outputs) & at_storage] = breaker.told
     return Verdict(have != "", "storages that do not fail", have)
 
 
 @check("B14", "container runtime", "operator", reads=("container",), lifted_by=_LOOKED_AT)
 def container_runtime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse queues where pilots found nodes without any program for containers, and none with one."""
-    asked = np.array([bool(one.name) for one in tasks.tables.containers], dtype=bool)
-    return _on_nodes(CONTAINERS, asked[tasks.container], queues)
+    has_container = np.array([bool(container.name) for container in tasks.tables.containers], dtype=bool)
+    return _on_nodes(CONTAINERS, has_container[tasks.container], queues)
 
 
 @check("B14", "GPUs of nodes", "operator", reads=("gpus",), lifted_by=_LOOKED_AT)
@@ -106,19 +106,23 @@ def gpus_of_nodes(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return _on_nodes(GPUS, tasks.gpus > 0, queues)
 
 
-def _on_nodes(need: str, asked: Mask, queues: QueueColumns) -> Verdict:
+def _on_nodes(need: str, has_need: Mask, queues: QueueColumns) -> Verdict:
     """Refuse queues with an open breaker of this need to jobs that have it, ``asked`` (T, 1)."""
-    found = {queues.index[one.place[0]]: one for one in queues.live.lacking_nodes if one.place[1] == need}
-    if not found or not asked.any():
+    breakers = {
+        queues.index[breaker.place[0]]: breaker
+        for breaker in queues.live.lacking_nodes
+        if breaker.place[1] == need
+    }
+    if not breakers or not has_need.any():
         return NEVER
     have = np.full(len(queues), "", dtype=object)
-    for place, breaker in found.items():
+    for place, breaker in breakers.items():
         have[place] = breaker.error
-    reasons = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(found.items())]
+    reasons = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(breakers.items())]
     more = ", ..." if len(reasons) > SHOWN else ""
-    name = queues.names[min(found)] if len(found) == 1 else "QUEUE, for each"
+    name = queues.names[min(breakers)] if len(breakers) == 1 else "QUEUE, for each"
     mended = f"{', '.join(reasons[:SHOWN])}{more}; once that is mended: pilotage breakers lift {name}"
-    return Verdict(asked & (have != ""), need, have, mended)
+    return Verdict(has_need & (have != ""), need, have, mended)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -138,6 +142,6 @@ def offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: Qu
     """
     if not queues.offers.is_checked(aspect):
         return NEVER
-    asked = [requests[code] for code in codes[:, 0].tolist()]
-    need = np.array([str(request) for request in asked], dtype=object).reshape(-1, 1)
-    return Verdict(queues.offers.without(aspect, asked), need, queues.offers.texts(aspect))
+    row_requests = [requests[code] for code in codes[:, 0].tolist()]
+    need = np.array([str(request) for request in row_requests], dtype=object).reshape(-1, 1)
+    return Verdict(queues.offers.without(aspect, row_requests), need, queues.offers.texts(aspect))

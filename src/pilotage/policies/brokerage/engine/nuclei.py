@@ -79,15 +79,17 @@ class LinkTable:
 def _closed(nucleus: str, queues: QueueColumns) -> bool:
     """Return whether all storages for outputs at the nucleus are closed (B19), apart from scratch and
     tape."""
-    own = outputs_at(queues.federation, nucleus)
-    return bool(own) and all("write_wan" in storage.blacklisted for storage in own)
+    storages = outputs_at(queues.federation, nucleus)
+    return bool(storages) and all("write_wan" in storage.blacklisted for storage in storages)
 
 
 def _breaker(nucleus: str, queues: QueueColumns) -> str:
     """Return why no storage for outputs at the nucleus accepts any now; empty if one does, or if none may."""
-    written = {one.place[1]: one.told for one in queues.live.storage_breakers if not one.place[0]}
+    written = {
+        breaker.place[1]: breaker.told for breaker in queues.live.storage_breakers if not breaker.place[0]
+    }
     if not written:
         return ""
-    own = outputs_at(queues.federation, nucleus)
-    able = [written.get(storage.name, "") for storage in own if "write_wan" not in storage.blacklisted]
+    storages = outputs_at(queues.federation, nucleus)
+    able = [written.get(storage.name, "") for storage in storages if "write_wan" not in storage.blacklisted]
     return able[0] if able and all(able) else ""

@@ -59,9 +59,9 @@ class Machine:
 
     def __str__(self) -> str:
         parts = [
-            " ".join((kind, *(value for _, value in asked)))
-            for kind, asked in (("cpu", self.cpu), ("gpu", self.gpu))
-            if asked is not None
+            " ".join((kind, *(value for _, value in attributes)))
+            for kind, attributes in (("cpu", self.cpu), ("gpu", self.gpu))
+            if attributes is not None
         ]
         return ", ".join(parts) or "no hardware in particular"
 
@@ -72,28 +72,30 @@ Asked = Release | Container | Machine
 Aspect = Literal["releases", "containers", "hardware"]
 
 
-def request_of(spec: TaskSpec, asked: Architecture) -> SoftwareRequest:
+def request_of(spec: TaskSpec, architecture: Architecture) -> SoftwareRequest:
     """Return the software, container and hardware that a task requests, given its parsed architecture.
 
     A container brings its own release.
     """
-    release = Release(spec.sw_project, spec.sw_version, asked.platform, spec.nightlies)
+    release = Release(spec.sw_project, spec.sw_version, architecture.platform, spec.nightlies)
     return (
         _NO_RELEASE if spec.container_name else release,
-        Container(spec.container_name, spec.only_tags, "" if spec.container_name else asked.base_platform),
-        Machine(processor_of(asked), asked.gpu),
+        Container(
+            spec.container_name, spec.only_tags, "" if spec.container_name else architecture.base_platform
+        ),
+        Machine(processor_of(architecture), architecture.gpu),
     )
 
 
-def processor_of(asked: Architecture) -> tuple[tuple[str, str], ...] | None:
+def processor_of(architecture: Architecture) -> tuple[tuple[str, str], ...] | None:
     """Return the requested processor.
 
     A platform such as ``x86_64-el9-gcc13-opt`` implies its architecture.
     """
-    implied = asked.platform.partition("-")[0]
-    if implied not in PROCESSORS or "arch" in dict(asked.cpu or ()):
-        return asked.cpu
-    return (("arch", implied), *(asked.cpu or ()))
+    implied = architecture.platform.partition("-")[0]
+    if implied not in PROCESSORS or "arch" in dict(architecture.cpu or ()):
+        return architecture.cpu
+    return (("arch", implied), *(architecture.cpu or ()))
 
 
 class SoftwareOffer:
@@ -121,59 +123,63 @@ class SoftwareOffer:
         self.containers = ", ".join(queue.containers) or "no containers"
         self.hardware = "; ".join(map(_described, queue.architectures)) or "no hardware"
 
-    def has_release(self, asked: Release) -> bool:
+    def has_release(self, release: Release) -> bool:
         """Return whether it has the release and platform: on its own system, in containers, or as a tag."""
-        if not (asked.project or asked.version or asked.platform) or self._has_listed(asked):
+        if not (release.project or release.version or release.platform) or self._has_listed(release):
             return True
         if not self._is_published:
             return False
-        runs = self._runs_containers or asked.platform in self._platforms
-        if not (asked.project or asked.version):
+        runs = self._runs_containers or release.platform in self._platforms
+        if not (release.project or release.version):
             return runs
-        repository = "nightlies" if asked.nightlies else "atlas"
+        repository = "nightlies" if release.nightlies else "atlas"
         if runs and not self._cvmfs.isdisjoint(("any", repository)):
             return True
-        return "any" in self._prefixes and (asked.platform, asked.project, asked.version) in self._tags
+        return "any" in self._prefixes and (release.platform, release.project, release.version) in self._tags
 
-    def has_container(self, asked: Container) -> bool:
+    def has_container(self, container: Container) -> bool:
         """Return whether it has the image: as a tag, or because it runs any image, or images whose name or
         path begins like this one."""
-        if not asked.name:
-            return not asked.base_platform or self._runs_containers
-        if asked.only_tags:
-            return asked.name in self._images
-        paths = (asked.name, *self._sources.get(asked.name, ()))
+        if not container.name:
+            return not container.base_platform or self._runs_containers
+        if container.only_tags:
+            return container.name in self._images
+        paths = (container.name, *self._sources.get(container.name, ()))
         return self._runs_containers or any(path.startswith(self._prefixes) for path in paths)
 
-    def has_hardware(self, asked: Machine) -> bool:
+    def has_hardware(self, machine: Machine) -> bool:
         """Return whether it has the requested processors and accelerators.
 
         Exclusive ones need a request for them.
         """
-        return self._has_kind("cpu", asked.cpu) and self._has_kind("gpu", asked.gpu)
+        return self._has_kind("cpu", machine.cpu) and self._has_kind("gpu", machine.gpu)
 
-    def _has_listed(self, asked: Release) -> bool:
+    def _has_listed(self, release: Release) -> bool:
         """Return whether a queue that lists releases by name has this one. Platforms are not listed."""
         if not self._listed:
             return False
-        names = {asked.version, f"{asked.project}-{asked.version}"} if asked.version else {asked.project}
+        names = (
+            {release.version, f"{release.project}-{release.version}"}
+            if release.version
+            else {release.project}
+        )
         return names == {""} or not names.isdisjoint(self._listed)
 
-    def _has_kind(self, kind: str, asked: tuple[tuple[str, str], ...] | None) -> bool:
+    def _has_kind(self, kind: str, request: tuple[tuple[str, str], ...] | None) -> bool:
         there = self._hardware[kind]
         if not there:
             # A queue that lists its hardware has no other accelerators.
-            return kind == "cpu" or asked is None or not self.has_hardware_listed
-        return any(_serves(item, dict(asked or ())) for item in there)
+            return kind == "cpu" or request is None or not self.has_hardware_listed
+        return any(_serves(item, dict(request or ())) for item in there)
 
 
 _KINDS: Mapping[str, tuple[str, ...]] = {"cpu": ("arch", "vendor", "instr"), "gpu": ("vendor", "model")}
 
 
-def _serves(item: Hardware, asked: Mapping[str, str]) -> bool:
+def _serves(item: Hardware, request: Mapping[str, str]) -> bool:
     for attribute in _KINDS[item.type]:
         values: tuple[str, ...] = getattr(item, attribute)
-        value = asked.get(attribute)
+        value = request.get(attribute)
         if value in (None, EXCLUSIVE) and EXCLUSIVE in values:
             return False
         if attribute == "arch" and not values:
@@ -207,18 +213,18 @@ class Offers:
 
     def without(self, aspect: Aspect, requests: Sequence[Asked]) -> NDArray[np.bool_]:
         """Return (T, Q), true where the queue is checked and does not offer the request (T)."""
-        lacking: NDArray[np.bool_] = np.array([self._answers(aspect, asked) for asked in requests])
+        lacking: NDArray[np.bool_] = np.array([self._answers(aspect, request) for request in requests])
         return lacking[:, self._code]
 
     def texts(self, aspect: Aspect) -> NDArray[Any]:
         """Return the offer of each queue in words, (Q,)."""
         return np.array([getattr(kind, aspect) for kind in self._kinds], dtype=object)[self._code]
 
-    def _answer(self, aspect: Aspect, asked: Any) -> NDArray[np.bool_]:
+    def _answer(self, aspect: Aspect, request: Any) -> NDArray[np.bool_]:
         has = _HAS[aspect]
         always = aspect == "hardware"
         return np.array(
-            [(always or kind.is_checked) and not has(kind, asked) for kind in self._kinds], dtype=bool
+            [(always or kind.is_checked) and not has(kind, request) for kind in self._kinds], dtype=bool
         )
 
 

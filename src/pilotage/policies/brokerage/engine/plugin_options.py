@@ -52,21 +52,21 @@ class Options:
         """
         options: Options = _checked(cls, document, ())
         _check_rules(options.off, rules, ("off",))
-        for vo, own in options.by_vo.items():
-            _check_rules(own.off, rules, ("by_vo", vo, "off"))
-            _checked(BrokerageConstants, own.constants, ("by_vo", vo, "constants"))
+        for vo, vo_options in options.by_vo.items():
+            _check_rules(vo_options.off, rules, ("by_vo", vo, "off"))
+            _checked(BrokerageConstants, vo_options.constants, ("by_vo", vo, "constants"))
         return options
 
     def policies(self, constants: BrokerageConstants) -> "Policies":
         """Return the policy for each VO's work, given the federation's constants."""
         general = frozenset(self.off)
-        own = {}
+        vo_policies = {}
         for vo, options in self.by_vo.items():
             changed = _checked(BrokerageConstants, options.constants, ())
             # Take types from the record, but only the named values. The others are the federation's.
             values = {name: getattr(changed, name) for name in options.constants}
-            own[vo] = VoPolicy(general | set(options.off), replace(constants, **values))
-        return Policies(VoPolicy(general, constants), own)
+            vo_policies[vo] = VoPolicy(general | set(options.off), replace(constants, **values))
+        return Policies(VoPolicy(general, constants), vo_policies)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,8 +92,8 @@ class Policies:
 def _check_rules(off: tuple[str, ...], rules: frozenset[str], path: tuple[str, ...]) -> None:
     for place, rule in enumerate(off):
         if rule not in rules:
-            known = ", ".join(sorted(rules, key=lambda rule: (rule[:1], len(rule), rule)))
-            raise OptionError((*path, place), f"no rule {rule!r} can be switched off; known: {known}")
+            rule_names = ", ".join(sorted(rules, key=lambda rule: (rule[:1], len(rule), rule)))
+            raise OptionError((*path, place), f"no rule {rule!r} can be switched off; known: {rule_names}")
 
 
 def _checked(kind: Any, document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
@@ -102,7 +102,7 @@ def _checked(kind: Any, document: Mapping[str, Any], path: tuple[str, ...]) -> A
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         record = VoOptions if first["loc"][0] == "by_vo" and not path else kind
-        known = ", ".join(item.name for item in fields(record))
+        field_names = ", ".join(item.name for item in fields(record))
         unknown = first["type"] == "unexpected_keyword_argument"
-        message = f"there is no such option; known: {known}" if unknown else first["msg"]
+        message = f"there is no such option; known: {field_names}" if unknown else first["msg"]
         raise OptionError((*path, *first["loc"]), message) from error

@@ -41,7 +41,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
     return {
         "cores": _numbers(queue.cores for queue in queues),
         "slot_cores": _numbers(max(1, cores.get(queue.parent, queue.cores)) for queue in queues),
-        "core_power": known(queue.core_power for queue in queues),
+        "core_power": number_column(queue.core_power for queue in queues),
         "min_memory": _numbers(queue.min_memory for queue in queues),
         "max_memory": _numbers(queue.max_memory for queue in queues),
         "gpus": _numbers(queue.gpus_of_slot for queue in queues),
@@ -50,7 +50,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
         "max_walltime": _numbers(queue.max_walltime for queue in queues),
         # NaN compares false with everything, so an unknown limit refuses nobody.
         "max_disk_io": _numbers(queue.max_disk_io or np.nan for queue in queues),
-        "transferring_limit": known(queue.transferring_limit for queue in queues),
+        "transferring_limit": number_column(queue.transferring_limit for queue in queues),
         **_slots(queues),
     }
 
@@ -63,14 +63,15 @@ def _slots(queues: list[Queue]) -> dict[str, Column]:
         together[queue.parent or queue.name].append(queue)
     declared: dict[str, tuple[float, float]] = {}
     for name, parts in together.items():
-        unified = [one for one in parts if one.name == name]
-        slots = [one.num_slots for one in parts if one.num_slots is not None]
-        own = [one.own_slots for one in parts]
+        unified = [part for part in parts if part.name == name]
+        slots = [part.num_slots for part in parts if part.num_slots is not None]
+        own_slots = [part.own_slots for part in parts]
         declared[name] = (
             next(
-                (one.num_slots for one in unified if one.num_slots is not None), sum(slots) if slots else -1
+                (part.num_slots for part in unified if part.num_slots is not None),
+                sum(slots) if slots else -1,
             ),
-            0 if slots else next((one.own_slots for one in unified if one.own_slots), sum(own)),
+            0 if slots else next((part.own_slots for part in unified if part.own_slots), sum(own_slots)),
         )
     columns = _numbers(chain.from_iterable(declared[queue.parent or queue.name] for queue in queues))
     return {"num_slots": columns[::2].copy(), "own_slots": columns[1::2].copy()}
@@ -125,6 +126,6 @@ def fairshares(queues: list[Queue]) -> dict[str, Any]:
     }
 
 
-def known(values: Iterable[float | None]) -> Column:
+def number_column(values: Iterable[float | None]) -> Column:
     """Return a column of numbers, NaN where unknown."""
     return np.array([np.nan if value is None else value for value in values], dtype=float)

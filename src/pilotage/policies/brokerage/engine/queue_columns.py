@@ -18,7 +18,7 @@ from pilotage.model.values.fairshare import FairsharePolicy, FairshareWork
 from pilotage.policies.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.policies.brokerage.engine.link_weights import IncomingLinks, incoming_links
 from pilotage.policies.brokerage.engine.offers import Offers
-from pilotage.policies.brokerage.engine.queue_attributes import attributes, fairshares, known
+from pilotage.policies.brokerage.engine.queue_attributes import attributes, fairshares, number_column
 from pilotage.policies.brokerage.engine.queues_together import QueuesTogether
 from pilotage.policies.brokerage.engine.reach import Reach
 from pilotage.policies.brokerage.engine.site_ads import SiteAd, requiring_ads
@@ -37,18 +37,18 @@ _COUNTED = (
 class Throttled(NamedTuple):
     """The tightest limit of a site in jobs, and our jobs there that count against it (M5)."""
 
-    most: int
+    limit: int
     jobs: int
 
 
 class SpaceColumns(NamedTuple):
     """Free space at each queue's storage, in GB (B18).
 
-    ``told`` is the time of the storage's report in s since 1970; NaN if unknown or declared.
+    ``reported_at`` is the time of the storage's report in s since 1970; NaN if unknown or declared.
     """
 
     free: Column
-    told: Column
+    reported_at: Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ class QueueColumns:
             children=_children(queues),
             storage=storage,
             storage_site=storage_sites[storage],
-            storage_min_free=known(item.storage_min_free for item in ordered)[storage],
+            storage_min_free=number_column(item.storage_min_free for item in ordered)[storage],
             blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
             live=_nothing_lives(len(queues)),
             offers=Offers(queues, federation),
@@ -215,8 +215,8 @@ class QueueColumns:
     @property
     def sources(self) -> Sources:
         """Return the sources of files, those with an open circuit breaker last (F4)."""
-        known, breakers = self.reach.sources, self.live.storage_breakers
-        return replace(known, breakers=breakers) if breakers else known
+        sources, breakers = self.reach.sources, self.live.storage_breakers
+        return replace(sources, breakers=breakers) if breakers else sources
 
     def during(self, world: World) -> "QueueColumns":
         """Return the same queues with the world's counts and reports."""
@@ -225,21 +225,27 @@ class QueueColumns:
             state: np.sum([counted[state] for counted in by_share.values()], axis=0) for state in _COUNTED
         }
         reports = {report.queue: report for report in world.queue_reports}
-        seen = [reports.get(name) or QueueReport(queue=name) for name in self.names]
+        queue_reports = [reports.get(name) or QueueReport(queue=name) for name in self.names]
         together = self.together
         live = LiveColumns(
             time=world.time,
             jobs=totals if by_share else _nothing_lives(len(self)).jobs,
             by_share=by_share,
-            batch_workers=together.sum(np.array([report.batch_workers for report in seen], dtype=float)),
-            last_pilot=together.latest(known(report.last_pilot for report in seen)),
-            last_start=together.latest(known(report.last_start for report in seen)),
-            first_submission=-together.latest(-known(report.first_submission for report in seen)),
-            calls_elsewhere=np.array([report.calls_elsewhere for report in seen], dtype=bool),
-            activated_since=-together.latest(-known(report.activated_since for report in seen)),
-            disk_io=self._disk_io(seen, world.job_counts),
-            no_pilots=np.array([report.pilots_possible is False for report in seen], dtype=bool),
-            pilots_problem=np.array([report.pilots_problem for report in seen], dtype=object),
+            batch_workers=together.sum(
+                np.array([report.batch_workers for report in queue_reports], dtype=float)
+            ),
+            last_pilot=together.latest(number_column(report.last_pilot for report in queue_reports)),
+            last_start=together.latest(number_column(report.last_start for report in queue_reports)),
+            first_submission=-together.latest(
+                -number_column(report.first_submission for report in queue_reports)
+            ),
+            calls_elsewhere=np.array([report.calls_elsewhere for report in queue_reports], dtype=bool),
+            activated_since=-together.latest(
+                -number_column(report.activated_since for report in queue_reports)
+            ),
+            disk_io=self._disk_io(queue_reports, world.job_counts),
+            no_pilots=np.array([report.pilots_possible is False for report in queue_reports], dtype=bool),
+            pilots_problem=np.array([report.pilots_problem for report in queue_reports], dtype=object),
             link_files=self._files_by_link(world.link_counts),
             arriving=self._arriving(world.link_counts),
             breakers=self._breakers(world),
@@ -252,9 +258,9 @@ class QueueColumns:
         )
         return replace(self, live=live)
 
-    def _disk_io(self, seen: Iterable[QueueReport], counts: Iterable[JobCount]) -> Column:
+    def _disk_io(self, reports: Iterable[QueueReport], counts: Iterable[JobCount]) -> Column:
         """Return the mean disk I/O of running jobs, over those of all queues that count together (B12)."""
-        rates = known(report.disk_io for report in seen)
+        rates = number_column(report.disk_io for report in reports)
         if not self.together:
             return rates
         running = np.zeros(len(self))
@@ -267,61 +273,61 @@ class QueueColumns:
         """Return how full the sites with limits are, by queue (M5, M8)."""
         bounds = all_bounds(world)
         there = jobs_there(self.federation, world.job_counts) if bounds else {}
-        found = {}
+        throttled = {}
         for queue in self.federation.queues if bounds else ():
-            if (own := bounds.get(queue.site)) is not None:
+            if (site_bounds := bounds.get(queue.site)) is not None:
                 jobs, submitting = there.get(queue.site, NOBODY)
                 counted = [
-                    Throttled(most, count)
-                    for most, count in ((own.jobs, jobs), (own.submitting, submitting))
-                    if most is not None
+                    Throttled(limit, count)
+                    for limit, count in ((site_bounds.jobs, jobs), (site_bounds.submitting, submitting))
+                    if limit is not None
                 ]
-                found[self.index[queue.name]] = min(counted, key=lambda one: one.most - one.jobs)
-        return found
+                throttled[self.index[queue.name]] = min(counted, key=lambda site: site.limit - site.jobs)
+        return throttled
 
     def _space(self, world: World) -> SpaceColumns:
         spaces = world.free_spaces
-        found = [spaces[name] for name in sorted(self.storages)]
-        free = known(one.gigabytes for one in found)
+        free_spaces = [spaces[name] for name in sorted(self.storages)]
+        free = number_column(space.gigabytes for space in free_spaces)
         return SpaceColumns(
             # Unknown free space is enough.
             free=np.where(np.isnan(free), np.inf, free)[self.storage],
-            told=known(one.told for one in found)[self.storage],
+            reported_at=number_column(space.told for space in free_spaces)[self.storage],
         )
 
     def _breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
-        found = open_queues(world.failures, world.federation, world.time)
-        return tuple(without_payload_error(one) for one in self._of_these(found))
+        breakers = open_queues(world.failures, world.federation, world.time)
+        return tuple(without_payload_error(breaker) for breaker in self._of_these(breakers))
 
     def _of_these(self, breakers: Iterable[CircuitBreaker]) -> tuple[CircuitBreaker, ...]:
-        return tuple(one for one in breakers if one.place[0] in self.index)
+        return tuple(breaker for breaker in breakers if breaker.place[0] in self.index)
 
     def _storage_breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
-        known = {"", *self.storages}
-        found = open_at(world.storage_breakers, world.time)
-        return tuple(one for one in found if known.issuperset(one.place))
+        storages = {"", *self.storages}
+        breakers = open_at(world.storage_breakers, world.time)
+        return tuple(breaker for breaker in breakers if storages.issuperset(breaker.place))
 
     def _jobs_by_share(self, counts: Iterable[JobCount]) -> dict[str, dict[JobState, Column]]:
-        found: dict[str, dict[JobState, Column]] = {}
+        jobs_by_share: dict[str, dict[JobState, Column]] = {}
         for row in counts:
             place = self.index.get(row.queue)
             if place is not None and row.state in _COUNTED:
-                if row.share not in found:
-                    found[row.share] = {state: np.zeros(len(self)) for state in _COUNTED}
+                if row.share not in jobs_by_share:
+                    jobs_by_share[row.share] = {state: np.zeros(len(self)) for state in _COUNTED}
                 for queue in self.together.queues(place):
-                    found[row.share][row.state][queue] += row.jobs
-        return found
+                    jobs_by_share[row.share][row.state][queue] += row.jobs
+        return jobs_by_share
 
     def _arriving(self, counts: Iterable[LinkCount]) -> dict[int, int]:
         """Return the files of outputs that other sites send to a site (B7); if unknown, all files."""
         sites = self.storage_sites.tolist()
-        found: dict[int, int] = {}
+        files: dict[int, int] = {}
         for row in counts:
             if row.source in self.storages and row.destination in self.storages:
                 source, site = sites[self.storages[row.source]], sites[self.storages[row.destination]]
                 if source != site:
-                    found[site] = found.get(site, 0) + (row.files if row.uploads is None else row.uploads)
-        return found
+                    files[site] = files.get(site, 0) + (row.files if row.uploads is None else row.uploads)
+        return files
 
     def _files_by_link(self, counts: Iterable[LinkCount]) -> dict[int, dict[int, int]]:
         sites = self.storage_sites.tolist()
@@ -357,7 +363,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         throttled={},
         held_places=(),
         site_ads=(),
-        space=SpaceColumns(free=np.full(queues, np.inf), told=unknown),
+        space=SpaceColumns(free=np.full(queues, np.inf), reported_at=unknown),
     )
 
 

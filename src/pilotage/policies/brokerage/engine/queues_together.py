@@ -28,7 +28,7 @@ class QueuesTogether:
         places: dict[int, Sequence[int]] = {}
         for name, names in counted_together(federation).items():
             if len(names) > 1:
-                places[index[name]] = [index[one] for one in names]
+                places[index[name]] = [index[part] for part in names]
                 first[index[name]] = index[names[0]]
         return cls(places, first)
 
@@ -51,9 +51,9 @@ class QueuesTogether:
         """Return the weighted mean over the queues that count together; an unknown value counts nothing."""
         merged = self.latest(values)
         for queue, places in self.places.items():
-            known = [one for one in places if weights[one] and not np.isnan(values[one])]
-            if known:
-                merged[queue] = np.average(values[known], weights=weights[known])
+            known_places = [place for place in places if weights[place] and not np.isnan(values[place])]
+            if known_places:
+                merged[queue] = np.average(values[known_places], weights=weights[known_places])
         return merged
 
     def _merged(self, column: Column, merge: Callable[[Column], float]) -> Column:

@@ -57,7 +57,7 @@ class Reach:
 
     def held_up(self, holders: tuple[int, ...], breakers: Sequence[CircuitBreaker]) -> NDArray[np.intp]:
         """Return what keeps a file from each storage: the number of a breaker, from 1; 0 for none (F4)."""
-        found = np.zeros(len(self.names), dtype=np.intp)
+        breaker_numbers = np.zeros(len(self.names), dtype=np.intp)
         for place, name in enumerate(self.names):
             if place in holders:
                 continue
@@ -68,10 +68,10 @@ class Reach:
             )
             numbers = [_holding(breakers, source, name) for source in reaching]
             if numbers and all(numbers):
-                found[place] = numbers[0]
-        return found
+                breaker_numbers[place] = numbers[0]
+        return breaker_numbers
 
 
 def _holding(breakers: Sequence[CircuitBreaker], source: str, destination: str) -> int:
-    concerned = (one.place[0] and one.concerns(source, destination) for one in breakers)
+    concerned = (breaker.place[0] and breaker.concerns(source, destination) for breaker in breakers)
     return next((number for number, concerns in enumerate(concerned, 1) if concerns), 0)

@@ -74,27 +74,27 @@ class SiteAd:
         CurMatches = CurrentJobs + JobsMatchedSinceLastAdvertisement. The second term counts matched jobs that
         no pilot runs yet. Jobs that run or have ended submit nothing any more.
         """
-        told = self.advertisement
-        if told is None:
+        advertisement = self.advertisement
+        if advertisement is None:
             return {}
-        jobs, submitting = self.there.jobs + told.other_jobs, self.there.submitting
-        since = 0 if self.simple else min(told.matched, submitting)
+        jobs, submitting = self.there.jobs + advertisement.other_jobs, self.there.submitting
+        since = 0 if self.simple else min(advertisement.matched, submitting)
         # The simple throttle does not read matches: the counts that it reads include them.
         counted = matched if self.simple else -since
         return {
             CURRENT: jobs + counted,
-            SUBMITTING: submitting + told.other_submitting_jobs + counted,
-            PENDING: submitting + told.other_pending_jobs + counted,
+            SUBMITTING: submitting + advertisement.other_submitting_jobs + counted,
+            PENDING: submitting + advertisement.other_pending_jobs + counted,
             CUR_MATCHES: jobs + matched,
             MATCHED: 0 if self.simple else since + matched,
         }
 
     def text(self) -> str:
         """Return the ad as people read and exchange it."""
-        told = {**self.attributes, **self.counts(0)}
-        lines = [f"  {name} = {written(value)};" for name, value in told.items()]
-        asked = " && ".join(f"({demand.part.text})" for demand in self.demands) or "true"
-        return "\n".join(["[", *lines, f"  Requirements = {asked}", "]"])
+        attributes = {**self.attributes, **self.counts(0)}
+        lines = [f"  {name} = {written(value)};" for name, value in attributes.items()]
+        requirements = " && ".join(f"({demand.part.text})" for demand in self.demands) or "true"
+        return "\n".join(["[", *lines, f"  Requirements = {requirements}", "]"])
 
 
 def written(value: Constant) -> str:
@@ -110,8 +110,8 @@ def written(value: Constant) -> str:
 
 def site_ads(world: World) -> list[SiteAd]:
     """Return the ad of every site with a queue, by name. A fault in one concerns only its site (M2)."""
-    told = {ad.site: ad for ad in world.advertisements if ad.time}
-    asked = asked_sites(world.federation)
+    advertisements = {ad.site: ad for ad in world.advertisements if ad.time}
+    polled_sites = asked_sites(world.federation)
     # A separate random stream: drawing sites and queues must not depend on the number of ads.
     from numpy.random import default_rng  # a server without work has no NumPy
 
@@ -121,11 +121,18 @@ def site_ads(world: World) -> list[SiteAd]:
     silences = _silences(world)
     ads = []
     for site, queues in _sites(world.federation):
-        own: dict[str, Constant] = {WORLD_TIME: int(world.time), WORLD_CHANCE: float(chances.random())}
-        ad = told.get(site.name)
-        given, faults = _given(site, ad)
-        stale = faults or _stale(ad, world, silences.get(site.name, ""), site.name in asked)
-        attributes = _declared(site, queues, stations[site.name], given) | given | own
+        world_attributes: dict[str, Constant] = {
+            WORLD_TIME: int(world.time),
+            WORLD_CHANCE: float(chances.random()),
+        }
+        ad = advertisements.get(site.name)
+        usable_attributes, faults = _usable_attributes(site, ad)
+        stale = faults or _stale(ad, world, silences.get(site.name, ""), site.name in polled_sites)
+        attributes = (
+            _declared(site, queues, stations[site.name], usable_attributes)
+            | usable_attributes
+            | world_attributes
+        )
         ads.append(_site_ad(site, ad, attributes, stale, there.get(site.name, NOBODY)))
     return ads
 
@@ -139,18 +146,18 @@ def requiring_ads(world: World) -> tuple[SiteAd, ...]:
     required += [ad.requirements for ad in world.advertisements]
     if not any(required):
         return ()
-    own = (
-        replace(ad, demands=tuple(one for one in ad.demands if one.label.rule != "M6"), stale="")
+    ads = (
+        replace(ad, demands=tuple(demand for demand in ad.demands if demand.label.rule != "M6"), stale="")
         for ad in site_ads(world)
     )
-    return tuple(ad for ad in own if ad.demands)
+    return tuple(ad for ad in ads if ad.demands)
 
 
-def _given(site: Site, told: Advertisement | None) -> tuple[dict[str, Constant], str]:
+def _usable_attributes(site: Site, advertisement: Advertisement | None) -> tuple[dict[str, Constant], str]:
     """Return what operators and the site say, by Pilotage's names, and the fault in it if any."""
-    given, faults = usable(site.attributes, told.attributes if told else {})
+    attributes, faults = usable(site.attributes, advertisement.attributes if advertisement else {})
     words = "; ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
-    return given, f"its advertisement cannot be used: {words}"[:400] if faults else ""
+    return attributes, f"its advertisement cannot be used: {words}"[:400] if faults else ""
 
 
 def _silences(world: World) -> Mapping[str, str]:
@@ -173,52 +180,58 @@ def _sites(federation: Federation) -> Iterator[tuple[Site, list[Queue]]]:
 
 
 def _site_ad(
-    site: Site, told: Advertisement | None, attributes: dict[str, Constant], stale: str, there: JobsThere
+    site: Site,
+    advertisement: Advertisement | None,
+    attributes: dict[str, Constant],
+    stale: str,
+    there: JobsThere,
 ) -> SiteAd:
-    attributes |= limits(site, told)
-    if told is not None:
-        attributes |= {"AdvertisedAt": int(told.time), "PilotSlots": told.pilot_slots}
+    attributes |= limits(site, advertisement)
+    if advertisement is not None:
+        attributes |= {"AdvertisedAt": int(advertisement.time), "PilotSlots": advertisement.pilot_slots}
     attributes |= {"Name": site.name, "MyType": "Site"}
-    demands = tuple(_demands(site, told, attributes))
+    demands = tuple(_demands(site, advertisement, attributes))
     return SiteAd(
         name=site.name,
         attributes=attributes,
         demands=demands,
-        advertisement=told,
+        advertisement=advertisement,
         stale=stale,
         there=there,
-        room=bounds(site, told).left(there) if told else 0,
+        room=bounds(site, advertisement).left(there) if advertisement else 0,
         simple=site.throttle == "current",
         moves=any(
-            found.name in MOVING
+            reference.name in MOVING
             for demand in demands
             if demand.label.rule != "M6"
-            for found in demand.part.references
+            for reference in demand.part.references
         ),
     )
 
 
-def _stale(told: Advertisement | None, world: World, error: str, is_asked: bool) -> str:
+def _stale(advertisement: Advertisement | None, world: World, error: str, is_asked: bool) -> str:
     period = world.federation.brokerage.advertise_period
-    if current(told, world.time, period):
+    if current(advertisement, world.time, period):
         return ""
     failure = f", {error[:300]}" if error else ""
-    if told is None:
+    if advertisement is None:
         return f"its batch system has not answered yet{failure}" if is_asked else "never advertised"
-    old = f"advertised {world.time - told.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
-    if told.source == "pushed":
+    old = (
+        f"advertised {world.time - advertisement.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
+    )
+    if advertisement.source == "pushed":
         return old
-    return f"{old}: its batch system has not answered since {moment(told.time)}{failure}"
+    return f"{old}: its batch system has not answered since {moment(advertisement.time)}{failure}"
 
 
 def _declared(
-    site: Site, queues: list[Queue], stations: tuple[str, ...], given: Mapping[str, Constant]
+    site: Site, queues: list[Queue], stations: tuple[str, ...], site_attributes: Mapping[str, Constant]
 ) -> dict[str, Constant]:
     """Return attributes of a site from the federation: the largest value of its queues; 0 means no limit.
 
     Stations named by operators or the site replace those of its storages.
     """
-    named = told_stations(given) or stations
+    named = told_stations(site_attributes) or stations
     addresses = tuple(dict.fromkeys(entry_points(queues)))
     return {
         "StationNames": named,
@@ -230,17 +243,17 @@ def _declared(
         "Queues": tuple(queue.name for queue in queues),
         "Cpus": max(queue.cores for queue in queues),
         "Gpus": max(queue.gpus_of_slot for queue in queues),
-        "MaxMemory": _most([queue.max_memory for queue in queues]),
-        "MaxWalltime": _most([queue.max_walltime for queue in queues]),
+        "MaxMemory": _largest_limit([queue.max_memory for queue in queues]),
+        "MaxWalltime": _largest_limit([queue.max_walltime for queue in queues]),
     }
 
 
-def _most(limits: list[float]) -> float:
+def _largest_limit(limits: list[float]) -> float:
     return 0.0 if 0 in limits else float(max(limits))
 
 
 def _demands(
-    site: Site, told: Advertisement | None, attributes: Mapping[str, Constant]
+    site: Site, advertisement: Advertisement | None, attributes: Mapping[str, Constant]
 ) -> Iterator[SiteDemand]:
     if "MaxJobs" in attributes:
         yield _throttle(_SIMPLE if site.throttle == "current" else _JOBS)
@@ -249,8 +262,8 @@ def _demands(
     if "MaxPendingJobs" in attributes:
         yield _throttle(_PENDING)
     yield from required(site.requirements)
-    if told is not None:
-        yield from required(told.requirements)
+    if advertisement is not None:
+        yield from required(advertisement.requirements)
 
 
 def _throttle(text: str) -> SiteDemand:
@@ -292,7 +305,7 @@ def entry_points(queues: Iterable[Queue]) -> Iterator[str]:
 
 
 def _address(kind: str, options: Mapping[str, Any]) -> str:
-    told = next((str(options[name]) for name in _ADDRESSES if options.get(name)), "localhost")
-    address = _SECRET.sub("", told) if "://" in told else f"{kind}://{told}"
+    endpoint = next((str(options[name]) for name in _ADDRESSES if options.get(name)), "localhost")
+    address = _SECRET.sub("", endpoint) if "://" in endpoint else f"{kind}://{endpoint}"
     part = next((str(options[name]) for name in _PLACES if options.get(name)), "")
     return f"{address.rstrip('/')}/{part}" if part else address

@@ -43,21 +43,28 @@ def _claims(decision: Decision, world: World) -> Claims | None:
     moving = {ad.name: ad for ad in requiring_ads(world) if ad.moves and ad.advertisement}
     if not (limits or moving):
         return None
-    told = {one.site: one for one in world.advertisements}
-    queues, sites = queues_by_site(world.federation), {one.name: one.site for one in world.federation.queues}
+    advertisements = {ad.site: ad for ad in world.advertisements}
+    queues, sites = (
+        queues_by_site(world.federation),
+        {queue.name: queue.site for queue in world.federation.queues},
+    )
     placed = Counter[str]()
     for move in decision.moves if moving else ():
         placed[sites.get(str(move.changes.get("queue")), "")] += len(move.ids)
     matches = {site: _match_claim(ad, placed[site]) for site, ad in moving.items() if placed[site]}
 
     @cache
-    def found(queue: str, priority: int) -> tuple[Claim, ...]:
+    def claims_of(queue: str, priority: int) -> tuple[Claim, ...]:
         site = sites.get(queue, "")
-        own = limits.get(site, NO_BOUNDS).without(held_against(world.held_places, site, priority))
+        site_bounds = limits.get(site, NO_BOUNDS).without(held_against(world.held_places, site, priority))
         required = (matches[site],) if site in matches else ()
-        return (*claims(own, queues[site], told.get(site)), *required) if site in queues else ()
+        return (
+            (*claims(site_bounds, queues[site], advertisements.get(site)), *required)
+            if site in queues
+            else ()
+        )
 
-    return found
+    return claims_of
 
 
 def _match_claim(ad: SiteAd, jobs: int) -> Claim:
@@ -68,8 +75,8 @@ def _match_claim(ad: SiteAd, jobs: int) -> Claim:
     sites = AdvertisedSites((ad,))
     while sites.open[0] and sites.matched(0) < jobs:
         sites.match(0)
-    told = ad.advertisement
-    number, matched = (told.number, told.matched) if told else (0, 0)
+    advertisement = ad.advertisement
+    number, matched = (advertisement.number, advertisement.matched) if advertisement else (0, 0)
     return match_claim(ad.name, number, matched + sites.matched(0) if not sites.open[0] else ANY_NUMBER)
 
 
@@ -78,5 +85,5 @@ def _with_claims(change: Change, claimed: Claims, priorities: Mapping[int, int])
         return change
     # The jobs of a move are of one task: nearly always of one priority, or else their lowest counts.
     lowest = min(priorities.get(id_, 0) for id_ in change.ids)
-    own = claimed(str(change.changes.get("queue", "")), lowest)
-    return replace(change, claims=(*change.claims, *own)) if own else change
+    site_claims = claimed(str(change.changes.get("queue", "")), lowest)
+    return replace(change, claims=(*change.claims, *site_claims)) if site_claims else change

@@ -107,12 +107,12 @@ def _ranks(rank: Subexpression | None, ad: library.Ad, sites: AdvertisedSites) -
     """The Rank of each site, where it does not move (S,)."""
     if rank is None or _moves(rank):
         return np.zeros(len(sites))
-    names = names_of(rank.references, other=True)
+    names = names_of(rank.references, of_target=True)
     return sites.each(rank, names, lambda site: library.rank(rank.evaluated, ad, site), float)
 
 
 def _moves(part: Subexpression | None) -> bool:
-    return part is not None and any(found.name in MOVING for found in part.references)
+    return part is not None and any(reference.name in MOVING for reference in part.references)
 
 
 class Matchmaker:
@@ -123,20 +123,22 @@ class Matchmaker:
         self._terms: dict[object, Term] = {}
         self._known: dict[object, JobMatch] = {}
         everything = [demand.part for demand, _ in sites.demands]
-        self._asked = frozenset[str]().union(*(names_of(part.references, other=True) for part in everything))
+        self._asked = frozenset[str]().union(
+            *(names_of(part.references, of_target=True) for part in everything)
+        )
 
     def match(self, job: JobAd) -> JobMatch:
         """Match jobs of this ad, once for all jobs that agree in everything that any expression reads."""
-        told = {name.lower(): value for name, value in job.attributes.items()}
+        attributes = {name.lower(): value for name, value in job.attributes.items()}
         parts = (*job.parts, *([job.rank] if job.rank else []))
-        read = self._asked.union(*(names_of(part.references, other=False) for part in parts))
+        read = self._asked.union(*(names_of(part.references, of_target=False) for part in parts))
         # Compare as text: 1 and true are equal dictionary keys, but not equal in an expression.
-        key = (job.parts, job.rank, *((name, repr(told.get(name))) for name in sorted(read)))
+        key = (job.parts, job.rank, *((name, repr(attributes.get(name))) for name in sorted(read)))
         if key not in self._known:
-            self._known[key] = self._made(job, told)
+            self._known[key] = self._new_match(job, attributes)
         return self._known[key]
 
-    def _made(self, job: JobAd, told: dict[str, object]) -> JobMatch:
+    def _new_match(self, job: JobAd, attributes: dict[str, object]) -> JobMatch:
         ad = library.ad(job.attributes)
         terms: list[Term] = []
         moving: list[Moving] = []
@@ -144,7 +146,7 @@ class Matchmaker:
             if _moves(part):
                 moving.append(Moving(part, label, of_site, sites, ad))
             else:
-                terms.append(self._term(part, label, of_site, sites, ad, told))
+                terms.append(self._term(part, label, of_site, sites, ad, attributes))
         return JobMatch(job, ad, terms, moving, self._sites)
 
     def _parts(self, job: JobAd) -> Iterator[tuple[Subexpression, Label, bool, Mask]]:
@@ -162,12 +164,12 @@ class Matchmaker:
         of_site: bool,
         sites: Mask,
         ad: library.Ad,
-        told: dict[str, object],
+        attributes: dict[str, object],
     ) -> Term:
-        read = sorted(names_of(part.references, other=of_site))
-        key = (part, label, of_site, *(repr(told.get(name)) for name in read))
+        read = sorted(names_of(part.references, of_target=of_site))
+        key = (part, label, of_site, *(repr(attributes.get(name)) for name in read))
         if key not in self._terms:
-            names = names_of(part.references, other=not of_site)
+            names = names_of(part.references, of_target=not of_site)
 
             def refuses(site: library.Ad) -> bool:
                 return not library.is_true(part.evaluated, *((site, ad) if of_site else (ad, site)))

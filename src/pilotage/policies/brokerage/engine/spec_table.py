@@ -78,13 +78,13 @@ class Coded:
         numbers[there] = np.arange(len(there))
         return cls(tuple(values[place] for place in there.tolist()), numbers[codes])
 
-    def with_other(self, other: "Coded") -> "Coded":
+    def paired_with(self, factor: "Coded") -> "Coded":
         """Return the pairs of these values and others, row by row."""
-        width = len(other.values)
+        width = len(factor.values)
         if width == 1:
-            return Coded(tuple((value, other.values[0]) for value in self.values), self.codes)
-        pairs = [(mine, theirs) for mine in self.values for theirs in other.values]
-        return Coded.chosen(pairs, self.codes * width + other.codes)
+            return Coded(tuple((value, factor.values[0]) for value in self.values), self.codes)
+        pairs = [(first, second) for first in self.values for second in factor.values]
+        return Coded.chosen(pairs, self.codes * width + factor.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +137,12 @@ class SpecTable:
             return task.spec
         key = (id(task.spec), kind, task.measured)
         with self._lock:
-            known = self._expected.get(key)
-            if known is None:
+            entry = self._expected.get(key)
+            if entry is None:
                 if len(self._expected) >= MOST_ROWS:
                     self._clear()
-                known = self._expected[key] = task.spec, task.expected(kind)
-            return known[1]
+                entry = self._expected[key] = task.spec, task.expected(kind)
+            return entry[1]
 
     def rows(self, specs: Sequence[TaskSpec]) -> SpecRows:
         """Return the rows of these specifications, in order."""
@@ -171,7 +171,10 @@ class SpecTable:
         flags = np.array([_flags(spec) for spec in specs], dtype=bool)
         codes = np.array(
             [
-                [known.setdefault(value, len(known)) for known, value in zip(self._values, row, strict=True)]
+                [
+                    code_of.setdefault(value, len(code_of))
+                    for code_of, value in zip(self._values, row, strict=True)
+                ]
                 for row in map(_coded, specs)
             ],
             dtype=np.intp,
@@ -191,7 +194,7 @@ def least_output(spec: TaskSpec) -> float:
 
 def _numbers(spec: TaskSpec) -> tuple[float, ...]:
     """Return the values of ``SPEC_NUMBERS``. A merge job's output is as large as its input."""
-    known = spec.cpu_time > 0
+    has_cpu_time = spec.cpu_time > 0
     return (
         spec.cores,
         spec.max_cores,
@@ -200,10 +203,10 @@ def _numbers(spec: TaskSpec) -> tuple[float, ...]:
         spec.memory_per_core,
         least_output(spec),
         spec.work_disk,
-        0 if known else spec.walltime,
-        spec.cpu_time * spec.least_events / spec.cpu_efficiency if known else 0,
-        spec.cpu_time * spec.events_per_job / spec.cpu_efficiency if known else 0,
-        spec.base_time if known else 0,
+        0 if has_cpu_time else spec.walltime,
+        spec.cpu_time * spec.least_events / spec.cpu_efficiency if has_cpu_time else 0,
+        spec.cpu_time * spec.events_per_job / spec.cpu_efficiency if has_cpu_time else 0,
+        spec.base_time if has_cpu_time else 0,
         spec.disk_io,
         spec.t1_weight,
     )

@@ -183,18 +183,18 @@ class TaskColumns:
         """
         rows = (specs or SpecTable()).rows([group.spec for group in groups])
         policy = Coded.of(group.policy for group in groups)
-        caps = Coded(tuple(one.constants.nqueued_sat_cap for one in policy.values), policy.codes)
+        caps = Coded(tuple(options.constants.nqueued_sat_cap for options in policy.values), policy.codes)
         # Tasks of one owner are equal, except those that a queue is closed to individually (F2).
-        known = {one.whose[-1] for one in queues.live.breakers}
+        closed_tasks = {breaker.whose[-1] for breaker in queues.live.breakers}
         owner = Coded.of(
-            (one.owner.vo, one.owner.name, one.id if one.id in known else 0)
-            for one in (group.task for group in groups)
+            (task.owner.vo, task.owner.name, task.id if task.id in closed_tasks else 0)
+            for task in (group.task for group in groups)
         )
         vos = Coded(tuple(vo for vo, *_ in owner.values), owner.codes)
         coded = {
             **{name: rows.coded[name] for name in ("release", "container", "machine")},
             "policy": policy,
-            "nucleus": rows.coded["nucleus"].with_other(caps),
+            "nucleus": rows.coded["nucleus"].paired_with(caps),
             "inputs": Coded.of(
                 [(), *(group.together for group in groups), *(group.inputs for group in groups)]
             ),
@@ -206,12 +206,12 @@ class TaskColumns:
         }
         # Tables may begin with rows that no group uses as its own: no files, the files together, no
         # pre-assignment.
-        columns = {name: one.codes[-len(groups) :].reshape(-1, 1) for name, one in coded.items()}
+        columns = {name: column.codes[-len(groups) :].reshape(-1, 1) for name, column in coded.items()}
         columns["together"] = coded["inputs"].codes[1 : len(groups) + 1].reshape(-1, 1)
         bounded = np.array([group.io_intensive for group in groups], dtype=bool).reshape(-1, 1)
         columns["to_move"] = np.where(bounded, columns["together"], 0)
         columns |= {"vo": _texts(vos), "ip_connectivity": _texts(rows.coded["ip_connectivity"])}
-        values = {name: one.values for name, one in coded.items()}
+        values = {name: column.values for name, column in coded.items()}
         return cls(len(groups), columns | _attributes(groups, rows), _tables(values, queues))
 
     def part(self, rows: slice) -> "TaskColumns":
@@ -225,16 +225,16 @@ class TaskColumns:
         Rows with different policies are distinct.
         """
         if names not in self._distinct:
-            asked = names if len(self.tables.policies) == 1 else (*names, "policy")
+            columns = names if len(self.tables.policies) == 1 else (*names, "policy")
             codes, kinds = np.zeros(len(self), dtype=np.intp), 1
-            for name in asked:
-                own, number = self._numbered(name)
+            for name in columns:
+                column_codes, number = self._numbered(name)
                 # Renumber densely at every step, or products of several columns would exceed 64 bits.
-                codes, kinds = _dense(codes * number + own, kinds * number)
+                codes, kinds = _dense(codes * number + column_codes, kinds * number)
             first = np.zeros(kinds, dtype=np.intp)
             # Go backwards, so that the first of equal rows is written last.
             first[codes[::-1]] = np.arange(len(self))[::-1]
-            chosen = {name: self._columns[name][first] for name in asked}
+            chosen = {name: self._columns[name][first] for name in columns}
             self._distinct[names] = (TaskColumns(len(first), chosen, self.tables), codes)
         return self._distinct[names]
 
@@ -261,8 +261,8 @@ class TaskColumns:
                 # Flags and codes already are small numbers: sorting them would take most of the time.
                 self._codes[name] = column.astype(np.intp, copy=False), int(column.max()) + 1
             else:
-                found, codes = np.unique(column, return_inverse=True)
-                self._codes[name] = codes, len(found)
+                values, codes = np.unique(column, return_inverse=True)
+                self._codes[name] = codes, len(values)
         return self._codes[name]
 
     def cores_at(self, queues: QueueColumns) -> Column:
@@ -277,13 +277,13 @@ class TaskColumns:
         return self.input_table.missing_files[self.inputs[:, 0]].take(queues.storage, axis=1)
 
 
-def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
+def _dense(codes: Codes, bound: int) -> tuple[Codes, int]:
     """Return the same codes, all below ``most``, numbered without gaps, and how many there are."""
     # Counting needs a place per possible code. Sorting is better if most codes are unused.
-    if most > 4 * len(codes):
-        found, numbered = np.unique(codes, return_inverse=True)
-        return numbered, len(found)
-    there = np.zeros(most, dtype=np.intp)
+    if bound > 4 * len(codes):
+        values, numbered = np.unique(codes, return_inverse=True)
+        return numbered, len(values)
+    there = np.zeros(bound, dtype=np.intp)
     there[codes] = 1
     numbers = np.cumsum(there)
     return numbers[codes] - 1, int(numbers[-1])
@@ -347,9 +347,9 @@ def _site_requests(groups: Sequence[Group], queues: QueueColumns) -> Coded:
     """Return a group for each set of attributes that sites' own requirements may read, by code (M8)."""
     if not queues.live.site_ads:
         return Coded(tuple(groups[:1]), np.zeros(len(groups), dtype=np.intp))
-    found = Coded.of(tuple(map(repr, job_ad(group).attributes.values())) for group in groups)
-    first = np.unique(found.codes, return_index=True)[1]
-    return Coded(tuple(groups[row] for row in first.tolist()), found.codes)
+    attributes = Coded.of(tuple(map(repr, job_ad(group).attributes.values())) for group in groups)
+    first = np.unique(attributes.codes, return_index=True)[1]
+    return Coded(tuple(groups[row] for row in first.tolist()), attributes.codes)
 
 
 def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
@@ -360,7 +360,7 @@ def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
     bounds = sorted({bound for policy in queues.fairshare_kinds for bound in policy.priority_bounds})
     priorities = np.array([group.priority for group in groups])
     between = np.searchsorted(bounds, priorities) + np.searchsorted(bounds, priorities, side="right")
-    found = Coded.of(
+    coded = Coded.of(
         (
             group.spec.processing_type,
             group.spec.working_group or group.task.owner.group,
@@ -369,12 +369,12 @@ def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
         )
         for group, place in zip(groups, between.tolist(), strict=True)
     )
-    first = np.unique(found.codes, return_index=True)[1]
+    first = np.unique(coded.codes, return_index=True)[1]
     works = (
         FairshareWork(type=type_, group=of, gshare=share, priority=groups[row].priority, merge=place < 0)
-        for (type_, of, share, place), row in zip(found.values, first.tolist(), strict=True)
+        for (type_, of, share, place), row in zip(coded.values, first.tolist(), strict=True)
     )
-    return Coded(tuple(works), found.codes)
+    return Coded(tuple(works), coded.codes)
 
 
 def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:

@@ -117,7 +117,7 @@ class RefusalValues:
         counts = [mask.sum(axis=1) for mask in masks]
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
-    def of_rows(self, rows: Codes, bits: Bits, kept: Bits) -> "RefusalValues":
+    def of_rows(self, rows: Codes, bits: Bits, kept_bits: Bits) -> "RefusalValues":
         """Return the same for these rows. Of their refused ``bits`` some are ``kept``."""
         if self.kind in ("one", "queue"):
             return self
@@ -126,9 +126,9 @@ class RefusalValues:
         size = 8 * bits.shape[1]
         parts = [
             self.values[self.starts[row] : self.starts[row + 1]][
-                mask_of(left, size)[mask_of(bits[row], size)]
+                mask_of(row_bits, size)[mask_of(bits[row], size)]
             ]
-            for row, left in zip(rows.tolist(), kept, strict=True)
+            for row, row_bits in zip(rows.tolist(), kept_bits, strict=True)
         ]
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
         return RefusalValues("pair", np.concatenate(parts), starts)
@@ -137,8 +137,8 @@ class RefusalValues:
         """Return the value in the refusal of a row."""
         if self.starts is not None:
             return plain(self.values[self.starts[row] : self.starts[row + 1]])
-        given: Given = self.values[row] if self.kind in ("row", "table") else self.values
-        return given
+        value: Given = self.values[row] if self.kind in ("row", "table") else self.values
+        return value
 
 
 def _kind(part: Column) -> Literal["one", "row", "queue", "pair"]:
@@ -155,16 +155,16 @@ def _pairs(parts: Sequence[Column], masks: Sequence[Mask]) -> Iterator[tuple[Col
 
 def _shared(have: Rows, mask: Mask, facts: FactsDraft) -> list[Shared | None]:
     """Return the column for each row. Many rows may share one."""
-    told = np.broadcast_to(np.any(mask, axis=1), len(have.of))
-    used = {row: facts.column(have.table[row]) for row in set(have.of[told].tolist())}
+    has_refusal = np.broadcast_to(np.any(mask, axis=1), len(have.of))
+    used = {row: facts.column(have.table[row]) for row in set(have.of[has_refusal].tolist())}
     return [used.get(row) for row in have.of.tolist()]
 
 
 def _listed(values: Column) -> list[Value]:
-    found: list[Value] = values.tolist()
+    items: list[Value] = values.tolist()
     if values.dtype.kind != "f" or not np.isnan(values).any():
-        return found
-    return [None if unknown else value for value, unknown in zip(found, np.isnan(values), strict=True)]
+        return items
+    return [None if unknown else value for value, unknown in zip(items, np.isnan(values), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,20 +182,20 @@ class Ruling:
     rows: Codes
     need: RefusalValues
     have: RefusalValues
-    _made: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
+    _refusals: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
 
     def only(self, tasks: Codes, bits: Bits) -> "Ruling":
         """Return the same for some tasks, and with only these bits of what it refuses them."""
         old = self.rows[tasks]
         rows = np.full_like(self.rows, -1)
         rows[tasks] = np.arange(len(tasks))
-        kept = self.bits[old] & bits
+        kept_bits = self.bits[old] & bits
         return replace(
             self,
-            bits=np.vstack([kept, np.zeros_like(self.bits[:1])]),
+            bits=np.vstack([kept_bits, np.zeros_like(self.bits[:1])]),
             rows=rows,
-            need=self.need.of_rows(old, self.bits, kept),
-            have=self.have.of_rows(old, self.bits, kept),
+            need=self.need.of_rows(old, self.bits, kept_bits),
+            have=self.have.of_rows(old, self.bits, kept_bits),
         )
 
     @property
@@ -204,18 +204,18 @@ class Ruling:
         refusing: Mask = np.any(self.bits, axis=1)
         return refusing[self.rows]
 
-    def refusal(self, task: int, asked: tuple[Asked, ...] = ()) -> PackedRefusal:
+    def refusal(self, task: int, requests: tuple[Asked, ...] = ()) -> PackedRefusal:
         """Return the refusal of one task."""
         row = int(self.rows[task])
-        made = self._made.get(row)
-        if made is None:
-            made = self._made[row] = PackedRefusal(
+        packed = self._refusals.get(row)
+        if packed is None:
+            packed = self._refusals[row] = PackedRefusal(
                 label=self.number,
                 queues=self.bits[row].tobytes(),
                 need=self.need.at(row),
                 have=self.have.at(row),
             )
-        return replace(made, asked=asked) if asked else made
+        return replace(packed, asked=requests) if requests else packed
 
 
 class Examination:
@@ -255,8 +255,8 @@ class Examination:
         return self._by_task(self.waived)
 
     def _by_task(self, rulings: Sequence[Ruling]) -> Mask:
-        found = [ruling.refusing for ruling in rulings]
-        mask: Mask = np.array(found, dtype=bool).reshape(-1, self._tasks).T
+        refusing = [ruling.refusing for ruling in rulings]
+        mask: Mask = np.array(refusing, dtype=bool).reshape(-1, self._tasks).T
         return mask
 
 
@@ -284,9 +284,9 @@ def rulings(
         distinct, rows = tasks.distinct(check.reads)
         off = distinct.switched_off(check.rule) if check.optional else _NEVER_OFF
         if not off.all():
-            found = _ruling(check, distinct, rows, queues, facts, off)
-            if found is not None:
-                yield found
+            ruling = _ruling(check, distinct, rows, queues, facts, off)
+            if ruling is not None:
+                yield ruling
 
 
 _NEVER_OFF = np.zeros((1, 1), dtype=bool)

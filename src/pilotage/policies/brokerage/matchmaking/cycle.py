@@ -74,12 +74,12 @@ class Matchmaking:
         cycle = _MatchmakingCycle(waiting, queues, self._specs)
         turns = turns_of(waiting, queues, self._specs, cycle.next)
         rows = max(1, BLOCK // len(queues))
-        found = Counter[tuple[str, int]]()
+        places = Counter[tuple[str, int]]()
         for start in range(0, len(turns), rows):
-            found.update(cycle.held(turns[start : start + rows]))
+            places.update(cycle.places_for(turns[start : start + rows]))
         return tuple(
             HeldPlaces(site=site, priority=priority, jobs=min(jobs, ANY_NUMBER))
-            for (site, priority), jobs in sorted(found.items())
+            for (site, priority), jobs in sorted(places.items())
         )
 
 
@@ -91,7 +91,7 @@ class _MatchmakingCycle:
         self.next = next_cycle(world.time, world.federation.brokerage.match_period)
         self._queues = queues
         self._sites = AdvertisedSites(site_ads(world))
-        places = {one.name: place for place, one in enumerate(self._sites.ads)}
+        places = {ad.name: place for place, ad in enumerate(self._sites.ads)}
         self._at: Codes = np.array([places[name] for name in queues.site_names], dtype=np.intp)
         self._queues_of: list[list[int]] = [[] for _ in self._sites.ads]
         for queue, site in enumerate(self._at.tolist()):
@@ -118,10 +118,10 @@ class _MatchmakingCycle:
 
     def decide(self, turns: Sequence[GroupTurn]) -> None:
         """Match groups in order, because each changes what the sites accept."""
-        found, able, missing = self._examined(turns)
+        examination, able, missing = self._examined(turns)
         for row, turn in enumerate(turns):
             if turn.is_here:
-                self._decide(turn.group, row, able[row], missing[row], found)
+                self._decide(turn.group, row, able[row], missing[row], examination)
             if turn.waiting:
                 self._sites.hold(*self._could_take(turn, able[row]))
 
@@ -130,19 +130,19 @@ class _MatchmakingCycle:
         (T, Q)."""
         groups = [turn.group for turn in turns]
         tasks = TaskColumns.of(groups, self._queues, self._specs)
-        found = examine(CHECKS, tasks, self._queues, self._facts)
-        able = ~mask_of(found.refused(np.arange(len(groups))), len(self._queues))
-        return found, able, tasks.missing_files(self._queues) > 0
+        examination = examine(CHECKS, tasks, self._queues, self._facts)
+        able = ~mask_of(examination.refused(np.arange(len(groups))), len(self._queues))
+        return examination, able, tasks.missing_files(self._queues) > 0
 
-    def held(self, turns: Sequence[GroupTurn]) -> Mapping[tuple[str, int], int]:
+    def places_for(self, turns: Sequence[GroupTurn]) -> Mapping[tuple[str, int], int]:
         """Return the places that waiting jobs could take, by site with limits, and by priority."""
-        found = Counter[tuple[str, int]]()
+        places = Counter[tuple[str, int]]()
         for turn, able in zip(turns, self._examined(turns)[1], strict=True):
             sites, jobs = self._could_take(turn, able)
             for site in np.flatnonzero(sites).tolist():
                 if (ad := self._sites.ads[site]).room < ANY_NUMBER:
-                    found[ad.name, turn.group.priority] += jobs
-        return found
+                    places[ad.name, turn.group.priority] += jobs
+        return places
 
     def _could_take(self, turn: GroupTurn, able: Mask) -> tuple[Mask, int]:
         """Return the sites where waiting jobs could go, and the places that they could take at each.
@@ -156,33 +156,33 @@ class _MatchmakingCycle:
 
     def _by_site(self, able: Mask) -> Mask:
         """Return the sites with a queue that can run the jobs (S,)."""
-        found: Mask = np.zeros(len(self._sites), dtype=bool)
-        found[self._at[able]] = True
-        return found
+        able_sites: Mask = np.zeros(len(self._sites), dtype=bool)
+        able_sites[self._at[able]] = True
+        return able_sites
 
-    def _decide(self, group: Group, row: int, able: Mask, missing: Mask, found: Examination) -> None:
+    def _decide(self, group: Group, row: int, able: Mask, missing: Mask, examination: Examination) -> None:
         self._sites.task = group.task.id
         match = self._matchmaker.match(job_ad(group))
         turn = self._turn(group, row, match, able)
         placed = self._place(group, match, able) if len(turn.candidates) else []
         moved = self._send(group, placed, missing, match)
         if moved:
-            self._explain(replace(turn, moved=moved, placed=self._counted(placed)), found)
+            self._explain(replace(turn, moved=moved, placed=self._counted(placed)), examination)
             turn = self._turn(group, row, match, able)
         rest = group._replace(jobs=group.jobs[len(moved) :])
         if rest.jobs:
             waiting = self._draft.suspend(rest, "no site matches", self.next)
-            self._explain(replace(turn, moved=waiting), found)
+            self._explain(replace(turn, moved=waiting), examination)
 
-    def _explain(self, turn: Turn, found: Examination) -> None:
-        self._reasoned.append(Reasoned(turn, found, self._reasons))
+    def _explain(self, turn: Turn, examination: Examination) -> None:
+        self._reasoned.append(Reasoned(turn, examination, self._reasons))
         self._draft.explain(self._reasoned[-1])
 
     def _turn(self, group: Group, row: int, match: JobMatch, able: Mask) -> Turn:
         """Return the current state of all sites for a group."""
         ranks = match.ranks(self._sites)[self._at]
-        kept = self._sites.kept
-        chosen = np.flatnonzero(able & (match.candidates(self._sites) & ~kept)[self._at])
+        reserved = self._sites.reserved_sites
+        chosen = np.flatnonzero(able & (match.candidates(self._sites) & ~reserved)[self._at])
         # Sort by Rank, equals by the order of queues. What people read is stable; chance decides only the
         # draw.
         best = chosen[np.lexsort((chosen, -ranks[chosen]))]
@@ -194,12 +194,11 @@ class _MatchmakingCycle:
                 Closed(throttle.demand.part, throttle.demand.label, throttle.closed)
                 for throttle in self._sites.throttles
             ],
-            kept=kept,
+            reserved=reserved,
             candidates=best,
             ranks=ranks[best].tolist(),
             moved=(),
             placed={},
-            left=0,
         )
 
     def _place(self, group: Group, match: JobMatch, able: Mask) -> list[int]:
@@ -210,15 +209,19 @@ class _MatchmakingCycle:
             site = self._drawn(match, by_site)
             if site is None:
                 break
-            own = [queue for queue in self._queues_of[site] if able[queue]]
-            queue = own[0] if len(own) == 1 else own[int(self._random.integers(len(own)))]
+            able_queues = [queue for queue in self._queues_of[site] if able[queue]]
+            queue = (
+                able_queues[0]
+                if len(able_queues) == 1
+                else able_queues[int(self._random.integers(len(able_queues)))]
+            )
             self._sites.match(site)
             placed.append(queue)
         return placed
 
     def _drawn(self, match: JobMatch, by_site: Mask) -> int | None:
         """Draw a site among the matching ones with the highest Rank, by the world's seed (M4)."""
-        willing = np.flatnonzero(match.candidates(self._sites) & by_site & ~self._sites.kept)
+        willing = np.flatnonzero(match.candidates(self._sites) & by_site & ~self._sites.reserved_sites)
         if not len(willing):
             return None
         ranks = match.ranks(self._sites)[willing]

@@ -44,19 +44,18 @@ class Closed:
 class Turn:
     """The turn of a group: the state of all sites at that time, and what happened to its jobs.
 
-    ``kept`` marks sites that keep places for waiting jobs of higher priority (M7).
+    ``reserved`` marks sites that keep places for waiting jobs of higher priority (M7).
     """
 
     group: Group
     row: int
     terms: Sequence[Term]
     closed: Sequence[Closed]
-    kept: Mask
+    reserved: Mask
     candidates: Codes
     ranks: Sequence[float]
     moved: tuple[int, ...]
     placed: Mapping[str, int]
-    left: int
 
 
 class Reasons:
@@ -73,35 +72,35 @@ class Reasons:
 
     def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
         """Return the parts that were not true."""
-        found = [self._stale()]
+        parts = [self._stale()]
         for term in turn.terms:
             self._kept.append(term)  # so that no other object gets its id
-            found.append(self._refusal(id(term), term.part, term.label, term.refused, term.ad, term.of_site))
-        found += [self._closed(one) for one in turn.closed]
-        found.append(self._packed(KEPT, turn.kept, "no waiting job of higher priority", "one that waits"))
-        return tuple(refusal for refusal in found if refusal is not None)
+            parts.append(self._refusal(id(term), term.part, term.label, term.refused, term.ad, term.of_site))
+        parts += [self._closed(throttle) for throttle in turn.closed]
+        parts.append(self._packed(KEPT, turn.reserved, "no waiting job of higher priority", "one that waits"))
+        return tuple(refusal for refusal in parts if refusal is not None)
 
     def _stale(self) -> PackedRefusal | None:
         if "stale" not in self._made:
-            words = np.array([one.stale for one in self._sites.ads], dtype=object)[self._at]
+            words = np.array([ad.stale for ad in self._sites.ads], dtype=object)[self._at]
             self._made["stale"] = self._packed(NO_AD, ~self._sites.fresh, "a fresh one", words)
         return self._made["stale"]
 
-    def _closed(self, one: Closed) -> PackedRefusal | None:
+    def _closed(self, throttle: Closed) -> PackedRefusal | None:
         """A closed throttle stays closed, and its site unchanged: the final values are those of the
         decision."""
-        key = id(one.sites)
+        key = id(throttle.sites)
         if key not in self._made:
-            self._kept.append(one.sites)
-            self._made[key] = self._packed(one.label, one.sites, *self._values_of(one))
+            self._kept.append(throttle.sites)
+            self._made[key] = self._packed(throttle.label, throttle.sites, *self._values_of(throttle))
         return self._made[key]
 
-    def _values_of(self, one: Closed) -> tuple[Column, Column]:
+    def _values_of(self, throttle: Closed) -> tuple[Column, Column]:
         """Return need and have of a throttle at all queues at the end of the cycle."""
-        demand = SiteDemand(one.part, one.label)
+        demand = SiteDemand(throttle.part, throttle.label)
         if demand not in self._columns:
             (last,) = [item.closed for item in self._sites.throttles if item.demand == demand]
-            self._columns[demand] = self._compared_values(one.part, last, NOBODY, True)
+            self._columns[demand] = self._compared_values(throttle.part, last, NOBODY, True)
         return self._columns[demand]
 
     def _compared_values(
@@ -128,10 +127,10 @@ class Reasons:
         """
         if part.comparison is not None:
             sides = part.comparison.left, part.comparison.right
-            left, right = (self._sites.told(text, ad, of_site, site) for text in sides)
-            if _is_number(left) and _is_number(right) and left != right:
+            first, second = (self._sites.plain_value(text, ad, of_site, site) for text in sides)
+            if _is_number(first) and _is_number(second) and first != second:
                 # One side is what the site has; the other is what the job needed.
-                return (left, right) if part.comparison.reads_other is of_site else (right, left)
+                return (first, second) if part.comparison.reads_other is of_site else (second, first)
         return part.text, self._sites.described(part, of_site, site)
 
     def _packed(self, label: Label, refused: Mask, need: object, have: object) -> PackedRefusal | None:
@@ -141,11 +140,11 @@ class Reasons:
         return PackedRefusal(
             label=self._facts.label(label),
             queues=bits_of(mask).tobytes(),
-            need=self._given(need),
-            have=self._given(have),
+            need=self._packed_value(need),
+            have=self._packed_value(have),
         )
 
-    def _given(self, values: object) -> Given:
+    def _packed_value(self, values: object) -> Given:
         if isinstance(values, np.ndarray):
             self._kept.append(values)
             return self._facts.column(values)
@@ -159,9 +158,9 @@ def _is_number(value: Value) -> bool:
 class Reasoned:
     """The choice of one group, made when somebody reads or stores it."""
 
-    def __init__(self, turn: Turn, found: Examination, reasons: Reasons) -> None:
+    def __init__(self, turn: Turn, examination: Examination, reasons: Reasons) -> None:
         self._turn = turn
-        self._found = found
+        self._examination = examination
         self._reasons = reasons
 
     def packed(self) -> PackedChoice:
@@ -178,12 +177,12 @@ class Reasoned:
             jobs=turn.moved,
             placed=turn.placed,
             considered=len(self._reasons.queues),
-            left=turn.left,
+            left=0,
             candidates=PackedCandidates(
                 queues=array("I", turn.candidates.astype(np.uint32).tobytes()),
                 weights=ranks,
                 factors={"M4": ranks},
             ),
-            refusals=self._found.refusals(turn.row) + self._reasons.refusals(turn),
+            refusals=self._examination.refusals(turn.row) + self._reasons.refusals(turn),
             waived=(),
         )

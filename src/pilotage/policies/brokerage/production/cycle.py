@@ -118,14 +118,14 @@ class _ProductionCycle:
     def decide(self, groups: Sequence[Group]) -> None:
         """Examine the groups together, then place them in order, because each changes the counts."""
         tasks = TaskColumns.of(groups, self._queues, self._specs)
-        found = examine(self._checks, tasks, self._queues, self._facts)
-        preferring = waive(found, groups, tasks, self._queues, self._facts, self._ledgers)
+        examination = examine(self._checks, tasks, self._queues, self._facts)
+        preferring = waive(examination, groups, tasks, self._queues, self._facts, self._ledgers)
         further = self._extensions.weigh(tasks, self._queues)
-        reasons = GroupReasons(groups, tasks, found, self._queues, self._ties, self._extensions.order)
+        reasons = GroupReasons(groups, tasks, examination, self._queues, self._ties, self._extensions.order)
         step = max(1, AT_ONCE // len(self._queues))
         for start in range(0, len(groups), step):
             rows = np.arange(start, min(start + step, len(groups)))
-            willing = ~mask_of(found.refused(rows), len(self._queues))
+            willing = ~mask_of(examination.refused(rows), len(self._queues))
             pairs = pairs_of(willing, rows, tasks, self._queues, preferring, further)
             for row in rows.tolist():
                 self._decide(groups[row], row, pairs, reasons)
@@ -195,11 +195,13 @@ class _ProductionCycle:
         """Return the claims of jobs placed there: room in the share (B36)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
-            first, *others = (str(self._queues.names[one]) for one in self._queues.together.queues(queue))
+            first, *names = (
+                str(self._queues.names[number]) for number in self._queues.together.queues(queue)
+            )
             claim = Claim(
                 counter=JOBS_BY_QUEUE,
                 key=(first, share),
-                others=tuple((other, share) for other in others),
+                others=tuple((name, share) for name in names),
                 states=_NEAR_STATES if local else QUEUED_JOBS,
                 limit=limit,
             )

@@ -113,10 +113,10 @@ def _numbers(part: Factor | CandidateOrder, values: Column, least: float = -np.i
 
 
 def _check_names(rules: Iterable[str]) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for rule in rules:
         if not _NAME.fullmatch(rule):
             raise ValueError(f"{rule!r} does not name a rule; give a capital and a number, such as X1")
-        if rule in _TAKEN or rule in seen:
+        if rule in _TAKEN or rule in names:
             raise ValueError(f"the rule {rule} is there already; give a number of your own, such as X1")
-        seen.add(rule)
+        names.add(rule)

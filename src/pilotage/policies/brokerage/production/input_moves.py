@@ -27,12 +27,12 @@ def quicker(
     Elsewhere means the ``willing`` queues. Nothing is quicker if neither slots nor the jobs' time are known.
     """
     wait = _wait(group, row, willing, queues, ledgers)
-    found = np.zeros(len(queues), dtype=bool)
+    quicker_queues = np.zeros(len(queues), dtype=bool)
     if wait > 0:
         storages = queues.storage[refused]
         seconds = {code: _seconds(group, code, queues) for code in set(storages.tolist())}
-        found[refused] = [seconds[code] < wait for code in storages.tolist()]
-    return found
+        quicker_queues[refused] = [seconds[code] < wait for code in storages.tolist()]
+    return quicker_queues
 
 
 def _wait(group: Group, row: TaskColumns, willing: Mask, queues: QueueColumns, ledgers: Ledgers) -> float:

@@ -50,15 +50,15 @@ def _own_slots(queues: QueueColumns) -> Column:
 
 
 def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: Column) -> Column:
-    """B32: return (R+1) / ((waiting+10) x many), where many is assigned/activated, kept within 1..2.
+    """B32: return (R+1) / ((waiting+10) x ratio), where ratio is assigned/activated, kept within 1..2.
 
-    ``waiting`` is activated+assigned+starting+defined. With nothing activated, many is 2 if any is assigned.
+    ``waiting`` is activated+assigned+starting+defined. With nothing activated, ratio is 2 if any is assigned.
     """
-    many: Column | float = 1.0
+    ratio: Column | float = 1.0
     if assigned.any():
         ratio = np.divide(assigned, activated, out=np.where(assigned > 0, 2.0, 1.0), where=activated > 0)
-        many = np.minimum(np.maximum(ratio, 1), 2)
-    weight: Column = (slots + 1) / ((waiting + 10) * many)
+        ratio = np.minimum(np.maximum(ratio, 1), 2)
+    weight: Column = (slots + 1) / ((waiting + 10) * ratio)
     return weight
 
 
@@ -69,10 +69,10 @@ def cells_of(column: Column) -> "memoryview[float]":
 
 def weight_of_one(slots: float, waiting: float, assigned: float, activated: float) -> float:
     """Return the same for a single queue: arrays are slow for one number."""
-    many = 1.0
+    ratio = 1.0
     if assigned > 0:
-        many = min(max(assigned / activated, 1.0), 2.0) if activated > 0 else 2.0
-    return (slots + 1) / ((waiting + 10) * many)
+        ratio = min(max(assigned / activated, 1.0), 2.0) if activated > 0 else 2.0
+    return (slots + 1) / ((waiting + 10) * ratio)
 
 
 def spread(jobs: int, weights: Column, room: Column) -> list[int]:
@@ -87,11 +87,11 @@ def spread(jobs: int, weights: Column, room: Column) -> list[int]:
         return [0] * len(room)
     # The weight of the last placed job: all higher weights are used, and of equal ones as many as remain.
     least = -np.partition(-offered, takes - 1, axis=None)[takes - 1]
-    taken = (offered > least).sum(axis=1)
+    above = (offered > least).sum(axis=1)
     ties = (offered == least).sum(axis=1)
     # Number of equal weights before each candidate's own.
     before = np.cumsum(ties) - ties
-    counts: list[int] = (taken + np.clip(takes - taken.sum() - before, 0, ties)).tolist()
+    counts: list[int] = (above + np.clip(takes - above.sum() - before, 0, ties)).tolist()
     return counts
 
 
@@ -159,12 +159,12 @@ class Limit:
         bits = bits_of(mask).tobytes()
         return PackedRefusal(label=self._label, queues=bits, need=self._need, have=has)
 
-    def taken(self, queue: int, waiting: float, near: float) -> None:
+    def update(self, queue: int, waiting: float, near: float) -> None:
         """Update the remaining room at a queue, given the jobs that wait there now."""
-        most, room = self._cells
-        room[queue] = most[queue] - waiting
-        room[queue + len(most)] = most[queue] - near
-        if most[queue] < waiting:
+        limits, room = self._cells
+        room[queue] = limits[queue] - waiting
+        room[queue + len(limits)] = limits[queue] - near
+        if limits[queue] < waiting:
             self._crowd = None
 
 
@@ -207,8 +207,8 @@ class Ledger:
 
     def take(self, queue: int, local: bool, jobs: int) -> None:
         """Count jobs placed at a queue, at all queues that count together with it (B2)."""
-        for one in self.together.queues(queue):
-            self._take(one, local, jobs)
+        for place in self.together.queues(queue):
+            self._take(place, local, jobs)
 
     def _take(self, queue: int, local: bool, jobs: int) -> None:
         slots, waiting, assigned, activated, weight = self._cells
@@ -223,15 +223,15 @@ class Ledger:
         for part in (queue, here):
             weight[part] = weight_of_one(slots[queue], waiting[part], assigned[part], activated[part])
         for limit in self._limits.values():
-            limit.taken(queue, waiting[queue], waiting[here])
+            limit.update(queue, waiting[queue], waiting[here])
 
-    def falling(self, places: Codes, taken: Column) -> Column:
+    def falling(self, places: Codes, jobs: Column) -> Column:
         """B32: return the weights at these places after each took 0, 1, 2 ... of the jobs: (C, K)."""
         places = places[:, None]
         size = len(self.slots)
         local = places >= size
-        waiting = self.waiting[places] + taken
-        assigned = np.where(local, 0, self.assigned[places] + taken)
+        waiting = self.waiting[places] + jobs
+        assigned = np.where(local, 0, self.assigned[places] + jobs)
         activated = np.broadcast_to(self.activated[places], assigned.shape)
         return initial_weight(self.slots[places % size], waiting, assigned, activated)
 
@@ -301,11 +301,11 @@ class Contest:
         self.keys = np.full(len(self.room), np.inf)
         self.keys[chosen] = keys_of(order, ranking)
 
-    def packed(self, ties: Ties, most: int, order: CandidateOrder | None) -> PackedCandidates:
+    def packed(self, ties: Ties, max_candidates: int, order: CandidateOrder | None) -> PackedCandidates:
         """Return all candidates that were not full, in order."""
         best = self.order(self.uncrowded, ties)
         if not len(best):
-            return PackedCandidates(weights=array("d"), most=most)
+            return PackedCandidates(weights=array("d"), most=max_candidates)
         ordering = None
         if order is not None and self.keys is not None:
             keys = tuple(self.keys[best].tolist())
@@ -315,7 +315,7 @@ class Contest:
             factors={rule: _floats(values[best]) for rule, values in self._factors().items()},
             room=array("q", np.floor(self.room[best]).astype(np.int64).tobytes()),
             ordering=ordering,
-            most=most,
+            most=max_candidates,
         )
 
     @property
@@ -382,7 +382,7 @@ def _spread_over_best(
     room, jobs = standing.room[best], len(group.jobs)
     if standing.keys is not None:
         return best.tolist(), fill(jobs, room)
-    taken = np.arange(min(jobs, int(room.max())))
+    numbers = np.arange(min(jobs, int(room.max())))
     rest = standing.pairs.rest[standing.pairs.span(standing.task)][best, None]
-    weights = ledger.falling(standing.places[best], taken) * rest
+    weights = ledger.falling(standing.places[best], numbers) * rest
     return best.tolist(), spread(jobs, weights, room)

@@ -22,12 +22,12 @@ class GroupReasons:
 
     groups: Sequence[Group]
     tasks: TaskColumns
-    found: Examination
+    examination: Examination
     queues: QueueColumns
     ties: Ties
     order: CandidateOrder | None
 
-    def asked(self, label: Label, row: int) -> tuple[Asked, ...]:
+    def fields_to_change(self, label: Label, row: int) -> tuple[Asked, ...]:
         """Return the task fields behind a check's need: what these jobs could request instead."""
         ask = label.asks if isinstance(label, Check) else None
         return ask(self.groups[row]) if ask else ()
@@ -58,8 +58,8 @@ class ReasonedGroup:
         reasons, row = self._reasons, self._row
         group, names = reasons.groups[row], reasons.queues.names
         # Only tasks without any queue need advice. For others it would only lengthen the reasons.
-        asking = None if len(self._standing.queues) else reasons.asked
-        most = group.policy.constants.max_candidates
+        asking = None if len(self._standing.queues) else reasons.fields_to_change
+        max_candidates = group.policy.constants.max_candidates
         return PackedChoice(
             task=group.task.id,
             job_kind=group.kind,
@@ -67,13 +67,13 @@ class ReasonedGroup:
             placed={names[queue]: jobs for queue, _, jobs in self._placed},
             considered=len(names),
             left=len(group.jobs) - len(self._moved),
-            candidates=self._standing.packed(reasons.ties, most, reasons.order),
-            refusals=reasons.found.refusals(row, asking) + self._crowded(),
-            waived=reasons.found.waivers(row),
+            candidates=self._standing.packed(reasons.ties, max_candidates, reasons.order),
+            refusals=reasons.examination.refusals(row, asking) + self._crowded(),
+            waived=reasons.examination.waivers(row),
         )
 
     def _crowded(self) -> tuple[PackedRefusal, ...]:
         local = self._reasons.local(self._row)
         limit = self._limit
-        found = limit.everywhere if local is None else limit.refusal(self._crowd, local)
-        return () if found is None else (found,)
+        refusal = limit.everywhere if local is None else limit.refusal(self._crowd, local)
+        return () if refusal is None else (refusal,)

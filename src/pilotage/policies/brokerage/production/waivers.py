@@ -32,7 +32,7 @@ SOONER = "the input moves before the last job would start where it lies"
 
 
 def waive(
-    found: Examination,
+    examination: Examination,
     groups: Sequence[Group],
     tasks: TaskColumns,
     queues: QueueColumns,
@@ -44,19 +44,19 @@ def waive(
     If a task names a queue that B4 would have refused, the choice shows that (B2).
     """
     if tasks.named.any():
-        found.waived += rulings((waived_status,), tasks, queues, facts)
+        examination.waived += rulings((waived_status,), tasks, queues, facts)
     bound = _bound_to_nucleus(tasks)
     preferring = bound & tasks.prefers_nucleus[:, 0]
-    yielding = _never_at_nucleus(found, np.flatnonzero(bound & ~preferring), tasks, queues)
+    yielding = _never_at_nucleus(examination, np.flatnonzero(bound & ~preferring), tasks, queues)
     if len(yielding):
-        _prefer(found, yielding, queues, facts)
+        _prefer(examination, yielding, queues, facts)
         preferring[yielding] = True
-    _let_input_move(found, groups, tasks, queues, facts, ledgers)
+    _let_input_move(examination, groups, tasks, queues, facts, ledgers)
     return preferring
 
 
 def _let_input_move(
-    found: Examination,
+    examination: Examination,
     groups: Sequence[Group],
     tasks: TaskColumns,
     queues: QueueColumns,
@@ -64,32 +64,32 @@ def _let_input_move(
     ledgers: Ledgers,
 ) -> None:
     """Waive B11 if no queue would be left, or if waiting at the remaining ones takes longer than moving."""
-    moving = _moving_too_much(found, groups, len(queues))
-    for ruling in _bounding(found) if len(moving) else []:
-        _set_aside(found, ruling, ruling.bits, moving, NONE_LEFT, facts)
-    bounded = _still_bounded(found, groups)
+    moving = _moving_too_much(examination, groups, len(queues))
+    for ruling in _bounding(examination) if len(moving) else []:
+        _set_aside(examination, ruling, ruling.bits, moving, NONE_LEFT, facts)
+    bounded = _still_bounded(examination, groups)
     if not len(bounded):
         return
-    willing = ~mask_of(found.refused(bounded), len(queues))
-    refused = mask_of(found.refused(bounded, lambda item: item.label.rule == "B11"), len(queues))
+    willing = ~mask_of(examination.refused(bounded), len(queues))
+    refused = mask_of(examination.refused(bounded, lambda item: item.label.rule == "B11"), len(queues))
     full = [is_full(groups[row], may, ledgers) for row, may in zip(bounded.tolist(), willing, strict=True)]
     sooner = np.zeros_like(refused)
     for place, row in enumerate(bounded.tolist()):
         if not full[place]:
-            one = tasks.part(slice(row, row + 1))
-            sooner[place] = quicker(groups[row], one, willing[place], refused[place], queues, ledgers)
+            columns = tasks.part(slice(row, row + 1))
+            sooner[place] = quicker(groups[row], columns, willing[place], refused[place], queues, ledgers)
     everywhere = np.broadcast_to(np.array(full)[:, None], refused.shape)
     for reason, mask in ((FULL, everywhere), (SOONER, sooner)):
         chosen = np.flatnonzero(mask.any(axis=1))
-        for ruling in _bounding(found) if len(chosen) else []:
-            _set_partly_aside(found, ruling, bounded[chosen], bits_of(mask[chosen]), reason, facts)
+        for ruling in _bounding(examination) if len(chosen) else []:
+            _set_partly_aside(examination, ruling, bounded[chosen], bits_of(mask[chosen]), reason, facts)
 
 
-def _bounding(found: Examination) -> list[Ruling]:
-    return [item for item in found.rulings if item.label.rule == "B11"]
+def _bounding(examination: Examination) -> list[Ruling]:
+    return [item for item in examination.rulings if item.label.rule == "B11"]
 
 
-def _still_bounded(found: Examination, groups: Sequence[Group]) -> Codes:
+def _still_bounded(examination: Examination, groups: Sequence[Group]) -> Codes:
     """Return tasks that B11 keeps from any queue, although their policy lets input move if that is sooner."""
     candidates = [
         place
@@ -97,9 +97,9 @@ def _still_bounded(found: Examination, groups: Sequence[Group]) -> Codes:
         if group.io_intensive and group.together and group.policy.constants.input_moves == "sooner"
     ]
     chosen = np.array(candidates, dtype=np.intp)
-    if not _bounding(found) or not len(chosen):
+    if not _bounding(examination) or not len(chosen):
         return chosen[:0]
-    bounded: Codes = chosen[found.refused(chosen, lambda item: item.label.rule == "B11").any(axis=1)]
+    bounded: Codes = chosen[examination.refused(chosen, lambda item: item.label.rule == "B11").any(axis=1)]
     return bounded
 
 
@@ -110,23 +110,25 @@ def _bound_to_nucleus(tasks: TaskColumns) -> Mask:
     return mask
 
 
-def _never_at_nucleus(found: Examination, chosen: Codes, tasks: TaskColumns, queues: QueueColumns) -> Codes:
+def _never_at_nucleus(
+    examination: Examination, chosen: Codes, tasks: TaskColumns, queues: QueueColumns
+) -> Codes:
     """Return the tasks of ``chosen`` that each pledged queue of their nucleus refuses for good (B8).
 
     What time or an operator can lift, such as a downtime, is not for good.
     """
-    lasting = found.refused(chosen, lambda item: item.label.mend == "user" and item.label.rule != "B8")
+    lasting = examination.refused(chosen, lambda item: item.label.mend == "user" and item.label.rule != "B8")
     here = bits_of(tasks.links.here & ~queues.opportunistic)[tasks.nucleus[chosen, 0]]
     never: Codes = chosen[~(here & ~lasting).any(axis=1)]
     return never
 
 
-def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
+def _prefer(examination: Examination, tasks: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
     """Refuse these tasks only the opportunistic queues, as if the nucleus were only preferred (B8)."""
     chance = bits_of(queues.opportunistic)
-    for ruling in [item for item in found.rulings if item.label.rule == "B8"]:
-        place = found.rulings.index(ruling)
-        _set_aside(found, ruling, ruling.bits & ~chance, tasks, NEVER_THERE, facts)
+    for ruling in [item for item in examination.rulings if item.label.rule == "B8"]:
+        place = examination.rulings.index(ruling)
+        _set_aside(examination, ruling, ruling.bits & ~chance, tasks, NEVER_THERE, facts)
         relaxed = replace(
             ruling,
             bits=ruling.bits & chance,
@@ -134,10 +136,10 @@ def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: Facts
             need=RefusalValues("one", PLEDGED),
         )
         # Insert it after the original, so that reasons keep the order of the rules.
-        found.rulings.insert(place + 1, relaxed)
+        examination.rulings.insert(place + 1, relaxed)
 
 
-def _moving_too_much(found: Examination, groups: Sequence[Group], queues: int) -> Codes:
+def _moving_too_much(examination: Examination, groups: Sequence[Group], queues: int) -> Codes:
     """Return the tasks that have no queue left, but would have one without B11."""
     chosen = np.array(
         [
@@ -148,29 +150,29 @@ def _moving_too_much(found: Examination, groups: Sequence[Group], queues: int) -
         dtype=np.intp,
     )
     full = bits_of(np.ones(queues, dtype=bool))
-    without = found.refused(chosen, lambda item: item.label.rule != "B11")
-    none_left = (found.refused(chosen) == full).all(axis=1)
+    without = examination.refused(chosen, lambda item: item.label.rule != "B11")
+    none_left = (examination.refused(chosen) == full).all(axis=1)
     moving: Codes = chosen[none_left & (without != full).any(axis=1)]
     return moving
 
 
 def _set_aside(
-    found: Examination, ruling: Ruling, shown: Bits, tasks: Codes, reason: str, facts: FactsDraft
+    examination: Examination, ruling: Ruling, bits: Bits, tasks: Codes, reason: str, facts: FactsDraft
 ) -> None:
     """Exclude some tasks from a ruling, and report the ``shown`` bits of it as waived."""
     rows = _only(ruling.rows, tasks)
-    found.waived.append(_waived(replace(ruling, bits=shown, rows=rows), reason, facts))
-    found.rulings[found.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
+    examination.waived.append(_waived(replace(ruling, bits=bits, rows=rows), reason, facts))
+    examination.rulings[examination.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
 
 
 def _set_partly_aside(
-    found: Examination, ruling: Ruling, tasks: Codes, bits: Bits, reason: str, facts: FactsDraft
+    examination: Examination, ruling: Ruling, tasks: Codes, bits: Bits, reason: str, facts: FactsDraft
 ) -> None:
     """Exclude some tasks from a ruling at these queues of each (len(tasks), Q / 8)."""
-    found.waived.append(_waived(ruling.only(tasks, bits), reason, facts))
-    place = found.rulings.index(ruling)
-    found.rulings[place] = replace(ruling, rows=_but(ruling.rows, tasks))
-    found.rulings.insert(place + 1, ruling.only(tasks, ~bits))
+    examination.waived.append(_waived(ruling.only(tasks, bits), reason, facts))
+    place = examination.rulings.index(ruling)
+    examination.rulings[place] = replace(ruling, rows=_but(ruling.rows, tasks))
+    examination.rulings.insert(place + 1, ruling.only(tasks, ~bits))
 
 
 def _waived(ruling: Ruling, reason: str, facts: FactsDraft) -> Ruling:
@@ -186,7 +188,7 @@ def _only(rows: Codes, tasks: Codes) -> Codes:
 
 
 def _but(rows: Codes, tasks: Codes) -> Codes:
-    others = rows.copy()
+    changed = rows.copy()
     # The last row of a ruling's bits refuses nothing.
-    others[tasks] = -1
-    return others
+    changed[tasks] = -1
+    return changed

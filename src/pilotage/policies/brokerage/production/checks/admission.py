@@ -43,12 +43,12 @@ def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
 def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """``std`` accepts no event service, ``es`` nothing else, ``eshigh`` none of it below priority 800."""
-    taken = queues.event_service
-    if (taken == "all").all():
+    admission = queues.event_service
+    if (admission == "all").all():
         return NEVER
-    ordinary = ~tasks.event_service & (taken == "es")
-    service = tasks.event_service & ((taken == "std") | ((taken == "eshigh") & ~tasks.high))
-    return Verdict(ordinary | service, np.where(tasks.event_service, "event service", "std"), taken)
+    ordinary = ~tasks.event_service & (admission == "es")
+    service = tasks.event_service & ((admission == "std") | ((admission == "eshigh") & ~tasks.high))
+    return Verdict(ordinary | service, np.where(tasks.event_service, "event service", "std"), admission)
 
 
 CHECKS: tuple[Check, ...] = (zero_share, software, container, hardware, event_service)

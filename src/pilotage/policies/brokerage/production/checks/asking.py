@@ -60,38 +60,40 @@ def memory(group: Group) -> tuple[Asked, ...]:
 
 def work_directory(group: Group) -> tuple[Asked, ...]:
     """Output and scratch of a job. The output counts as at least 0.5 GB."""
-    spec, found = group.spec, _measured(group)
+    spec, measured = group.spec, _measured(group)
     size = sum(total for _, _, total in group.inputs) / MEGABYTE
-    own, events = spec.out_disk * spec.least_events, spec.work_disk + size
-    beside = size + group.output_size
-    asked = [] if found.work_disk is not None else [_asked("work_disk", float(spec.work_disk), beside)]
-    if own > LEAST_OUTPUT and group.kind != "merge":
-        asked.append(_asked(*_events(group), events, LEAST_OUTPUT))
-        if found.out_disk is None:
-            asked.append(_asked("out_disk", float(spec.out_disk), events, LEAST_OUTPUT))
-    return tuple(item for item in asked if item.value)
+    output, events = spec.out_disk * spec.least_events, spec.work_disk + size
+    other_bytes = size + group.output_size
+    fields = (
+        [] if measured.work_disk is not None else [_field("work_disk", float(spec.work_disk), other_bytes)]
+    )
+    if output > LEAST_OUTPUT and group.kind != "merge":
+        fields.append(_field(*_events(group), events, LEAST_OUTPUT))
+        if measured.out_disk is None:
+            fields.append(_field("out_disk", float(spec.out_disk), events, LEAST_OUTPUT))
+    return tuple(item for item in fields if item.value)
 
 
 def walltime(group: Group) -> tuple[Asked, ...]:
     """The walltime itself. If it follows from CPU time: the events of a job first, then estimates."""
-    spec, found = group.spec, _measured(group)
+    spec, measured = group.spec, _measured(group)
     if group.kind == "merge" and group.task.spec.merge:
         return (Asked(field="merge.walltime", value=float(spec.walltime), each=_BELOW),)
     if spec.cpu_time == 0:
-        known = found.walltime is not None
-        return () if known else (Asked(field="walltime", value=float(spec.walltime), each=_BELOW),)
-    asked = [_asked(*_events(group), spec.base_time)]
-    if found.cpu_time is None:
-        asked.append(_asked("cpu_time", float(spec.cpu_time), spec.base_time))
-    return tuple(asked)
+        is_measured = measured.walltime is not None
+        return () if is_measured else (Asked(field="walltime", value=float(spec.walltime), each=_BELOW),)
+    fields = [_field(*_events(group), spec.base_time)]
+    if measured.cpu_time is None:
+        fields.append(_field("cpu_time", float(spec.cpu_time), spec.base_time))
+    return tuple(fields)
 
 
 def most_walltime(group: Group) -> tuple[Asked, ...]:
     """The same for the most events that a job may have (B21)."""
-    asked = walltime(group)
-    if asked and asked[0].field == "min_events":
-        return (_asked("events_per_job", group.spec.events_per_job, group.spec.base_time), *asked[1:])
-    return asked
+    fields = walltime(group)
+    if fields and fields[0].field == "min_events":
+        return (_field("events_per_job", group.spec.events_per_job, group.spec.base_time), *fields[1:])
+    return fields
 
 
 def _events(group: Group) -> tuple[str, int]:
@@ -99,7 +101,7 @@ def _events(group: Group) -> tuple[str, int]:
     return ("min_events", spec.min_events) if spec.min_events else ("events_per_job", spec.events_per_job)
 
 
-def _asked(field: str, value: float, fixed: float, least: float = 0.0) -> Asked:
+def _field(field: str, value: float, fixed: float, least: float = 0.0) -> Asked:
     return Asked(field=field, value=value, fixed=float(fixed), least=least)
 
 

@@ -56,8 +56,8 @@ def _not_above(missing: Column, cutoff: Column, has_files: Mask, queues: QueueCo
 )
 def disk_io(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse tasks above the queue's limit while its running jobs exceed it."""
-    own = queues.max_disk_io
-    limit = np.where(np.isnan(own), tasks.constant("max_diskio_default"), own)
+    declared = queues.max_disk_io
+    limit = np.where(np.isnan(declared), tasks.constant("max_diskio_default"), declared)
     need = tasks.disk_io / tasks.cores_at(queues)
     return Verdict((queues.live.disk_io > limit) & (need > limit), need, limit)
 
@@ -71,20 +71,20 @@ def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B18", "storage", "wait", unit="GB", lifted_by="space is freed there")
 def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue's storage has more than ``storage_min_free`` free, by its own report."""
-    free, told = queues.live.space
+    free, reported_at = queues.live.space
     least = _least_free(tasks, queues)
-    refused = (free <= least) & ~np.isnan(told)
+    refused = (free <= least) & ~np.isnan(reported_at)
     if not refused.any():
         return NEVER
-    times = told[refused.any(axis=0)]
+    times = reported_at[refused.any(axis=0)]
     when = " to ".join(dict.fromkeys(moment(time) for time in (times.min(), times.max())))
     return Verdict(refused, least, free, f"space is freed there, as measured {when}")
 
 
 def _least_free(tasks: TaskColumns, queues: QueueColumns) -> Column:
     """Return the GB that must be free: by the storage, else by the brokerage, else 200 (B18)."""
-    own = tasks.constant("storage_min_free")
-    usual = np.where(np.isnan(own), LEAST_FREE, own)
+    configured = tasks.constant("storage_min_free")
+    usual = np.where(np.isnan(configured), LEAST_FREE, configured)
     return np.where(np.isnan(queues.storage_min_free), usual, queues.storage_min_free)
 
 
@@ -98,9 +98,9 @@ def _least_free(tasks: TaskColumns, queues: QueueColumns) -> Column:
 def declared_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The federation declares more than ``storage_min_free`` for a storage that does not report its free
     space."""
-    free, told = queues.live.space
+    free, reported_at = queues.live.space
     least = _least_free(tasks, queues)
-    return Verdict((free <= least) & np.isnan(told), least, free)
+    return Verdict((free <= least) & np.isnan(reported_at), least, free)
 
 
 @check("B19", "read_lan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
@@ -159,8 +159,8 @@ def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")
 def transferring(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """At most ``transferring_limit`` jobs are transferring, or twice as many as run."""
-    own = queues.transferring_limit
-    declared = np.where(np.isnan(own), tasks.constant("transferring_limit"), own)
+    of_queue = queues.transferring_limit
+    declared = np.where(np.isnan(of_queue), tasks.constant("transferring_limit"), of_queue)
     limit = np.maximum(declared, 2 * queues.live.jobs[JobState.RUNNING])
     moving = queues.live.jobs[JobState.TRANSFERRING]
     return Verdict(moving > limit, limit, moving)

@@ -60,10 +60,11 @@ def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue's network reaches as far as the task needs. If the task names an IP stack, it is the same."""
-    asked = [_parsed(value) for value in tasks.ip_connectivity[:, 0]]
-    given = [_parsed(value) for value in queues.connectivity_kinds]
+    requests = [_parsed(value) for value in tasks.ip_connectivity[:, 0]]
+    kinds = [_parsed(value) for value in queues.connectivity_kinds]
     refused = [
-        [reach > reaches or stack not in ("", own) for reaches, own in given] for reach, stack in asked
+        [reach > reaches or stack not in ("", queue_stack) for reaches, queue_stack in kinds]
+        for reach, stack in requests
     ]
     mask = np.array(refused, dtype=bool)[:, queues.connectivity_code]
     return Verdict(mask, tasks.ip_connectivity, queues.connectivity)

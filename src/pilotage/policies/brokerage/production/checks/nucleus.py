@@ -26,9 +26,9 @@ def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """
     nucleus = tasks.nucleus[:, 0]
     away = ~tasks.links.here[nucleus] & ~tasks.prefers_nucleus
-    kept = tasks.links.exists[nucleus] & (tasks.high | tasks.scout)
+    stays = tasks.links.exists[nucleus] & (tasks.high | tasks.scout)
     need = np.where(tasks.prefers_nucleus, PLEDGED, f"{PLEDGED} of the nucleus")
-    return Verdict(kept & (away | queues.opportunistic), need, queues.site_names)
+    return Verdict(stays & (away | queues.opportunistic), need, queues.site_names)
 
 
 @check(
@@ -40,8 +40,10 @@ def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def nucleus_weight(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """``t1_weight`` -1 keeps normal jobs, and their scouts, at the nucleus."""
-    kept = (tasks.t1_weight == -1) & (tasks.normal | tasks.scout)
-    return Verdict(kept & ~tasks.links.here[tasks.nucleus[:, 0]], "a queue of the nucleus", queues.site_names)
+    stays = (tasks.t1_weight == -1) & (tasks.normal | tasks.scout)
+    return Verdict(
+        stays & ~tasks.links.here[tasks.nucleus[:, 0]], "a queue of the nucleus", queues.site_names
+    )
 
 
 CHECKS: tuple[Check, ...] = (nucleus_only, nucleus_weight)

@@ -58,8 +58,8 @@ def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, by the queue's core power, is less than ``max_walltime``."""
     refused, need = _too_long(tasks, queues)
-    known = ~np.isnan(queues.core_power) | (tasks.cpu_work == 0)
-    return Verdict(refused & known, need, queues.max_walltime)
+    is_comparable = ~np.isnan(queues.core_power) | (tasks.cpu_work == 0)
+    return Verdict(refused & is_comparable, need, queues.max_walltime)
 
 
 @check(
