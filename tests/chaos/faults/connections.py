@@ -42,7 +42,7 @@ class _OfAConnection(Fault):
 class PilotsCut(_OfAConnection):
     """No pilot reaches one of the servers."""
 
-    holds = "pilots go on to the other server"
+    holds = "pilots call the other server"
     span = (1.0, 2 * HEARTBEAT)
     mode: ClassVar[Mode] = "cut"
 
@@ -50,7 +50,7 @@ class PilotsCut(_OfAConnection):
 class PilotsSlowed(_OfAConnection):
     """Each part of a call to one of the servers takes longer."""
 
-    holds = "work goes on"
+    holds = "work continues"
     span = (1.0, 2 * HEARTBEAT)
     mode: ClassVar[Mode] = "slow"
 
@@ -58,7 +58,7 @@ class PilotsSlowed(_OfAConnection):
 class PilotsUnheard(_OfAConnection):
     """Connections to one of the servers stay, and nothing passes (half-open)."""
 
-    holds = "pilots go on to the other server"
+    holds = "pilots call the other server"
     span = (1.0, 2 * max(TIMEOUTS))
     mode: ClassVar[Mode] = "silent"
 
@@ -102,7 +102,7 @@ class DatabaseCut(_OfAConnection):
 class DatabaseSlowed(DatabaseCut):
     """Each part of a statement takes longer."""
 
-    holds = "work goes on"
+    holds = "work continues"
     mode: ClassVar[Mode] = "slow"
 
 

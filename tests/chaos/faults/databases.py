@@ -10,7 +10,7 @@ from .fault import Fault
 class _OfTheDatabase(Fault):
     """A fault of PostgreSQL, one at a time."""
 
-    holds = "what was committed is there; servers connect again by themselves"
+    holds = "committed records are there; servers connect again by themselves"
     span = (0.0, 0.1)
 
     def start(self) -> bool:
@@ -36,7 +36,7 @@ class DatabaseKilled(_OfTheDatabase):
 class ReplicaPromoted(_OfTheDatabase):
     """``kill -9`` of PostgreSQL; its replica takes over, and gets one of its own."""
 
-    holds = "what was committed is there; servers connect to the new one by themselves"
+    holds = "committed records are there; servers connect to the new one by themselves"
 
     def strike(self) -> None:
         """Promote it."""

@@ -103,7 +103,7 @@ class AgentFrozen(_OfAnAgent):
 class NodeFrozen(AgentFrozen):
     """A pilot with its supervisors and payloads is stopped for up to twice each time-out, and goes on."""
 
-    holds = "no payload goes on after its lease"
+    holds = "no payload runs after its lease"
 
     def strike(self) -> None:
         """Stop all."""

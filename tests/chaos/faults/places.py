@@ -181,7 +181,7 @@ class LoginNodeAway(_OfTheLoginNode):
 class SlurmKilled(Fault):
     """``kill -9`` of Slurm's controller, which forgets what it heard last, and starts again later."""
 
-    holds = "other sites take the work; pilots of the cluster go on"
+    holds = "other sites take the work; pilots of the cluster continue"
     span = (0.0, 20.0)
     site = "west"
 
@@ -208,7 +208,7 @@ class SlurmKilled(Fault):
 class FederationReloaded(Fault):
     """Another version of the federation comes into force."""
 
-    holds = "work goes on"
+    holds = "work continues"
     span = (0.0, 0.1)
 
     def start(self) -> bool:

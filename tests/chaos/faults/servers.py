@@ -86,7 +86,7 @@ class _OfServers(Fault):
 class ServerKilled(_OfServers):
     """``kill -9`` of a server, which starts again later."""
 
-    holds = "the other server goes on with every loop; pilots go on to it"
+    holds = "the other server runs every loop; pilots call it"
     span = (0.0, 15.0)
 
     def strike(self) -> None:
@@ -103,7 +103,7 @@ class ServerKilled(_OfServers):
 class ServerFrozen(_OfServers):
     """A server with all its workers is stopped for up to twice each time-out, and goes on."""
 
-    holds = "the other server goes on with every loop; what the frozen one still says afterwards is refused"
+    holds = "the other server runs every loop; the database refuses what the frozen one writes afterwards"
     span = (1.0, 2 * max(TIMEOUTS))
 
     def strike(self) -> None:
@@ -118,7 +118,7 @@ class ServerFrozen(_OfServers):
 class ServerEnded(_OfServers):
     """SIGTERM, as in an upgrade; the server starts again later."""
 
-    holds = "it ends by itself, and leaves nothing in hand"
+    holds = "it ends by itself, and leaves no work unfinished"
     span = (0.0, 5.0)
 
     def strike(self) -> None:
@@ -133,7 +133,7 @@ class ServerEnded(_OfServers):
 class ServersStopped(ServerEnded):
     """All servers end for minutes, while payloads go on and end."""
 
-    holds = "outputs of what ended meanwhile are delivered, as long as the pilot or its spool is there"
+    holds = "outputs of payloads that ended in this time are delivered, while the pilot or its spool exists"
     span = MINUTES
     is_absence = True
     all_at_once = True
@@ -142,7 +142,7 @@ class ServersStopped(ServerEnded):
 class LidClosed(ServerFrozen):
     """All servers sleep for minutes, and lose their SSH connections, like a laptop with a closed lid."""
 
-    holds = "outputs of what ended meanwhile are delivered; pilots reach the server again"
+    holds = "outputs of payloads that ended in this time are delivered; pilots reach the server again"
     span = MINUTES
     is_absence = True
     all_at_once = True
@@ -158,7 +158,7 @@ class LidClosed(ServerFrozen):
 class StoreRestored(_OfServers):
     """While jobs are under way, a backup moves the store into an empty database."""
 
-    holds = "all work goes on; pilots of before give way to new ones"
+    holds = "all work continues; new pilots replace the earlier ones"
     span = (0.0, 0.1)
     all_at_once = True
 
@@ -202,7 +202,7 @@ class WorkerKilled(_OfServers):
 class LookedAt(Fault):
     """An operator looks, by ``doctor`` and ``stuck``, and tests a queue."""
 
-    holds = "looking changes nothing: pilots reach their server as before"
+    holds = "commands that only read change nothing: pilots reach their server as before"
     span = (0.0, 0.1)
     site = "west"
 
@@ -220,7 +220,7 @@ class LookedAt(Fault):
 class ClockJumped(Fault):
     """The clock of a server jumps, and comes back."""
 
-    holds = "the database's clock counts: no lease ends, and nobody seems silent"
+    holds = "the database's clock counts: no lease ends, and no pilot counts as silent"
     span = (2.0, 20.0)
 
     def start(self) -> bool:
