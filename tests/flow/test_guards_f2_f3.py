@@ -251,37 +251,6 @@ def test_f2_a_job_that_fails_again_at_one_node_begins_as_often_as_its_task_says(
     assert fail_at_one_node(house, pilots) == 3
 
 
-def test_f2_a_node_where_a_job_failed_twice_does_not_get_it_for_a_third_time(house: House) -> None:
-    task = house.task(jobs=3, max_attempts=3)
-    house.take("broker")
-    good, bad = house.pilot(), house.pilot()
-    fetched = fetch(house, good, most=2, node="good")
-    fail(house, bad, fetch(house, bad, node="bad"))
-    house.take("broker")
-    fail(house, bad, fetch(house, bad, node="bad"))
-    house.take("broker")
-    end_well(house, good, fetched)
-    assert fetch(house, bad, node="bad") == []
-    other = house.task(jobs=1)
-    house.take("broker")
-    assert len(fetch(house, bad, node="bad")) == 1, "others notice nothing"
-    end_well(house, good, fetch(house, good, node="good"))
-    assert house.states(task) == {J.FINISHED: 3}
-    assert house.states(other) == {J.SENT: 1}
-
-
-def test_f2_the_only_node_of_a_queue_gets_a_job_as_often_as_its_task_says(house: House) -> None:
-    house.task(jobs=2, max_attempts=3)
-    house.take("broker")
-    pilot = house.pilot()
-    end_well(house, pilot, fetch(house, pilot, node="only"))
-    for _ in range(3):
-        fetched = fetch(house, pilot, node="only")
-        assert len(fetched) == 1
-        fail(house, pilot, fetched)
-        house.take("broker")
-
-
 def test_f2_a_task_that_fails_everywhere_is_nobodys_black_hole(house: House) -> None:
     two_queues(house)
     house.task(jobs=40, max_attempts=9)

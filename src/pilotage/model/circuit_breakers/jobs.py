@@ -15,8 +15,7 @@ def job_breakers(failures: Iterable[Failure], federation: Federation) -> tuple[C
 
     The pseudo-queues of a unified queue are one place: they have the same nodes (B2).
 
-    A place is closed to a *task* whose failures follow the place, or may do so; a node already if one job
-    failed there twice while the task does well at another node of the queue. It is closed to an *owner*
+    A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
     where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
     What follows the task closes nothing. Failures of before a breaker was lifted count nothing, nor do kinds
     that have another culprit (``FailureRules.trips``).
@@ -69,8 +68,7 @@ def _breaker(
         seen.append(failure)
         pilots.add(failure.pilot)
         many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
-        shown = many and _is_shown_for(scope, seen, constants)
-        has_opened = has_opened or shown or bool(node and scope[2] and _has_come_back(seen))
+        has_opened = has_opened or (many and _is_shown_for(scope, seen, constants))
         return has_opened
 
     def counts(failure: Failure) -> bool:
@@ -83,16 +81,6 @@ def _breaker(
     if found is None or found.last is None:
         return None
     return found.breaker("node" if node else "queue", (queue, node), found.last.ending, scope)
-
-
-def _has_come_back(failures: list[Failure]) -> bool:
-    """Return whether a job failed at a node twice, and its task has done well at another node there since.
-
-    Without another node the job would have nowhere to run. Of scouts fewer attempts count anyway.
-    """
-    if all(failure.against != "node" for failure in failures):
-        return False
-    return max(Counter(failure.job for failure in failures if not failure.scouting).values(), default=0) > 1
 
 
 def _is_shown_for(scope: Scope, seen: list[Failure], constants: GuardConstants) -> bool:
