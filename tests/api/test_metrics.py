@@ -17,11 +17,12 @@ from pilotage.model.records.measurements import ATTEMPTS, LAST_PASS
 from pilotage.model.records.servers import ServerProcess
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
+from pilotage.ports.computing import PilotStatus
 from pilotage.server.api import create_app
 from pilotage.server.api.administration import metrics_collector
 from pilotage.store import MeasuredKey, Store
 from pilotage.testing.stores import move, moved
-from tests.flow.house import House, attempts
+from tests.flow.house import FakeElement, House, attempts
 
 
 @pytest.fixture
@@ -185,6 +186,17 @@ def test_places_and_servers_that_need_somebody_are_seen(
     with TestClient(fresh) as late:
         found = read(late, "for-prometheus")
     assert found["pilotage_pilots_silent", "north-queue"] == 1
+
+
+def test_jobs_whose_pilot_ended_are_seen_until_they_go_on(client: TestClient, house: House) -> None:
+    house.element = element = FakeElement()
+    house.take("provision")
+    pilot = house.store.queries.pilots(None, None, 100)[0]
+    ((job, attempt),) = attempts(house.match(pilot.id, 1))
+    house.report(pilot.id, "running", [(job, attempt)])
+    element.status = PilotStatus(state="ended", reason="FAILED")
+    house.take("provision")
+    assert read(client, "for-prometheus")["pilotage_jobs_pilot_ended", pilot.queue] == 1
 
 
 def test_free_space_is_seen_by_storage(store: Store, tmp_path: Path) -> None:

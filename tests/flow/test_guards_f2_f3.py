@@ -251,6 +251,18 @@ def test_f2_a_job_that_fails_again_at_one_node_begins_as_often_as_its_task_says(
     assert fail_at_one_node(house, pilots) == 3
 
 
+def test_f2_the_only_node_of_a_queue_gets_a_job_as_often_as_its_task_says(house: House) -> None:
+    house.task(jobs=2, max_attempts=3)
+    house.take("broker")
+    pilot = house.pilot()
+    end_well(house, pilot, fetch(house, pilot, node="only"))
+    for _ in range(3):
+        fetched = fetch(house, pilot, node="only")
+        assert len(fetched) == 1
+        fail(house, pilot, fetched)
+        house.take("broker")
+
+
 def test_f2_a_task_that_fails_everywhere_is_nobodys_black_hole(house: House) -> None:
     two_queues(house)
     house.task(jobs=40, max_attempts=9)
