@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 # A run tries the same examples each time, so it tells what a change broke. `search` looks for other examples.
 for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200, "search": 1000}.items():
@@ -39,10 +40,12 @@ _BOTH_STORES = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make stores known where tests run: whoever deals them out to workers needs none of what they import."""
-    worker = hasattr(config, "workerinput")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker or not config.getoption("numprocesses", None):
         config.pluginmanager.import_plugin("tests.stores")
     if worker:
+        # Workers that write one cache of Unicode's categories at once disturb each other.
+        set_hypothesis_home_dir(config.rootpath / ".hypothesis" / worker)
         # Last of all: to take apart all that was imported took as long as a quarter of its import.
         atexit.register(os._exit, 0)
 

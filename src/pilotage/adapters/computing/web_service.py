@@ -4,7 +4,8 @@ time."""
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -104,6 +105,7 @@ class WebService:
         self._lock = threading.Lock()
         self._known: tuple[int, ...] = ()
         self._session: requests.Session | None = None
+        self._close: Callable[[], object] = lambda: None
 
     def call(
         self,
@@ -181,7 +183,9 @@ class WebService:
         version = self._credentials.version()
         with self._lock:
             if self._session is None or version != self._known:
+                self._close()
                 self._session, self._known = self._made(), version
+                self._close = weakref.finalize(self, self._session.close)
             return self._session
 
     def _made(self) -> requests.Session:
