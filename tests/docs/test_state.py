@@ -15,7 +15,7 @@ BELOW = (
 REMEMBERED = {
     ("model/documents/serialization.py", "_ADAPTERS"),
     ("adapters/movers/storages/backend.py", "_offered"),
-    ("store/database/direct_statements.py", "_known"),
+    ("store/database/rows.py", "_compiled"),
 }
 """What a class or a statement is by itself, whoever asks: the same for every Pilotage."""
 
@@ -97,6 +97,6 @@ def test_steps_calls_and_what_is_below_read_no_time_and_start_no_thread() -> Non
     ]
     # Waiting for a database that another process holds needs both; so does its clock.
     assert {path for path, _ in found} == {
-        *("store/database/writer_lock.py", "store/database/reach.py"),
+        *("store/database/writer_lock.py", "store/database/reach.py", "store/database/engine.py"),
         *("store/clock.py", "store/views/event_log.py"),
     }

@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-import tenacity
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
 
@@ -183,12 +182,12 @@ def test_a_busy_sqlite_is_waited_for(sqlite_url: str, monkeypatch: pytest.Monkey
     blocker.execute("BEGIN IMMEDIATE")
     failed: list[str] = []
 
-    def told(_: tenacity.RetryCallState, error: BaseException | None) -> None:
-        failed.append(str(error))
+    def log(_text: str, reason: str, *_: object) -> None:
+        failed.append(reason)
         if len(failed) == 2:
             blocker.execute("COMMIT")
 
-    monkeypatch.setattr("pilotage.store.database.engine._tell", told)
+    monkeypatch.setattr("pilotage.store.database.engine.log.warning", log)
     assert create(store, TASK) == [1]
     assert failed == ["database is locked"] * 2
     blocker.close()

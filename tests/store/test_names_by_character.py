@@ -41,11 +41,7 @@ def test_names_that_begin_alike_are_found_once_each_in_pages(
 
 def test_postgresql_finds_them_by_an_index_in_their_order(postgresql_url: str) -> None:
     store = Store.open(postgresql_url)
-    query = (
-        select(files)
-        .where(begins("postgresql", files.c.name, "a:b/", ""))
-        .order_by(by_character("postgresql", files.c.name))
-    )
+    query = select(files).where(begins(files.c.name, "a:b/", "")).order_by(by_character(files.c.name))
     statement = query.compile(dialect=store.database.engine.dialect, compile_kwargs={"literal_binds": True})
     with store.database.engine.begin() as connection:
         # A table of a few rows is read whole, whatever its indexes.

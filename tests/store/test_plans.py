@@ -20,7 +20,7 @@ from pilotage.model.records.states import PilotState, TransferState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential
 from pilotage.store import Store, TaskFilter, TaskPage
-from pilotage.store.database import direct_statements
+from pilotage.store.database import dialects
 from pilotage.store.tables import log_volumes
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs
@@ -221,8 +221,8 @@ def test_every_query_of_a_pass_finds_its_rows_by_an_index(
     ) -> None:
         note(statement, values[0] if many else values)
 
-    driver = direct_statements.driver
-    monkeypatch.setattr(direct_statements, "driver", lambda connection: Watched(driver(connection), note))
+    driver = dialects.driver
+    monkeypatch.setattr(dialects, "driver", lambda connection: Watched(driver(connection), note))
     PASSES[name](busy)
     event.remove(busy.database.engine, "before_cursor_execute", listen)
     assert asked
@@ -278,7 +278,11 @@ def test_postgresql_finds_the_counts_of_a_task_by_an_index(postgresql_url: str) 
 def test_tasks_of_a_site_are_found_by_the_jobs_of_each_task(busy: Store) -> None:
     """However many jobs the house has, only those of tasks that the other filters leave are read."""
     engine = busy.database.engine
-    wanted = [tasks.c.vo == "a", tasks.c.owner == "b", *conditions(TaskFilter(queues=("q",)), False)]
+    wanted = [
+        tasks.c.vo == "a",
+        tasks.c.owner == "b",
+        *conditions(TaskFilter(queues=("q",)), busy.database.dialect),
+    ]
     compiled = select(tasks.c.id).where(*wanted).compile(engine, compile_kwargs={"literal_binds": True})
     with engine.connect() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").all()

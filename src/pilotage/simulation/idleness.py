@@ -12,7 +12,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.unified_queues import PilotLimit, pilot_limits
 from pilotage.simulation.replay import WAITING
 from pilotage.simulation.sites import SiteSlots, VirtualSite
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables.counters import counts
 
 SAMPLED_AFTER = 300.0

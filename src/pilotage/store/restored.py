@@ -15,7 +15,7 @@ from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.model.values.paths import scratch_path
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.store import Store
 from pilotage.store.tables import iterations
 from pilotage.store.tables.jobs import jobs

@@ -21,7 +21,7 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, K
 from pilotage.model.rules import webhooks
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables import leases, task_volumes
 from pilotage.store.tables import notifications as notification_rows

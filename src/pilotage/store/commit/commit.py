@@ -38,7 +38,7 @@ from pilotage.store.commit.meanings import BY_A_PERSON
 from pilotage.store.commit.measuring import CommitMeasurements
 from pilotage.store.commit.transfer_requests import held_up
 from pilotage.store.commit.working_set import CHANGES, ID, KEYS, SUBMITTER, TASK, Record, WorkingSet
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import advertisements, link_rates, noted_breakers, task_volumes
 from pilotage.store.tables.closed_people import refuse_tasks_of_closed
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas

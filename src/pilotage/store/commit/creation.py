@@ -33,7 +33,7 @@ from pilotage.store.commit.new_rows import job_row, links, owner_row, rows_of, t
 from pilotage.store.commit.transfer_requests import TransferRequests
 from pilotage.store.database import bulk
 from pilotage.store.database.record_columns import row_maker
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables import (
     advertisements,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, select
 
 from pilotage.store.database.errors import DatasetTaken
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.publications import holds_dataset
 from pilotage.store.tables.tasks import tasks
 

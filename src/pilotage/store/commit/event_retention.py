@@ -9,7 +9,7 @@ from pilotage.model.records.states import ENDED, NotificationState
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables.events import FORGOTTEN, events
 from pilotage.store.tables.notifications import notifications
 from pilotage.store.tables.numbers import numbers

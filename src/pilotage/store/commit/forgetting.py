@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 from pilotage.model.documents.decision import Forget
 from pilotage.model.records.states import LIVE_JOBS
 from pilotage.store.database.columns import has_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import circuit_breakers, datasets, registrations
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs

@@ -11,7 +11,7 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS, JobState, Pil
 from pilotage.store.database.engine import Database
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.last_seen import REPORTED_AFTER
-from pilotage.store.worlds.held_jobs import ATTEMPTS, by_pilot
+from pilotage.store.worlds.held_jobs import ATTEMPTS_HERE, by_pilot
 
 if TYPE_CHECKING:
     import sqlite3
@@ -49,7 +49,7 @@ UPDATE pilots SET heartbeat = ?
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}' RETURNING id, queue"""
 _REPORTED = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
-_HELD = ATTEMPTS["sqlite"].format(pilots="?")
+_HELD = ATTEMPTS_HERE.format(pilots="?")
 
 
 class Heartbeats:

@@ -11,7 +11,7 @@ from pilotage.model.records.work import NewJob
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
 from pilotage.store.commit.working_set import ID, TASK, Record, WorkingSet
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.live_work import planned_jobs
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds.throttled_jobs import by_owner

@@ -12,7 +12,7 @@ from pilotage.model.documents.decision import Creation
 from pilotage.model.records.states import QUEUED_TRANSFERS, UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.records.work import NewTransfer
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.counters import KEY_COLUMNS
 from pilotage.store.tables.transfers import transfers
 

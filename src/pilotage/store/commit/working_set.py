@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, case, null, select
 from pilotage.model.documents.decision import Change, Move, Touch
 from pilotage.model.records.states import Kind, State
 from pilotage.store.database import bulk
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.counters import KEY_COLUMNS
 from pilotage.store.tables.records import RECORDS
 

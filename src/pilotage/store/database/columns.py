@@ -17,16 +17,12 @@ from sqlalchemy import (
     MetaData,
     String,
     and_,
-    collate,
     func,
     literal_column,
 )
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import NullType, TypeEngine
 
 from pilotage.model.records.states import State
+from pilotage.store.database.dialects import Dialect, Worded
 
 LATER = "later"
 """The metadata key for functions that make further indexes."""
@@ -52,29 +48,11 @@ def owner_columns() -> list[Column[Any]]:
     return [text_column("owner"), text_column("vo"), text_column("group"), text_column("vo_role")]
 
 
-class one_of(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a query
-    """``one_of(column, *words)``: the column's value is one of some words.
+class any_of(Worded):  # noqa: N801 -- reads as a function in a query
+    """``any_of(column, *words)``: the column's value is one of some words."""
 
-    SQLite gets comparisons. For a list it builds a table in every statement and for every index with this
-    condition, which took half the time of updating a job.
-    """
-
-    name = "one_of"
-    # SQLite would compare a Boolean with 1, and then use no index.
-    type: TypeEngine[Any] = NullType()
-    inherit_cache = True
-
-
-@compiles(one_of, "sqlite")
-def _compared(element: one_of, compiler: SQLCompiler, **options: Any) -> str:
-    column, *words = [compiler.process(clause, **options) for clause in element.clauses]
-    return f"({' OR '.join([f'{column} = {word}' for word in words])})"
-
-
-@compiles(one_of, "postgresql")
-def _listed(element: one_of, compiler: SQLCompiler, **options: Any) -> str:
-    column, *words = [compiler.process(clause, **options) for clause in element.clauses]
-    return f"{column} IN ({', '.join(words)})"
+    def words(self, dialect: Dialect, *parts: str) -> str:
+        return dialect.any_of(*parts)
 
 
 def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
@@ -83,7 +61,7 @@ def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     A partial index is used only if the query repeats its condition word for word.
     """
     words: list[ColumnElement[Any]] = [literal_column(f"'{state}'") for state in states]
-    return table.c.state == words[0] if len(words) == 1 else one_of(table.c.state, *words)
+    return table.c.state == words[0] if len(words) == 1 else any_of(table.c.state, *words)
 
 
 def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
@@ -92,15 +70,18 @@ def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     return func.coalesce(table.c.state, "").in_([literal_column(f"'{state}'") for state in states])
 
 
-def by_character(dialect: str, name: Column[str]) -> ColumnElement[str]:
-    """Return a name ordered by character, so that names with one prefix stand together."""
-    # SQLite orders this way anyway. PostgreSQL may use the order of a language.
-    return name if dialect == "sqlite" else collate(name, "C")
+class by_character(Worded):  # noqa: N801 -- reads as a function in a query
+    """A name ordered by character, so that names with one prefix stand together."""
+
+    type = String()
+
+    def words(self, dialect: Dialect, *parts: str) -> str:
+        return dialect.by_character.format(*parts)
 
 
-def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
+def begins(name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
     """Return the condition for names with a prefix after a given name, as a range of ``by_character``."""
-    ordered = by_character(dialect, name)
+    ordered = by_character(name)
     # Use one lower bound: with two, SQLite starts at the lower one for every page.
     lower = ordered > after if after >= prefix else ordered >= prefix
     end = _behind(prefix)

@@ -10,19 +10,20 @@ schema, the schema's name is part of the lock's.
 
 import contextlib
 import logging
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
 from pilotage.store.database.commit_marks import CommitMarks
-from pilotage.store.database.direct_statements import driver
+from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver
 from pilotage.store.database.driver_errors import UNREACHED, hindrance, passes
 from pilotage.store.database.kept_connections import BEGIN, KeptConnections
 from pilotage.store.database.measurements import Measurements
@@ -47,6 +48,9 @@ RETRY_FOR = 45.0
 """How long a transaction is tried again before its error is raised, in s: sooner than clients give up. One
 that serves a caller is not tried again once the database is known to be away."""
 
+LONGEST_PAUSE = 1.0
+"""Longest pause between two tries, in s. The first ones are shorter."""
+
 BUSY_TIMEOUT = 30.0
 """Seconds for which SQLite waits for another process's lock before the retry begins."""
 
@@ -70,11 +74,12 @@ class Database:
 
     def __init__(self, url: str, server: str = "") -> None:
         address = make_url(url)
-        make = {"sqlite": _sqlite, "postgresql": _postgresql}.get(address.get_backend_name())
-        if make is None:
+        if address.get_backend_name() not in DIALECTS:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
+        self.dialect = DIALECTS[address.get_backend_name()]
         session = self.session_of(server)
         self.reach = Reachability(partial(_question, address))
+        make = self.dialect.choose(_sqlite, _postgresql)
         self.engine, self._readers, self._writers = make(address, session, self.reach)
         self._direct = _without_waiting(address, session, self.reach) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
@@ -108,20 +113,18 @@ class Database:
         """
         if self._direct is None:
             raise ValueError("only PostgreSQL runs a statement outside of a transaction")
-        direct = self._direct
-
-        def once() -> Sequence[Any]:
-            connection, cursor = self._spare(lambda: _with_cursor(direct))
-            try:
-                rows: Sequence[Any] = cursor.execute(sql, values, prepare=True).fetchall()
-            except BaseException:
-                # Its state after an error is unknown: do not reuse it.
-                connection.invalidate()
-                raise
-            self._idle.append((connection, cursor))
-            return rows
-
-        return self._retried(once)
+        retries = _Retries(self)
+        while True:
+            with retries:
+                connection, cursor = self._spare(self._direct)
+                try:
+                    rows: Sequence[Any] = cursor.execute(sql, values, prepare=True).fetchall()
+                except BaseException:
+                    # Its state after an error is unknown: do not reuse it.
+                    connection.invalidate()
+                    raise
+                self._idle.append((connection, cursor))
+                return rows
 
     def look(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Run one reading statement, with names as ``%(name)s``; on PostgreSQL without a transaction."""
@@ -132,41 +135,35 @@ class Database:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work``, which only reads, on one snapshot."""
-
-        def once() -> T:
-            with self._reader_turn, self._reading() as connection:
+        retries = _Retries(self)
+        while True:
+            with retries, self._reader_turn, self._reading() as connection:
                 return work(connection)
-
-        return self._retried(once)
 
     def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
 
         It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. It is tried again for
-        ``RETRY_FOR`` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT
+        ``RETRY_FOR`` s, or with ``tries`` so many times. Where PostgreSQL's answer to a COMMIT
         was lost, ask it for the mark.
         """
-        unanswered: list[tuple[str, T]] = []
-
-        def once(writer: str) -> T:
-            with self._writer_lock if alone else contextlib.nullcontext(), self._writing() as connection:
-                if unanswered:
-                    earlier, result = unanswered[0]
-                    if self._marks.is_last(connection, writer, earlier):
-                        return result
-                    unanswered.clear()
-                mark = ""
-                if self.is_postgresql:
-                    mark = self._marks.begin(connection, writer, alone, WRITER_SILENCE)
-                result = work(connection)
-                if mark:
-                    # Note it before the COMMIT at the end of the block, whose answer may be lost.
-                    unanswered[:] = [(mark, result)]
-            return result
-
         alone = alone or not self.is_postgresql
+        turn = self._writer_lock if alone else contextlib.nullcontext()
+        unanswered: tuple[str, T] | None = None
+        retries = _Retries(self, tries)
         with self._marks.writer() as writer:
-            return self._retried(lambda: once(writer), tries)
+            while True:
+                with retries, turn, self._writing() as connection:
+                    if unanswered and self._marks.is_last(connection, writer, unanswered[0]):
+                        return unanswered[1]
+                    unanswered, mark = None, ""
+                    if self.is_postgresql:
+                        mark = self._marks.begin(connection, writer, alone, WRITER_SILENCE)
+                    result = work(connection)
+                    if mark:
+                        # Note it before the COMMIT at the end of the block, whose answer may be lost.
+                        unanswered = mark, result
+                    return result
 
     def mark_commits(self) -> None:
         """Mark each commit from now on, so that a lost answer of PostgreSQL leaves no doubt about it."""
@@ -178,12 +175,10 @@ class Database:
 
         A few small statements take half the time that they take through SQLAlchemy.
         """
-
-        def once() -> T:
-            with self._writer_lock, self._writing() as connection:
+        retries = _Retries(self)
+        while True:
+            with retries, self._writer_lock, self._writing() as connection:
                 return work(driver(connection))
-
-        return self._retried(once)
 
     def _reading(self) -> contextlib.AbstractContextManager[Connection]:
         return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
@@ -192,75 +187,55 @@ class Database:
         # Not BEGIN: becoming a writer later would fail at once if another has written since.
         return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
 
-    def _retried(self, once: Callable[[], T], tries: int = 0) -> T:
-        """Do it, again for as long as its faults pass by themselves; so many ``tries`` at most, unless 0."""
-        try:
-            return once()
-        except Exception as error:
-            if not passes(error):
-                raise
-            # The first fault counts as the first try, so that it is logged and followed by a pause.
-            failed = [error]
-
-        def again() -> T:
-            if failed:
-                raise failed.pop()
-            return once()
-
-        def told(attempt: tenacity.RetryCallState) -> None:
-            error = attempt.outcome.exception() if attempt.outcome else None
-            hindered = hindrance(error)
-            self.measurements.count(STORE_RETRIES, (hindered,))
-            if hindered in UNREACHED and self.is_postgresql:
-                self.reach.doubt()
-            _tell(attempt, error)
-
-        stop = tenacity.stop_after_attempt(tries) if tries else tenacity.stop_after_delay(RETRY_FOR)
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception(passes),
-            wait=tenacity.wait_random_exponential(multiplier=0.02, max=1),
-            stop=lambda attempt: stop(attempt) or (bool(self.reach.fault) and SERVES_A_CALLER.get()),
-            before_sleep=told,
-            reraise=True,
-        )(again)
-
     def held_by(self) -> str:
         """Return the other process that may write SQLite's file now; empty if unknown."""
         return self._writer_lock.holder()
 
-    def _spare(
-        self, make: Callable[[], tuple[PoolProxiedConnection, Any]]
-    ) -> tuple[PoolProxiedConnection, Any]:
-        """Return an unused connection, or a new one."""
+    def _spare(self, engine: Engine) -> tuple[PoolProxiedConnection, Any]:
+        """Return an unused connection and its driver's cursor: making one takes as long as using it."""
         try:
             # Pop without checking first: another thread may take the last one in between.
             return self._idle.pop()
         except IndexError:
-            return make()
+            connection = engine.raw_connection()
+            return connection, connection.cursor()
 
     @property
     def is_postgresql(self) -> bool:
         """Return whether writers may run side by side."""
-        return self.engine.dialect.name == "postgresql"
+        return self.dialect is POSTGRESQL
 
 
-def _with_driver(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
-    """Return a connection, and the driver's own."""
-    connection = engine.raw_connection()
-    return connection, connection.driver_connection
+class _Retries:
+    """The tries of one transaction, ``most`` in all unless 0, as long as its faults pass by themselves."""
 
+    def __init__(self, database: Database, most: int = 0) -> None:
+        self._database, self._most = database, most
+        self._failed, self._until = 0, 0.0
 
-def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
-    """Return a connection and a cursor of its driver for reuse: making one takes as long as using it."""
-    connection, driver = _with_driver(engine)
-    return connection, driver.cursor()
+    def __enter__(self) -> None:
+        pass
 
-
-def _tell(attempt: tenacity.RetryCallState, error: BaseException | None) -> None:
-    """Log one line in the driver's words. Whoever gets the error in the end logs all of it."""
-    reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-    pause = attempt.next_action.sleep if attempt.next_action else 0
-    log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], attempt.attempt_number + 1, pause)
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> bool:
+        """Return whether to try again, after a pause."""
+        if error is None or not passes(error):
+            return False
+        self._failed += 1
+        self._until = self._until or time.monotonic() + RETRY_FOR
+        is_last = self._failed >= self._most if self._most else time.monotonic() >= self._until
+        reach = self._database.reach
+        if is_last or (reach.fault and SERVES_A_CALLER.get()):
+            return False
+        hindered = hindrance(error)
+        self._database.measurements.count(STORE_RETRIES, (hindered,))
+        if hindered in UNREACHED and self._database.is_postgresql:
+            reach.doubt()
+        pause = random.uniform(0, min(LONGEST_PAUSE, 0.01 * 2 ** min(self._failed, 10)))
+        # One line in the driver's words. Whoever gets the error in the end logs all of it.
+        reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+        log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], self._failed + 1, pause)
+        time.sleep(pause)
+        return True
 
 
 def _question(url: URL) -> "psycopg.Connection[Any]":

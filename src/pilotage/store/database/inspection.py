@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine, text
 
+from pilotage.store.database.dialects import SQLITE, dialect_of
+
 SETTINGS = (
     *("fsync", "full_page_writes", "autovacuum", "max_connections", "server_encoding", "server_version"),
     *("server_version_num", "statement_timeout", "transaction_timeout", "idle_session_timeout"),
@@ -53,7 +55,7 @@ class DatabaseFacts:
 
 def inspected(connection: Connection) -> DatabaseFacts:
     """Return what the database at a connection says of itself."""
-    if connection.dialect.name == "sqlite":
+    if dialect_of(connection) is SQLITE:
         return _sqlite(connection)
     rows = connection.execute(_SETTINGS, {"names": list(SETTINGS)})
     told = connection.execute(_FACTS).one()

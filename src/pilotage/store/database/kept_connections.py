@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine
 
-from pilotage.store.database.direct_statements import driver
+from pilotage.store.database.dialects import driver
 
 if TYPE_CHECKING:
     import sqlite3

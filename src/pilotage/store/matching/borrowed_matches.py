@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
-from pilotage.store.database import bulk
+from pilotage.store.database import arrays
 from pilotage.store.database.record_columns import listed
 from pilotage.store.matching.local_matches import KEYS, TOUCH, as_sent, log, standing_now
 from pilotage.store.matching.match_requests import Basis
@@ -56,8 +56,8 @@ def _words(attempt: BorrowableAttempt) -> tuple[str, ...]:
     seen = attempt.borrowing
     *_, reads, document = row(seen)
     places = _name(seen.preferred), _name(attempt.state)
-    told = bulk.word(reads), bulk.word(document)
-    return str(seen.job), str(seen.attempt), *places, bulk.word(attempt.changes_read), *told
+    told = arrays.word(reads), arrays.word(document)
+    return str(seen.job), str(seen.attempt), *places, arrays.word(attempt.changes_read), *told
 
 
 def key_of(attempt: BorrowableAttempt) -> StateAndBinding:
@@ -67,7 +67,7 @@ def key_of(attempt: BorrowableAttempt) -> StateAndBinding:
 
 @cache
 def _name(name: str) -> str:
-    return bulk.word(name)
+    return arrays.word(name)
 
 
 _COLUMNS = listed(JOB_COLUMNS, of="jobs.")
@@ -85,7 +85,7 @@ def values(
 ) -> dict[str, Any]:
     """Return the parameters of PostgreSQL's function, given the history entry by state and binding."""
     columns = zip(*map(words.of, request.jobs), strict=True)
-    ids, attempts, queues, states, changes, reads, documents = map(bulk.array_of, columns)
+    ids, attempts, queues, states, changes, reads, documents = map(arrays.array_of, columns)
     return {
         "pilot": request.pilot,
         "queue": request.queue,
@@ -98,7 +98,7 @@ def values(
         "queues": queues,
         "states": states,
         "changes": changes,
-        "entries": bulk.array([entries[key_of(one)] for one in request.jobs]),
+        "entries": arrays.array([entries[key_of(one)] for one in request.jobs]),
         "reads": reads,
         "documents": documents,
         "most": request.most,

@@ -20,12 +20,12 @@ from pilotage.model.records.borrowing import CAUSE, CAUSES
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task
-from pilotage.store.database import bulk
+from pilotage.store.database import arrays
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.direct_statements import driver
+from pilotage.store.database.dialects import driver
 from pilotage.store.database.engine import Database
 from pilotage.store.database.record_columns import listed
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.matching import borrowed_matches
 from pilotage.store.matching.local_matches import STANDING, TASK, VERSION, give
 from pilotage.store.matching.match_requests import AskedClaim, Basis, ClaimResult, Standing
@@ -106,7 +106,7 @@ class Matches:
 
     def standing(self, queue: str) -> Standing:
         """Return the task queues of a queue."""
-        sql = STANDING.format(queue="%s" if self._database.is_postgresql else "?")
+        sql = STANDING.format(queue=self._database.dialect.mark)
         levels = select(LEVELS.where(lines.c.queue == queue).subquery("levels"))
 
         def read(connection: Connection) -> Standing:
@@ -369,10 +369,10 @@ def _values(asked: AskedClaim) -> dict[str, Any]:
         "node": request.node,
         "time": asked.time,
         "entry": asked.entry(1).rstrip(),
-        "requirements": bulk.array([head.requirements for head in request.heads]),
-        "priorities": bulk.array([head.priority for head in request.heads]),
-        "counts": bulk.array([head.jobs for head in request.heads]),
-        "closed": bulk.array(request.passed_over),
+        "requirements": arrays.array([head.requirements for head in request.heads]),
+        "priorities": arrays.array([head.priority for head in request.heads]),
+        "counts": arrays.array([head.jobs for head in request.heads]),
+        "closed": arrays.array(request.passed_over),
     }
 
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
+from pilotage.store.database.dialects import POSTGRESQL, dialect_of
 from pilotage.store.database.record_columns import listed
 from pilotage.store.tables.events import LOCK
 from pilotage.store.tables.jobs import JOB_COLUMNS
@@ -170,7 +171,7 @@ WHERE proname ~ '^(give|borrow)_jobs_[0-9a-f]{8}$' AND proname NOT IN (:give, :b
 
 def make(connection: Connection) -> None:
     """Create the current functions on PostgreSQL, beside those that servers of the former version call."""
-    if connection.dialect.name != "postgresql":
+    if dialect_of(connection) is not POSTGRESQL:
         return
     for name, definition in ((GIVE_JOBS, _GIVE_JOBS), (BORROW_JOBS, _BORROW_JOBS)):
         connection.execute(text(f"CREATE OR REPLACE FUNCTION {name}{definition}"))
@@ -178,7 +179,7 @@ def make(connection: Connection) -> None:
 
 def are_current(connection: Connection) -> bool:
     """Return whether the functions that this program calls exist, where any are needed."""
-    if connection.dialect.name != "postgresql":
+    if dialect_of(connection) is not POSTGRESQL:
         return True
     found = text("SELECT to_regproc(:give) IS NOT NULL AND to_regproc(:borrow) IS NOT NULL")
     return bool(connection.execute(found, _CURRENT).scalar())
@@ -186,6 +187,6 @@ def are_current(connection: Connection) -> bool:
 
 def drop_former(connection: Connection) -> None:
     """Drop what only servers of the former version call."""
-    if connection.dialect.name == "postgresql":
+    if dialect_of(connection) is POSTGRESQL:
         for (function,) in connection.execute(text(_OTHERS), _CURRENT).all():
             connection.execute(text(f"DROP FUNCTION {function}"))

@@ -13,7 +13,7 @@ from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 from pilotage.store.database.columns import metadata, text_column
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables.counters import Deltas, counters
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from pilotage.model.records.borrowing import Candidacy
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata, partial_index
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.jobs import is_unstarted, jobs
 from pilotage.store.tables.reader import RecordReader
 

@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, del
 from pilotage.model.circuit_breakers.breaker import Key, Kind, LiftedBreaker
 from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.store.database.columns import metadata, text_column
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 
 circuit_breakers = Table(

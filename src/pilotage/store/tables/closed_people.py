@@ -7,7 +7,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, del
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.errors import PersonClosed
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.tasks import tasks
 
 closed_people = Table(

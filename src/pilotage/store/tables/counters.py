@@ -15,15 +15,11 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
-    TableClause,
     bindparam,
-    column,
     func,
     select,
     text,
 )
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import (
@@ -37,7 +33,8 @@ from pilotage.model.records.states import STATES, JobState, Kind, State
 from pilotage.model.values.slot_parts import parts_of
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.dialects import POSTGRESQL, AnyConnection, WithDeltas, dialect_of
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.task_queues import LINE_COLUMNS, write_lines
 
 counters = Table(
@@ -66,39 +63,14 @@ job_deltas = Table(
 )
 
 
-class Counts(TableClause):
-    """The counters, including differences that are not added yet."""
-
-    inherit_cache = True
-
-
-counts = Counts("counts", *(column(name, of.type) for name, of in counters.c.items()))
-
 # All of one type, or PostgreSQL reads every row of a counter for each of its keys.
-_BRANCHES = " UNION ALL ".join(
-    [
-        "SELECT counter, first, second, state, count FROM counters",
-        *(
-            f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas WHERE {state} <> ''"
-            for name, first, second in (
-                (JOBS_BY_QUEUE, "queue", "share"),
-                (JOBS_BY_TASK, "task::varchar", "''"),
-            )
-            for state, sign in (("source", "-"), ("target", ""))
-        ),
-    ]
+_DELTAS = " UNION ALL ".join(
+    f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas WHERE {state} <> ''"
+    for name, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task::varchar", "''"))
+    for state, sign in (("source", "-"), ("target", ""))
 )
-
-
-@compiles(Counts, "postgresql")
-def _both(_element: Counts, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
-    return f"({_BRANCHES}) AS counts" if asfrom else "counts"
-
-
-@compiles(Counts, "sqlite")
-def _counters(_element: Counts, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
-    return "counters AS counts" if asfrom else "counts"
-
+counts = WithDeltas("counts", counters, _DELTAS)
+"""The counters, including differences that are not added yet."""
 
 CounterKey = tuple[str, str]
 """The values of a counter's columns as text. The second is empty if there is only one."""
@@ -196,7 +168,7 @@ class Differences:
             self.add(kind, before, str(source), -count)
             self.add(kind, after, str(target), count)
 
-    def write(self, connection: bulk.AnyConnection) -> None:
+    def write(self, connection: AnyConnection) -> None:
         """Add the differences to the tables. Delete rows that reach 0."""
         self._spread()
         changed = [
@@ -220,7 +192,7 @@ class Deltas(Differences):
 
     def fold(self) -> None:
         """Add the differences that other commits left. The caller is alone."""
-        if self._connection.dialect.name != "postgresql":
+        if dialect_of(self._connection) is not POSTGRESQL:
             return
         for *values, source, target, count in self._connection.execute(_FOLDED):
             if source:
@@ -369,6 +341,6 @@ class LightDeltas(Deltas):
             raise ValueError("a light commit moves jobs, and leaves alone what they are counted by")
         self._rows.append((*before, source, target, count))
 
-    def write(self, connection: bulk.AnyConnection) -> None:
+    def write(self, connection: AnyConnection) -> None:
         """Leave a row for each difference."""
         bulk.insert(connection, job_deltas, (*KEY_COLUMNS["job"], "source", "target", "count"), self._rows)

@@ -16,7 +16,7 @@ from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.measurements import Sums
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.tasks import tasks
 
 MOST_OF_PERSON = 200

@@ -142,15 +142,12 @@ class Datasets:
 
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
         """Return the current version of each dataset in a scope, by name after ``after``."""
-        dialect = self._database.engine.dialect.name
-        in_scope, ordered = begins(dialect, _v.dataset, f"{scope}:", after), by_character(dialect, _v.dataset)
-        query = select(dataset_versions).where(in_scope, _IS_CURRENT)
-        return self._read(query.order_by(ordered).limit(limit))
+        query = select(dataset_versions).where(begins(_v.dataset, f"{scope}:", after), _IS_CURRENT)
+        return self._read(query.order_by(by_character(_v.dataset)).limit(limit))
 
     def total(self, scope: str) -> int:
         """Return the number of datasets in a scope."""
-        in_scope = begins(self._database.engine.dialect.name, _v.dataset, f"{scope}:", "")
-        query = select(func.count()).where(in_scope, _IS_CURRENT)
+        query = select(func.count()).where(begins(_v.dataset, f"{scope}:", ""), _IS_CURRENT)
         return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
     def files(self, dataset: str, version: int, after: str = "", limit: int | None = None) -> list[File]:

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from pilotage.model.documents.decision import DatedChoice, Decision
 from pilotage.model.documents.reasons import Facts, PackedChoice, packed, unpacked
 from pilotage.store.database.columns import Id, id_column, metadata, partial_index, text_column
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import borrowing_queues
 from pilotage.store.tables.reasons import StoredFacts, choice_of, documents_of, facts_of
 

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
-from sqlalchemy import BigInteger, Column, Connection, Double, String, Table
+from sqlalchemy import BigInteger, Column, Double, String, Table
 
-from pilotage.store.database import bulk, direct_statements
 from pilotage.store.database.columns import Id, metadata
+from pilotage.store.database.dialects import AnyConnection, dialect_of
 
 events = Table(
     "events",
@@ -86,7 +86,7 @@ class NewEvents:
         """Return the meaning, the task and the records of each event."""
         return self._groups
 
-    def write(self, connection: bulk.AnyConnection) -> None:
+    def write(self, connection: AnyConnection) -> None:
         """Write the events."""
         rows = [
             (self._time, meaning, task, packed(records[first : first + MOST_RECORDS]))
@@ -95,12 +95,8 @@ class NewEvents:
         ]
         if not rows or not self._are_kept:
             return
-        if not isinstance(connection, Connection):
-            connection.executemany(_WRITE_HERE, rows)
-        elif connection.dialect.name == "sqlite":
-            direct_statements.driver(connection).executemany(_WRITE_HERE, rows)
-        else:
-            connection.exec_driver_sql(WRITE, tuple(map(bulk.array, zip(*rows, strict=True))))
+        dialect = dialect_of(connection)
+        dialect.run(connection, dialect.choose(_WRITE_HERE, WRITE), rows)
 
 
 def packed(records: Iterable[int]) -> str:

@@ -28,7 +28,7 @@ from pilotage.model.records.work import Job, place_of
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
 from pilotage.store.database.columns import has_state, is_state, metadata
 from pilotage.store.database.record_columns import maker, record_columns
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs

@@ -29,7 +29,7 @@ from pilotage.model.values.urls import without_password
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FederationChanged, FederationRenamed, NoFederation
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables.events import CHANGED_FEDERATION, NO_TASK, NewEvents
 from pilotage.store.tables.history import TransitionKind, TransitionKinds
 

@@ -20,8 +20,9 @@ from sqlalchemy import Column, Connection, Index, String, Table, select
 from pilotage.model.records.states import STATES, Kind, State
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata, text_column
+from pilotage.store.database.dialects import GAP
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 
 meanings = Table(
     "meanings",
@@ -202,7 +203,7 @@ def _event(words: list[str], meaning: TransitionKind, time: float) -> EventView:
         time=time,
         source=states(meaning.source) if meaning.source else None,
         target=states(meaning.target),
-        cause=(LEFT_OUT if bulk.GAP in rest else "") + meaning.cause,
+        cause=(LEFT_OUT if GAP in rest else "") + meaning.cause,
         actor=meaning.actor + rest.get("p", ""),
         attempt=int(rest.get("a", 1)),
     )
@@ -213,8 +214,8 @@ def _entries(history: str) -> list[list[str]]:
     entries: list[list[str]] = []
     gap: list[str] = []
     for line in history.splitlines():
-        if bulk.GAP in line:
-            gap = [bulk.GAP]
+        if GAP in line:
+            gap = [GAP]
         else:
             entries.append(line.split(" ") + gap)
             gap = []

@@ -4,7 +4,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, sel
 
 from pilotage.model.documents.decision import Begin
 from pilotage.store.database.columns import metadata
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 
 iterations = Table(

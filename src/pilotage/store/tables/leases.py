@@ -7,7 +7,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, del
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import LeaseLost
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 
 leases = Table(
     "leases",

@@ -9,7 +9,7 @@ from pilotage.model.documents.decision import WorkLimit
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.states import ENDED
 from pilotage.store.database.columns import has_state
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.tasks import is_live, tasks
 
 _t = tasks.c

@@ -29,7 +29,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.measurements import Sums
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables import iterations
 from pilotage.store.tables.logs import log_readers, logs
 

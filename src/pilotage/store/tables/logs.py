@@ -28,7 +28,7 @@ from pilotage.model.records.measurements import KEPT_LOGS
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import Id, metadata, text_column
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 
 logs = Table(
     "logs",

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, select
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.measurements import MeasuredKey, Sums
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 
 measurements = Table(

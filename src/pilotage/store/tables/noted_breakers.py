@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from pilotage.model.circuit_breakers.changes import BreakerChange, BreakerState, NotedKey
 from pilotage.store.database.columns import id_column, metadata, text_column
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables.numbers import Numbers
 
 noted_breakers = Table(

@@ -4,7 +4,7 @@ from sqlalchemy import Column, Connection, String, Table, bindparam, select
 
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 
 numbers = Table(
     "numbers",

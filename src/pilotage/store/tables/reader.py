@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -21,7 +21,7 @@ from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables import (
     absences,
     advertisements,
@@ -146,50 +146,39 @@ class RecordReader:
     """Reads records and counts, sorted by number or name unless a caller orders them."""
 
     def __init__(self, connection: Connection, specs: SpecCache) -> None:
-        self._connection = connection
-        self._specs = specs
-
-    @property
-    def connection(self) -> Connection:
+        self.connection = connection
         """The transaction that it reads in."""
-        return self._connection
-
-    @property
-    def dialect(self) -> str:
-        """The kind of the database."""
-        return self._connection.dialect.name
+        self.raw_rows = partial(raw_rows, connection)
+        """Returns the rows of a large query in the driver's form."""
+        self._specs = specs
 
     def rows(self, query: Any, **values: Any) -> Sequence[Any]:
         """Return the rows of a query."""
-        return self._connection.execute(query, values).all()
-
-    def raw_rows(self, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a large query in the driver's form."""
-        return raw_rows(self._connection, query, **values)
+        return self.connection.execute(query, values).all()
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
         """Deliveries that failed through a storage (F4)."""
-        return circuit_breakers.failed_deliveries(self._connection)
+        return circuit_breakers.failed_deliveries(self.connection)
 
     def lifted_breakers(self) -> tuple[LiftedBreaker, ...]:
         """Circuit breakers that an operator has lifted lately."""
-        return circuit_breakers.lifted(self._connection)
+        return circuit_breakers.lifted(self.connection)
 
     def waiting_results(self, jobs: Sequence[int]) -> tuple[WaitingResults, ...]:
         """Results of these jobs that wait in sites' spools."""
-        return waiting_results.of_jobs(self._connection, jobs)
+        return waiting_results.of_jobs(self.connection, jobs)
 
     def absences(self) -> tuple[Absence, ...]:
         """Times in which no server was there (T)."""
-        return absences.everything(self._connection)
+        return absences.everything(self.connection)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
         """Return storages' reports of their free space (B18)."""
-        return storage_spaces.everything(self._connection)
+        return storage_spaces.everything(self.connection)
 
     def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
         """Return the transitions of each history."""
-        return history.events(self._connection, histories)
+        return history.events(self.connection, histories)
 
     def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
         """Return jobs with their inputs, from a query of ``JOB_COLUMNS``."""
@@ -207,7 +196,7 @@ class RecordReader:
 
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Return jobs by number."""
-        return self.jobs(_jobs_where(conditions), **values)
+        return self.with_inputs(self.raw_rows(_jobs_where(conditions), **values))
 
     def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
         """Return the resources that jobs' last attempts used."""
@@ -227,7 +216,7 @@ class RecordReader:
     def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
         """Return tasks from a query of ``TASK_COLUMNS``."""
         found = self.raw_rows(query, **values)
-        specs = self._specs.of(self._connection, [row[0] for row in found])
+        specs = self._specs.of(self.connection, [row[0] for row in found])
         return tuple(task_rows.task(row, specs[row[0]]) for row in found if row[0] in specs)
 
     def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
@@ -290,17 +279,17 @@ class RecordReader:
 
     def iterated(self, step: str) -> float | None:
         """Return when the last iteration of a step began."""
-        return iterations.last(self._connection, step)
+        return iterations.last(self.connection, step)
 
     def advertisements(self) -> tuple[Advertisement, ...]:
         """Return the advertisements of all sites."""
-        return advertisements.read(self._connection)
+        return advertisements.read(self.connection)
 
     def bounding_advertisements(self, sites: Sequence[Site]) -> tuple[Advertisement, ...]:
         """Return the advertisements that limit sites: those of sites with limits or requirements, and all
         that sites sent."""
         limited = [site.name for site in sites if site.is_limited or site.requirements]
-        return advertisements.read(self._connection, limited, pushed=True)
+        return advertisements.read(self.connection, limited, pushed=True)
 
     def job_counts(self) -> tuple[JobCount, ...]:
         """Return live jobs by queue, share and state."""

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Double, Index, String, Table, bindpar
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 
 AT_ONCE = 1000
 """Most removals that one pass begins."""

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection, bindparam, select
 
+from pilotage.model.records.data import File
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import File
 from pilotage.store.database.columns import has_state
 from pilotage.store.tables.files import files
 from pilotage.store.tables.jobs import jobs

@@ -9,7 +9,7 @@ from pilotage.model.records.failures import Failure
 from pilotage.model.records.states import PilotState, TaskState
 from pilotage.model.rules.failure_causes import Place
 from pilotage.store.database.columns import has_state, is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.decisions import dated, decisions
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader

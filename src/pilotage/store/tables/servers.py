@@ -23,7 +23,7 @@ from sqlalchemy import (
 from pilotage.model.records.servers import LoopPass, ServerActivity, ServerProcess
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 
 KEPT_FOR = 86_400.0
 """Seconds for which people see a server that is gone."""

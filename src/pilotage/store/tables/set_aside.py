@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindp
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 
 set_aside = Table(
     "set_aside",

@@ -7,7 +7,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, Text, bindpara
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 
 KEPT_FOR = 86_400.0

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, PrimaryKeyConstraint, Table, select
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.record_columns import maker, record_columns
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 
 storage_spaces = Table(

@@ -13,17 +13,14 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
-    TableClause,
-    column,
     func,
     select,
 )
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from pilotage.model.records.states import JobState
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import AnyConnection, WithDeltas
 
 LINE_COLUMNS = ("queue", "requirements", "priority")
 """The columns that give a job's place in line."""
@@ -45,29 +42,11 @@ activations = Table(
 )
 
 
-class TaskQueueLines(TableClause):
-    """The task queues, with departed jobs that are still to be subtracted."""
-
-    inherit_cache = True
-
-
-lines = TaskQueueLines("lines", *(column(name, of.type) for name, of in task_queues.c.items()))
-
-_BOTH = f"""(
-SELECT queue, requirements, priority, jobs FROM task_queues
-UNION ALL SELECT queue, requirements, priority, -count FROM job_deltas WHERE source = '{JobState.ACTIVATED}'
-) AS lines"""
-
-
-@compiles(TaskQueueLines, "postgresql")
-def _both(_element: TaskQueueLines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
-    return _BOTH if asfrom else "lines"
-
-
-@compiles(TaskQueueLines, "sqlite")
-def _alone(_element: TaskQueueLines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
-    return "task_queues AS lines" if asfrom else "lines"
-
+_DEPARTED = (
+    f"SELECT queue, requirements, priority, -count FROM job_deltas WHERE source = '{JobState.ACTIVATED}'"
+)
+lines = WithDeltas("lines", task_queues, _DEPARTED)
+"""The task queues, with departed jobs that are still to be subtracted."""
 
 LEVELS = (
     select(lines.c.queue, lines.c.requirements, lines.c.priority, func.sum(lines.c.jobs).label("jobs"))
@@ -78,7 +57,7 @@ LEVELS = (
 
 
 def write_lines(
-    connection: bulk.AnyConnection, lines: Mapping[tuple[Any, ...], int], activated: Iterable[str]
+    connection: AnyConnection, lines: Mapping[tuple[Any, ...], int], activated: Iterable[str]
 ) -> None:
     """Add differences to task queues, and count the commit for queues with activated jobs."""
     rows = [(*line, count) for line, count in lines.items() if count]

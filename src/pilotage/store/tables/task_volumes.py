@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import BigInteger, Column, Connection, LargeBinary, String, Table, cast, func, select
+from sqlalchemy import BigInteger, Column, Connection, String, Table, func, select
 
 from pilotage.model.values.identity import Identity
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import Dialect, Worded
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.tasks import tasks
 
 task_volumes = Table(
@@ -22,10 +23,20 @@ task_volumes = Table(
 
 _t, _v = tasks.c, task_volumes.c
 _KEY = ("vo", "owner")
-_SIZES = {
-    "sqlite": func.length(cast(_t.spec, LargeBinary)),
-    "postgresql": func.octet_length(_t.spec),
-}
+
+
+class _ByteLength(Worded):
+    """The bytes of a text."""
+
+    def words(self, dialect: Dialect, *parts: str) -> str:
+        return dialect.byte_length.format(*parts)
+
+
+_STORED = (
+    select(_t.vo, _t.owner, func.sum(_ByteLength(_t.spec)))
+    .where(among(_t.id, "ids"))
+    .group_by(_t.vo, _t.owner)
+)
 
 
 def count(connection: Connection, bytes_: Mapping[tuple[str, str], int]) -> None:
@@ -43,9 +54,7 @@ def change(connection: Connection, ids: Iterable[int], spec: str) -> None:
 
 def of_tasks(connection: Connection, ids: Iterable[int]) -> Counter[tuple[str, str]]:
     """Return the bytes that some tasks take, by VO and owner."""
-    size = _SIZES[connection.dialect.name]
-    query = select(_t.vo, _t.owner, func.sum(size)).where(among(_t.id, "ids")).group_by(_t.vo, _t.owner)
-    rows = connection.execute(query, {"ids": list(ids)})
+    rows = connection.execute(_STORED, {"ids": list(ids)})
     return Counter({(vo, owner): int(stored) for vo, owner, stored in rows})
 
 

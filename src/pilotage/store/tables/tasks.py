@@ -16,7 +16,7 @@ from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Measured, Task, TaskSpec
 from pilotage.store.database.columns import Id, is_state, partial_index, text_column
 from pilotage.store.database.record_columns import SETTABLE, maker, read_columns, record_table
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 
 log = logging.getLogger(__name__)
 

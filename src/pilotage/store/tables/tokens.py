@@ -13,7 +13,7 @@ from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.values.identity import Credential, Identity, Role, refuse_unfit_names
 from pilotage.store.database.columns import Id, metadata, owner_columns
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import closed_people
 from pilotage.store.tables.pilots import pilots
 

@@ -26,7 +26,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.record_columns import maker, read_columns, record_columns
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.jobs import jobs
 
 AT_ONCE = 100

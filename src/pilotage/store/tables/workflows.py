@@ -10,7 +10,7 @@ from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.states import TaskState
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, id_column, metadata, owner_columns, text_column
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.tasks import tasks
 
 workflows = Table(

@@ -74,7 +74,7 @@ class Catalogue:
         def read(connection: Connection) -> list[tuple[CatalogueEntry, bool]]:
             reader = RecordReader(connection, self._specs)
             merging = set(connection.execute(_MERGING, {"of": task}).scalars())
-            name = by_character(reader.dialect, _f.name)
+            name = by_character(_f.name)
             made = _MADE.where(name > after).order_by(name).limit(PAGE)
             entries = _with_replicas(
                 reader, [File(**row._mapping) for row in connection.execute(made, {"of": task})]
@@ -144,8 +144,8 @@ def _with_replicas(reader: RecordReader, found: Sequence[File]) -> list[Catalogu
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     """Yield files with a prefix, by identifier, in pages."""
     while True:
-        query = select(*FILE_COLUMNS).where(begins(reader.dialect, _f.name, prefix, after))
-        page = list(reader.rows(query.order_by(by_character(reader.dialect, _f.name)).limit(PAGE)))
+        query = select(*FILE_COLUMNS).where(begins(_f.name, prefix, after))
+        page = list(reader.rows(query.order_by(by_character(_f.name)).limit(PAGE)))
         yield from map(file_rows.file, page)
         if len(page) < PAGE:
             return

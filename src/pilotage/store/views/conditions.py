@@ -19,7 +19,7 @@ from pilotage.model.records.work import Pilot
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.rules.restricted import of_queue
 from pilotage.store.database.columns import has_state, is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import failures
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import InForce

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, func, select
 
 from pilotage.model.records.states import AT_A_PILOT, PilotState
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.pilots import pilots
 

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.store.database.engine import WRITER_SILENCE, Database
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, EventKind, events, unpacked
 from pilotage.store.tables.history import KNOWN_MEANINGS, TransitionKind, meanings
 from pilotage.store.tables.numbers import numbers

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import STATES, Kind
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.counters import counts
 
 _c = counts.c

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from pilotage.model.records.job_files import FileKind, FileOfJob
 from pilotage.model.records.work import Transfer
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import job_inputs

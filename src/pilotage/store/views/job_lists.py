@@ -29,7 +29,7 @@ from pilotage.model.rules.likely_ends import Progress
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import Federations

@@ -7,9 +7,10 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database.columns import is_state
+from pilotage.store.database.dialects import dialect_of
 from pilotage.store.database.engine import Database
 from pilotage.store.database.measurements import MeasuredKey
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.rows import raw_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import federations
 from pilotage.store.tables.measurements import everything
@@ -32,10 +33,6 @@ _SILENT = (
     .group_by(pilots.c.queue)
 )
 _FIRST_FEDERATION = select(federations.c.time).order_by(federations.c.version).limit(1)
-_SIZE = {
-    "postgresql": "SELECT pg_database_size(current_database())",
-    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +69,7 @@ class MetricsQueries:
                 key = (first, *(second.split(" ") if counter != PILOTS_BY_QUEUE else ()), state)
                 found[counter][key] = found[counter].get(key, 0) + int(many)
             unsent, oldest = raw_rows(connection, _UNSENT)[0]
-            size = connection.exec_driver_sql(_SIZE[connection.dialect.name]).scalar_one()
+            size = connection.exec_driver_sql(dialect_of(connection).size).scalar_one()
             return StoreCounts(
                 jobs=found[JOBS_BY_QUEUE],
                 pilots=found[PILOTS_BY_QUEUE],

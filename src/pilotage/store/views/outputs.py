@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.job_payload import parameters_of
 from pilotage.model.values.scopes import name_of
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.files import OutputView, ReplicaView, files
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.reader import RecordReader

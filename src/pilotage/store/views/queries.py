@@ -30,7 +30,7 @@ from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FileConflict, NoFederation, UnreadableTask
 from pilotage.store.database.record_columns import listed
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables import failures
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables import pilots as pilot_rows

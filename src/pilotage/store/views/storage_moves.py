@@ -8,7 +8,7 @@ from pilotage.model.records.states import LIVE_JOBS, UNFINISHED_TRANSFERS, Trans
 from pilotage.model.records.storage_moves import FileAtStorage
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.transfers import transfers

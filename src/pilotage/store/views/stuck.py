@@ -10,7 +10,7 @@ from pilotage.model.records.states import ENDED, Kind, State
 from pilotage.model.rules.stuck import EXPECTED, Stay, StayingRecord
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import history
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables.events import events, unpacked

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, exists, func
 
 from pilotage.model.records.states import LIVE_JOBS, JobState
 from pilotage.store.database.columns import is_state
+from pilotage.store.database.dialects import Dialect
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.tasks import tasks
 
@@ -32,10 +33,11 @@ class TaskFilter:
 EVERY_TASK = TaskFilter()
 
 
-def conditions(wanted: TaskFilter, is_postgresql: bool) -> Iterator[ColumnElement[bool]]:
+def conditions(wanted: TaskFilter, dialect: Dialect) -> Iterator[ColumnElement[bool]]:
     """Yield the filter as conditions on rows of tasks."""
     if wanted.name:
-        yield _name_matches(wanted.name, is_postgresql)
+        operator, pattern = dialect.matches(wanted.name)
+        yield _t.name.op(operator, is_comparison=True)(pattern)
     if wanted.owner:
         yield _t.owner == wanted.owner
     if wanted.vo:
@@ -43,18 +45,9 @@ def conditions(wanted: TaskFilter, is_postgresql: bool) -> Iterator[ColumnElemen
     for label in wanted.labels:
         name, equals, value = label.partition("=")
         # LIKE of SQLite has no case, and texts of labels may hold its signs.
-        find = func.strpos if is_postgresql else func.instr
+        find = getattr(func, dialect.find)
         yield find(_t.labels, f"\n{name}={value}\n" if equals else f"\n{name}=") > 0
     if wanted.queues is not None:
         open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
         # Each task's jobs have an index; a list of all such jobs would read the whole table first.
         yield exists().where(_j.task == _t.id, _j.queue.in_(wanted.queues), open_).correlate(tasks)
-
-
-def _name_matches(pattern: str, is_postgresql: bool) -> ColumnElement[bool]:
-    """Return the condition that the name matches, by its very characters: LIKE of SQLite has no case."""
-    if not is_postgresql:
-        return _t.name.op("GLOB", is_comparison=True)(pattern.replace("[", "[[]"))
-    for character in "\\%_":
-        pattern = pattern.replace(character, f"\\{character}")
-    return _t.name.like(pattern.replace("*", "%").replace("?", "_"), escape="\\")

@@ -53,7 +53,7 @@ class TaskLists:
 
     def page(self, page: TaskPage) -> ListPage[TaskView]:
         """Return one page, with total and counts. Raises ``BadCursor``."""
-        conditions = [*task_filters.conditions(page.wanted, self._database.is_postgresql)]
+        conditions = [*task_filters.conditions(page.wanted, self._database.dialect)]
         if page.owner is not None:
             conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
         counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)

@@ -12,7 +12,7 @@ from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.files import files
 from pilotage.store.tables.jobs import job_inputs, jobs

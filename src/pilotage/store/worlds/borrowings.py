@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -14,7 +13,6 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
-    TextClause,
     bindparam,
     select,
     text,
@@ -26,6 +24,7 @@ from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidac
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, has_state, metadata, partial_index
+from pilotage.store.database.dialects import Dialect, Statement
 from pilotage.store.database.record_columns import listed
 from pilotage.store.tables.borrowing_queues import candidates, of_choices
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
@@ -67,25 +66,6 @@ SELECT own.choice, own.binding, other.queue FROM candidates AS own
 JOIN candidates AS other ON other.choice = own.choice AND other.placed AND other.queue <> own.queue
 WHERE own.queue = :queue ORDER BY own.choice DESC, other.queue LIMIT :most""")
 _COLUMNS = listed(JOB_COLUMNS, of="job.")
-_WAITS = {
-    "sqlite": f"({' OR '.join(f'x.state = {state!r}' for state in map(str, UNSTARTED_JOBS))})",
-    "postgresql": f"x.state IN {tuple(map(str, UNSTARTED_JOBS))}",
-}
-_TAIL = """FROM jobs AS x
-  WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
-  ORDER BY x.priority, x.created DESC, x.id DESC LIMIT :each"""
-_NAMED = {
-    "sqlite": "SELECT value ->> 0 AS choice, value ->> 1 AS queue FROM json_each(:lines)",
-    "postgresql": """
-SELECT (value ->> 0)::bigint AS choice, value ->> 1 AS queue
-FROM json_array_elements(CAST(:lines AS json)) AS value""",
-}
-_JOBS = {
-    "sqlite": """
-SELECT {columns} FROM ({lines}) AS line CROSS JOIN jobs AS job ON job.id IN (SELECT x.id {tail})""",
-    "postgresql": """
-SELECT {columns} FROM ({lines}) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
-}
 _PLACED = text("SELECT choice, queue FROM candidates WHERE placed ORDER BY choice DESC, queue LIMIT :most")
 _LAST = (
     select(_b.job, _b.attempt, _b.time, _b.document)
@@ -109,30 +89,42 @@ _TAKERS = (
 )
 
 
-@cache
-def tails(dialect: str) -> TextClause:
-    """Return the query for the last ``each`` jobs of lines."""
-    tail = _TAIL.format(waits=_WAITS[dialect])
-    return text(_JOBS[dialect].format(columns=_COLUMNS, lines=_NAMED[dialect], tail=tail))
+def _tail(dialect: Dialect) -> str:
+    waits = dialect.any_of("x.state", *(f"'{state}'" for state in UNSTARTED_JOBS))
+    return f"""FROM jobs AS x
+  WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
+  ORDER BY x.priority, x.created DESC, x.id DESC LIMIT :each"""
 
 
-@cache
-def counted_tails(dialect: str) -> TextClause:
-    """Return the query for the number of jobs at the tails of lines, at most ``each``, and their
-    requirements.
+def _lines(dialect: Dialect) -> str:
+    return dialect.rows("lines", choice=int, queue=str)
 
-    All jobs of a choice have the same requirements: those at a tail are counted in the index, and one is
-    read.
-    """
-    tail = _TAIL.format(waits=_WAITS[dialect])
-    return text(f"""
-WITH line AS ({_NAMED[dialect]}), counted AS (
+
+TAILS = Statement(
+    lambda dialect: (
+        f"SELECT {_COLUMNS} FROM ({_lines(dialect)}) AS line " + dialect.each("jobs", "job", _tail(dialect))
+    )
+)
+"""The query for the last ``each`` jobs of lines."""
+
+
+def _counted_tails(dialect: Dialect) -> str:
+    tail = _tail(dialect)
+    return f"""
+WITH line AS ({_lines(dialect)}), counted AS (
   SELECT choice, queue, (SELECT count(*) FROM (SELECT x.id {tail}) AS found) AS jobs,
     (SELECT max(priority) FROM (SELECT x.priority {tail}) AS found) AS priority,
     (SELECT x.id {tail.replace(":each", "1")}) AS job FROM line
 )
 SELECT counted.choice, counted.queue, jobs.requirements, counted.jobs, counted.priority
-FROM counted JOIN jobs ON jobs.id = counted.job ORDER BY counted.choice, counted.queue""")
+FROM counted JOIN jobs ON jobs.id = counted.job ORDER BY counted.choice, counted.queue"""
+
+
+COUNTED_TAILS = Statement(_counted_tails)
+"""The query for the number of jobs at the tails of lines, at most ``each``, and their requirements.
+
+All jobs of a choice have the same requirements: those at a tail are counted in the index, and one is read.
+"""
 
 
 def write(connection: Connection, records: Sequence[Borrowing]) -> None:
@@ -184,7 +176,7 @@ def borrowable_lines(reading: Reading) -> Mapping[str, Any]:
             choice=choice, queue=queue, requirements=requirements, jobs=int(jobs_), priority=priority
         )
         for choice, queue, requirements, jobs_, priority in reader.raw_rows(
-            counted_tails(reader.dialect), lines=named, each=each
+            COUNTED_TAILS, lines=named, each=each
         )
     )
     return {
@@ -211,7 +203,7 @@ def _for_queue(reading: Reading, queue: str) -> Mapping[str, Any]:
         return {}
     each = max(2, MOST_JOBS // len(lines))
     named = json.dumps([[choice, preferred] for choice, _, preferred in lines])
-    waiting = reader.with_inputs(reader.raw_rows(tails(reader.dialect), lines=named, each=each))
+    waiting = reader.with_inputs(reader.raw_rows(TAILS, lines=named, each=each))
     if not waiting:
         return {}
     bindings = {choice: binding for choice, binding, _ in lines}

@@ -16,7 +16,7 @@ from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.site_limits import next_cycle
 from pilotage.model.values.durations import DAY
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import is_in, is_measured, jobs
 from pilotage.store.tables.pilots import pilots

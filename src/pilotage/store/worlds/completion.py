@@ -11,7 +11,7 @@ from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.records.work import Task
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader

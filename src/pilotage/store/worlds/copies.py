@@ -14,7 +14,7 @@ from pilotage.model.rules import copies_quotas as quotas
 from pilotage.model.values.scopes import split_identifier
 from pilotage.model.values.step_names import CLEAN
 from pilotage.store.database.columns import begins, has_state, is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.files import IS_COPY, files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
@@ -119,7 +119,7 @@ def _may_go(
     federation = world.federation
     conditions = [_AGED]
     for place, scope in quotas.exceeded(federation, sizes):
-        begins_so = () if scope is None else (begins(reader.dialect, _r.file, f"{scope}:", ""),)
+        begins_so = () if scope is None else (begins(_r.file, f"{scope}:", ""),)
         conditions.append(and_(_r.storage == place, *begins_so))
     return list(
         reader.rows(

@@ -11,7 +11,7 @@ from pilotage.model.circuit_breakers.empty_pilots import of_nodes
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.durations import DAY
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.pilots import is_lacking, pilots
 from pilotage.store.worlds.parts import Reading, part
 

@@ -9,7 +9,7 @@ from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.records.work import Pilot
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.record_columns import changer, settable_fields
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.pilots import PILOT_COLUMNS, pilot, pilots
 
 _p = pilots.c

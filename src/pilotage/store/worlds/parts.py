@@ -4,7 +4,7 @@ A step declares its parts in order. A plain name stands for the field's usual re
 only one step reads, or reads in its own way, is a part with its own reader.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
@@ -68,6 +68,14 @@ class Reading:
         """Return a field's value; empty if it was not read."""
         return self.found.get(name, EMPTY[name])
 
+    def add(self, part: "WorldPart", values: Mapping[str, Any]) -> None:
+        """Add the values of a part. Raises LookupError for a field that it does not declare."""
+        if undeclared := ", ".join(sorted(values.keys() - set(part.fields))):
+            raise LookupError(f"a part of {part.fields} returned {undeclared}, which it does not declare")
+        for name in part.fields:
+            if name in values or name not in self.found:
+                self.found[name] = values.get(name, EMPTY[name])
+
 
 Read = Callable[[Reading], Mapping[str, Any] | None]
 """Reads the fields of a part. None means that the world needs no later parts."""
@@ -93,26 +101,3 @@ def part(*names: str) -> Callable[[Read], WorldPart]:
 def only_where(name: str) -> WorldPart:
     """Return a part that reads the following ones only if a field is not empty."""
     return WorldPart((), lambda reading: {} if reading[name] else None)
-
-
-def read_all(reading: Reading, parts: Sequence[WorldPart]) -> World:
-    """Read the parts in order, and return their world."""
-    for one in parts:
-        told = one.read(reading)
-        if told is None:
-            break
-        for name in told:
-            if name not in one.fields:
-                raise LookupError(
-                    f"a part of {', '.join(one.fields)} returned {name}, which it does not declare"
-                )
-        for name in one.fields:
-            if name in told or name not in reading.found:
-                reading.found[name] = told.get(name, EMPTY[name])
-    return World(
-        time=reading.world.time,
-        seed=reading.world.seed,
-        federation=reading.world.federation,
-        queues_changed=reading.world.queues_changed,
-        **reading.found,
-    )

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, func, or_, select
 
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.worlds.parts import Reading, part
 

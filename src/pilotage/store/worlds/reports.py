@@ -6,12 +6,12 @@ from typing import Any
 
 from pilotage.model.documents.world import Heartbeat
 from pilotage.model.records.work import Job
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import failures
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
-from pilotage.store.worlds.held_jobs import by_pilot, held_attempts, held_by, held_words, words
+from pilotage.store.worlds.held_jobs import ATTEMPTS, WORDS, by_pilot, held_by, words
 from pilotage.store.worlds.parts import Reading, WorldPart
 
 _j = jobs.c
@@ -66,9 +66,9 @@ def _differing(
 ) -> tuple[list[Heartbeat], tuple[Job, ...]]:
     """Return the jobs that are reported on, or that only one side knows; with the calls reduced to these."""
     # Most are equal, and checking that costs a fraction of finding the difference.
-    said = dict(reader.raw_rows(held_words(reader.dialect), pilots=asking))
+    said: dict[int, str] = dict(reader.raw_rows(WORDS, pilots=asking))
     unlike = {one.pilot: one.named for one in told if (said.get(one.pilot) or "") != words(one.named)}
-    held = by_pilot(reader.raw_rows(held_attempts(reader.dialect), pilots=sorted(unlike))) if unlike else {}
+    held = by_pilot(reader.raw_rows(ATTEMPTS, pilots=sorted(unlike))) if unlike else {}
     differing = {job for pilot, named in unlike.items() for job, _ in named ^ held.get(pilot, set())}
     ids = differing.union(report.job for one in told for report in one.reports)
     heard = [

@@ -5,7 +5,7 @@ from typing import Any
 
 from pilotage.model.records.states import ENDED, JobState
 from pilotage.store.database.columns import has_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.worlds.parts import Reading, part
 from pilotage.store.worlds.throttled_jobs import by_owner

@@ -2,6 +2,7 @@
 length."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pilotage.model.documents.moves import FULL
@@ -17,7 +18,7 @@ from pilotage.store.worlds import waiting
 from pilotage.store.worlds.fields import Reads, parts_of
 from pilotage.store.worlds.known_inputs import KnownInputs
 from pilotage.store.worlds.live_pilots import LivePilots
-from pilotage.store.worlds.parts import Pass, Reading, WorldPart, read_all
+from pilotage.store.worlds.parts import Pass, Reading, WorldPart
 from pilotage.store.worlds.whole import WHOLE
 
 EVERYTHING = 1_000_000
@@ -51,7 +52,12 @@ class Snapshots:
                 time=now.time, seed=now.seed, federation=federation, queues_changed=declared.changed
             )
             reader = RecordReader(connection, self._specs)
-            return read_all(Reading(reader, now, empty, self._live, self._known_inputs), parts)
+            reading = Reading(reader, now, empty, self._live, self._known_inputs)
+            for part in parts:
+                if (values := part.read(reading)) is None:
+                    break
+                reading.add(part, values)
+            return replace(empty, **reading.found)
 
         return self._database.read(work)
 

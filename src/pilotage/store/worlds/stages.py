@@ -15,7 +15,7 @@ from pilotage.model.records.work import Task
 from pilotage.model.rules import chains
 from pilotage.model.values.scopes import split_identifier
 from pilotage.store.database.columns import has_state, is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.live_work import live_work
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.results import results

@@ -4,11 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import TextClause, bindparam, or_, select, text
+from sqlalchemy import bindparam, or_, select
 
 from pilotage.model.circuit_breakers.storages import End, FailedDelivery, storage_breakers
 from pilotage.model.documents.world import World
@@ -19,8 +19,9 @@ from pilotage.model.records.work import Job, Transfer
 from pilotage.model.rules.transfer_limits import Room
 from pilotage.model.rules.transfer_shares import CANCEL_GRACE
 from pilotage.store.database.columns import has_state, is_state
+from pilotage.store.database.dialects import Dialect, Statement
 from pilotage.store.database.record_columns import listed
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import failures
 from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counters
@@ -55,10 +56,6 @@ _SHARES = (
 _DIRECTIONS = ("download", "upload")
 _COLUMNS = listed(TRANSFER_COLUMNS, of="x.")
 _DUE = f"x.state = '{_X.QUEUED}' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
-_LISTED = {
-    "sqlite": "(SELECT value FROM json_each(:{}))",
-    "postgresql": "(SELECT json_array_elements_text(CAST(:{} AS json)))",
-}
 _ROOM = (
     " AND x.source NOT IN {storages} AND x.destination NOT IN {storages}"
     " AND x.source || ' ' || x.destination NOT IN {pairs}"
@@ -69,35 +66,7 @@ _ROOM = (
     " AND r.storage <> x.destination AND r.storage || ' ' NOT IN {ends}"
     " AND r.storage || ' ' || x.destination NOT IN {ends}))"
 )
-_PLACES = {
-    "sqlite": """(
-    SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest FROM json_each(:places)
-  ) AS place""",
-    "postgresql": """(
-    SELECT value ->> 0 AS share, value ->> 1 AS direction, (value ->> 2)::int AS highest
-    FROM json_array_elements(CAST(:places AS json)) AS value
-  ) AS place""",
-}
-_AGED_PLACES = {
-    "sqlite": """(
-    SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest, value ->> 3 AS lowest,
-      value ->> 4 AS most FROM json_each(:places)
-  ) AS place""",
-    "postgresql": """(
-    SELECT value ->> 0 AS share, value ->> 1 AS direction, (value ->> 2)::int AS highest,
-      (value ->> 3)::int AS lowest, (value ->> 4)::int AS most
-    FROM json_array_elements(CAST(:places AS json)) AS value
-  ) AS place""",
-}
-_GAIN = {
-    "sqlite": "min(x.priority + CAST((:before - x.since) / :period AS INTEGER), place.most)",
-    "postgresql": "least(x.priority + floor((:before - x.since) / :period), place.most)",
-}
 _OLDEST = select(_x.since).where(is_state(transfers, _X.QUEUED)).order_by(_x.since).limit(1)
-_HEADS = {
-    "sqlite": "CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {head})",
-    "postgresql": "CROSS JOIN LATERAL (SELECT x.* {head}) AS x",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +97,25 @@ class _Full:
         }
 
 
-def _condition(dialect: str, limited: bool) -> str:
+def _condition(dialect: Dialect, limited: bool) -> str:
     """Return the condition of a transfer that may start; if ``limited``, one with room."""
-    listed = {name: _LISTED[dialect].format(name) for name in ("storages", "pairs", "ends")}
+    listed = {name: dialect.listed(name) for name in ("storages", "pairs", "ends")}
     return _DUE + (_ROOM.format(**listed) if limited else "")
 
 
-@cache
-def _first_queued(dialect: str, limited: bool) -> TextClause:
+def _first_queued(dialect: Dialect, limited: bool) -> str:
+    """Return the query for each place's first transfers by priority."""
     head = f"""
     FROM transfers AS x
     WHERE x.share = place.share AND x.direction = place.direction AND {_condition(dialect, limited)}
     ORDER BY x.priority DESC, x.id LIMIT :each"""
-    return text(f"""
-  SELECT {_COLUMNS} FROM {_PLACES[dialect]} {_HEADS[dialect].format(head=head)}
-  ORDER BY x.priority DESC, x.id""")
+    places = dialect.rows("places", share=str, direction=str)
+    return f"""
+  SELECT {_COLUMNS} FROM ({places}) AS place {dialect.each("transfers", "x", head)}
+  ORDER BY x.priority DESC, x.id"""
 
 
-@cache
-def _aged_first(dialect: str, limited: bool) -> TextClause:
+def _aged_first(dialect: Dialect, limited: bool) -> str:
     """Return the query for each place's first transfers by age, over priorities from its lowest to below
     ``highest``.
 
@@ -161,18 +130,28 @@ def _aged_first(dialect: str, limited: bool) -> TextClause:
       AND x.priority = place.priority AND x.since <= :before AND {_condition(dialect, limited)}
     ORDER BY x.since, x.id LIMIT :each"""
     same = "place.share, place.direction, place.lowest, place.most"
-    return text(f"""
+    places = dialect.rows("places", share=str, direction=str, highest=int, lowest=int, most=int)
+    gain = dialect.whole.format("(:before - x.since) / :period")
+    return f"""
   WITH RECURSIVE levels(share, direction, lowest, most, priority) AS (
-    SELECT {same}, {below.format("highest")} FROM {_AGED_PLACES[dialect]}
+    SELECT {same}, {below.format("highest")} FROM ({places}) AS place
     UNION ALL
     SELECT {same}, {below.format("priority")} FROM levels AS place WHERE place.priority IS NOT NULL
   ), heads AS (
     SELECT x.id, row_number() OVER (
-      PARTITION BY x.share, x.direction ORDER BY {_GAIN[dialect]} DESC, x.created, x.id
+      PARTITION BY x.share, x.direction
+      ORDER BY {dialect.least}(x.priority + {gain}, place.most) DESC, x.created, x.id
     ) AS turn
-    FROM levels AS place {_HEADS[dialect].format(head=head)} WHERE place.priority IS NOT NULL
+    FROM levels AS place {dialect.each("transfers", "x", head)} WHERE place.priority IS NOT NULL
   )
-  SELECT {_COLUMNS} FROM heads JOIN transfers AS x ON x.id = heads.id WHERE heads.turn <= :each""")
+  SELECT {_COLUMNS} FROM heads JOIN transfers AS x ON x.id = heads.id WHERE heads.turn <= :each"""
+
+
+# By whether some storages, pairs or ends are full.
+_FIRST_QUEUED, _AGED_FIRST = (
+    {limited: Statement(partial(written, limited=limited)) for limited in (False, True)}
+    for written in (_first_queued, _aged_first)
+)
 
 
 _READERS = (
@@ -356,8 +335,7 @@ def _first(
 ) -> list[Transfer]:
     """Return the first transfers of each share and direction by priority, then age."""
     values = {"places": json.dumps(places), "time": world.time, "each": each, **full.values()}
-    query = _first_queued(reader.dialect, full.any)
-    return [*map(transfer_rows.transfer, reader.raw_rows(query, **values))]
+    return [*map(transfer_rows.transfer, reader.raw_rows(_FIRST_QUEUED[full.any], **values))]
 
 
 def _aged(
@@ -367,7 +345,7 @@ def _aged(
     constants = world.federation.staging
     values = {"places": json.dumps(more), "time": world.time, "each": each, **full.values()}
     values |= {"before": world.time - constants.ageing_timeout, "period": constants.ageing_period}
-    return [*map(transfer_rows.transfer, reader.raw_rows(_aged_first(reader.dialect, full.any), **values))]
+    return [*map(transfer_rows.transfer, reader.raw_rows(_AGED_FIRST[full.any], **values))]
 
 
 def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:

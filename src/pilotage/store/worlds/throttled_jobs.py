@@ -15,7 +15,7 @@ from pilotage.model.records.work import Job
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import has_state
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.live_work import planned_jobs
@@ -68,8 +68,8 @@ def _read(reading: Reading, most: float) -> Mapping[str, Any]:
     found: list[Job] = []
     limit = int(min(reading.now.batch, most))
     for owner in free[:OWNERS]:
-        part = min(rooms.room(owner), max(1, limit // min(OWNERS, len(free))))
-        found += reader.jobs(_FIRST, tasks=backlog[owner], limit=part)
+        few = min(rooms.room(owner), max(1, limit // min(OWNERS, len(free))))
+        found += reader.jobs(_FIRST, tasks=backlog[owner], limit=few)
     known = {task.id: task for task in (*new, *reader.tasks_of(found))}
     return {"live_jobs": live, "jobs": tuple(found), "tasks": tuple(known[id_] for id_ in sorted(known))}
 

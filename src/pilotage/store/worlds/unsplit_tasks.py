@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 from pilotage.model.records.spec import SCOUTS
 from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds.parts import Reading, WorldPart
 

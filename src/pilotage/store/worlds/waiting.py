@@ -12,7 +12,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job
 from pilotage.model.values.types import LARGEST_ID
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader
@@ -164,14 +164,14 @@ def oldest(
     Skip the tasks ``apart``. Pending jobs of ``pending_for_room`` tasks count as in that state too.
     """
     together: dict[int, list[int]] = defaultdict(list)
-    for task, part in parts(lambda: tasks_waiting(reader, state, apart, pending_for_room)).items():
-        together[part].append(task)
+    for task, most in parts(lambda: tasks_waiting(reader, state, apart, pending_for_room)).items():
+        together[most].append(task)
     rows: list[tuple[Any, ...]] = []
-    for part, tasks_ in together.items():
-        rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=part - 1, limit=limit)
+    for most, tasks_ in together.items():
+        rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=most - 1, limit=limit)
         if pending := [task for task in tasks_ if task in pending_for_room]:
-            rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=part - 1, limit=limit)
-            rows = _first_of(rows, dict.fromkeys(pending, part))
+            rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=most - 1, limit=limit)
+            rows = _first_of(rows, dict.fromkeys(pending, most))
     return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
 
 

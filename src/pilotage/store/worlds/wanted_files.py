@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, select
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
 from pilotage.model.records.work import InputFile
 from pilotage.store.database.columns import has_state, is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks

@@ -3,11 +3,10 @@ T)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, not_, or_, select, text
+from sqlalchemy import and_, bindparam, func, not_, or_, select
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
 from pilotage.model.circuit_breakers.empty_pilots import is_missed
@@ -33,14 +32,14 @@ from pilotage.model.rules.timeouts import (
     shortest_heartbeat,
 )
 from pilotage.store.database.columns import has_state, is_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.waiting_results import is_waiting
-from pilotage.store.worlds.held_jobs import HOLDERS, held_by
+from pilotage.store.worlds.held_jobs import has_jobs, held_by
 from pilotage.store.worlds.parts import Reading, part
 
 _j = jobs.c
@@ -80,14 +79,12 @@ _p = pilots.c
 _heard = func.coalesce(_p.heartbeat, _p.since)
 
 
-@cache
-def _losing(dialect: str) -> Select[Any]:
-    """Return the query for pilots with jobs that surely ended, or were silent since ``before``."""
-    has_jobs = text(f"pilots.id IN ({HOLDERS[dialect]})")
-    has_failed = and_(_p.state == str(PilotState.FAILED), _p.ended_there_since.is_not(None))
-    is_gone = or_(_p.state == str(PilotState.FINISHED), has_failed, _heard <= bindparam("before"))
-    return select(_p.id).where(has_jobs, is_gone)
-
+_has_failed = and_(_p.state == str(PilotState.FAILED), _p.ended_there_since.is_not(None))
+_LOSING = select(_p.id).where(
+    has_jobs(_p.id),
+    or_(_p.state == str(PilotState.FINISHED), _has_failed, _heard <= bindparam("before")),
+)
+"""Pilots with jobs that surely ended, or were silent since ``before``."""
 
 _HELD = select(*JOB_COLUMNS).where(held_by("pilots"))
 # However many jobs wait for their results, they hide none that is lost.
@@ -248,7 +245,7 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
 
 def _silent_holders(reader: RecordReader, before: float) -> list[int]:
     """Return pilots with jobs that said goodbye or were silent since then."""
-    return [pilot for (pilot,) in reader.raw_rows(_losing(reader.dialect), before=before)]
+    return [pilot for (pilot,) in reader.raw_rows(_LOSING, before=before)]
 
 
 def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:

@@ -11,7 +11,7 @@ from pilotage.model.documents.world import JobCount
 from pilotage.model.records.states import JOBS_NOT_STARTED, LIVE_JOBS, JobState
 from pilotage.model.records.work import Job
 from pilotage.store.database.columns import has_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.rows import among
 from pilotage.store.tables import failures
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_live, jobs
 from pilotage.store.tables.reader import RecordReader

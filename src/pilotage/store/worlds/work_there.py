@@ -9,7 +9,7 @@ from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
 from pilotage.model.records.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState
 from pilotage.model.rules.federation_changes import STARTED, WorkThere
 from pilotage.store.database.columns import is_state
-from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.files import replicas
 from pilotage.store.tables.jobs import jobs
