@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from draw import draw_stale
-from generators.answers import ANSWER_FORMS, answer_forms
 from generators.conformance import brokerage, conformance
 from generators.dependencies import dependencies
 from generators.fields import fields_of_files
@@ -42,5 +41,4 @@ if __name__ == "__main__":
     reference.mkdir(exist_ok=True)
     for name, text in pages().items():
         (reference / name).write_text(text)
-    ANSWER_FORMS.write_text(answer_forms())
     draw_stale()

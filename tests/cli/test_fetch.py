@@ -47,7 +47,7 @@ def served(server: FakeServer) -> FakeServer:
 
 def made(number: int, **values: Any) -> dict[str, Any]:
     """A job as the list of jobs has it."""
-    return {"id": number, "inputs": [], **values}
+    return {"id": number, "state": "finished", "inputs": [], **values}
 
 
 def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
@@ -61,7 +61,7 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
     assert pilotage("fetch", 12, "--to", tmp_path / "home").exit_code == 0
     assert [call for call, _ in served.requests[asked:]] == [
         "GET /tasks/12/outputs?limit=10000",
-        "GET /tasks/12/jobs?inputs=true&parameters=true&limit=1000&after=0",
+        "GET /tasks/12/jobs?after=&limit=1000&inputs=true&parameters=true",
     ]
 
 
@@ -362,9 +362,9 @@ def test_an_answer_of_another_form_is_told_in_one_sentence(
         {"jobs": 5},
         {"jobs": [1]},
         {"jobs": [{"id": "1"}]},
-        {"jobs": [{"id": 1, "inputs": [5]}]},
-        {"jobs": [{"id": 1, "parameters": [5]}]},
-        {"jobs": [{"id": 1}] * 1000},
+        {"jobs": [made(1, inputs=[5])]},
+        {"jobs": [made(1, parameters=[5])]},
+        {"jobs": [made(1)], "next": "1"},
     ],
 )
 def test_jobs_of_another_form_make_no_manifest_and_no_endless_search(

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.client.answers import forms
+from tests.described_answers import ANSWERS, sample
 
 from .conftest import FakeServer, Pilotage
 
-OPERATIONS, MODELS = forms()
-ADDRESSES = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", name) + r"(\?.*)?"), name) for name in OPERATIONS]
+ADDRESSES = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", name) + r"(\?.*)?"), name) for name in ANSWERS]
 
 COMMANDS = (
     *("status", "status 1", "status align", "status workflow:1", "status --now", "workflows", "stuck"),
@@ -72,22 +71,6 @@ RAW = (
 NOTHING = object()
 
 
-def sample(form: Any, depth: int = 0) -> Any:
-    """An answer of a form: of each kind one value, a list with one element."""
-    if isinstance(form, list):
-        kind, *inner = form
-        if kind == "one of":
-            return sample(inner[0], depth)
-        if depth > 8:
-            return [] if kind != "map" else {}
-        if kind == "map":
-            return {"a": sample(inner[0], depth + 1)}
-        return [sample(one, depth + 1) for one in inner]
-    if form.startswith("#"):
-        return {field: sample(one, depth + 1) for field, one in MODELS[form[1:]].items()} | {"next": ""}
-    return {"string": "x", "integer": 1, "number": 1.0, "boolean": True}.get(form)
-
-
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of each value in an answer."""
     yield at
@@ -130,7 +113,7 @@ def test_no_answer_ends_a_command_with_a_traceback(
         if name == "GET /health/live" or not name:
             return 404, {"detail": "Not Found"}
         calls.append(name)
-        answer = sample(OPERATIONS[name])
+        answer = sample(ANSWERS[name])
         if len(calls) - 1 != odd_at:
             return 200, answer
         if data.draw(st.integers(0, 9)) == 0:

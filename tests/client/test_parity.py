@@ -4,16 +4,22 @@ import inspect
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hatch_build import PACKAGE, write_client
 
-from pilotage.client import AsyncClient, Client, ClientError
+from pilotage.client import AsyncClient, BadAnswer, Client, ClientError
+from pilotage.client._sync import api
+from pilotage.client.answers import checked
+from pilotage.client.shapes import PAGE
 from pilotage.server.api import PREFIX
 from pilotage.settings import Settings
 from tests.api.conftest import openapi
+from tests.described_answers import ANSWERS, choices, sample
 
 BUILT_ON_OTHERS = {
     *("as_completed", "changes", "close", "download", "each", "ended_jobs", "events"),
@@ -37,31 +43,31 @@ SAMPLES: Mapping[str, Any] = {
 """A value of each kind of parameter."""
 
 
-class Anything(dict[str, Any]):
-    """An answer that has every field: numbers by name, else empty lists."""
+Shapes = list[tuple[str, Any]]
+"""What the client reads of the answer to an operation."""
 
-    def __missing__(self, field: str) -> Any:
-        return 1 if field == "id" else []
 
-    def __contains__(self, field: object) -> bool:
-        return True
-
-    def get(self, field: str, default: Any = None) -> Any:
-        return self[field]
+KINDS: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
 
 
 class Recording:
-    """A connection that records requests: address, parameters, and fields of the body."""
+    """A connection that answers as the server does. It records addresses, parameters and fields of bodies."""
 
     def __init__(self) -> None:
         self.requests: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.operation = ""
 
     def send(self, method: str, template: str, values: object = None, **options: Any) -> Any:
         fields = set(options.get("query") or {})
         if isinstance(options.get("body"), dict):
             fields |= set(options["body"])
         self.requests[method, template] |= fields | ({"idempotency-key"} if options.get("key") else set())
-        return Anything({"tasks": [{"id": 1}]} if (method, template) == ("POST", "/tasks") else {})
+        self.operation = f"{method} {template}"
+        return sample(ANSWERS[self.operation]) if self.operation in ANSWERS else None
+
+    def with_versions(self, error: BadAnswer) -> BadAnswer:
+        """Return the error as it is."""
+        return error
 
     @contextmanager
     def content(self, template: str, offset: int = 0, query: Any = None, **_: Any) -> Iterator[Any]:
@@ -73,8 +79,10 @@ class Recording:
         return iter(())
 
 
-def requests() -> dict[tuple[str, str], set[str]]:
+@pytest.fixture(scope="module")
+def recorded() -> tuple[dict[tuple[str, str], set[str]], Shapes]:
     """The requests of all methods: of each with all its parameters, and with none but those it needs."""
+    shapes: Shapes = []
     client = Client(settings=Settings.read(token="x"))
     client.close()
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -83,13 +91,19 @@ def requests() -> dict[tuple[str, str], set[str]]:
             continue
         recording = Recording()
         client._connection = recording  # type: ignore[assignment]
-        for subject in SUBJECTS:
-            for is_full in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(api, "checked", partial(_record_shape, recording, shapes))
+            for subject, is_full in product(SUBJECTS, (True, False)):
                 _call(method, subject, is_full)
         assert recording.requests, f"{name} makes no request: add it to BUILT_ON_OTHERS"
         for call, fields in recording.requests.items():
             found[call] |= fields
-    return found
+    return found, shapes
+
+
+def _record_shape(recording: Recording, shapes: Shapes, answer: Any, shape: Any) -> Any:
+    shapes.append((recording.operation, shape))
+    return checked(answer, shape)
 
 
 def _call(method: Any, subject: object, is_full: bool) -> None:
@@ -151,12 +165,50 @@ def _fields(document: Any, operation: Any) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_operation_has_a_method_with_all_its_parameters() -> None:
-    made, wanted = requests(), offered()
+def test_every_operation_has_a_method_with_all_its_parameters(
+    recorded: tuple[dict[tuple[str, str], set[str]], Shapes],
+) -> None:
+    (made, _), wanted = recorded, offered()
     assert set(wanted) - set(made) == set(), "give pilotage/client/_async a method for each of these"
     assert set(made) - set(wanted) == set(), "the server has no such operation"
     missing = {call: fields - made[call] for call, fields in wanted.items() if fields - made[call]}
     assert missing == {}, "methods in pilotage/client/_async lack these parameters"
+
+
+@pytest.mark.slow
+def test_the_server_describes_all_that_the_client_reads(
+    recorded: tuple[dict[tuple[str, str], set[str]], Shapes],
+) -> None:
+    fields: dict[tuple[int, str], str] = {}
+    described: set[tuple[int, str]] = set()
+
+    def fits(shape: Any, form: Any) -> bool:
+        match shape:
+            case tuple():
+                return any(fits(choice, form) for choice in shape)
+            case list():
+                items = form.get("prefixItems", [form.get("items", {})])
+                return form.get("type") == "array" and all(fit(shape[0], item) for item in items)
+            case dict() if str in shape:
+                return form.get("type") == "object" and fit(shape[str], form["additionalProperties"])
+            case dict():
+                fields.update({(id(shape), field): f"{operation}: {field}" for field in shape.keys() - PAGE})
+                inside = shape.keys() & form.get("properties", {}).keys()
+                described.update((id(shape), field) for field in inside)
+                return form.get("type") == "object" and all(
+                    fit(shape[field], form["properties"][field]) for field in inside
+                )
+        kind = KINDS.get(form.get("type"), object)
+        return kind is shape or (shape is float and kind is int)
+
+    def fit(shape: Any, schema: Any) -> bool:
+        return all(fits(shape, form) for form in choices(schema))
+
+    _, shapes = recorded
+    for operation, shape in shapes:
+        if operation in ANSWERS:
+            assert fit(shape, ANSWERS[operation]), operation
+    assert {fields[key] for key in fields.keys() - described} == set()
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -1,14 +1,11 @@
-"""Answers of a server, which may be of another version, or no Pilotage: each is checked where it is read.
+"""Answers of a server, which may be of another version, or no Pilotage: what is read of them is checked.
 
-``make docs`` writes ``answer_forms.json`` from the server's OpenAPI document. A newer server's answers may
-have more fields. An older server's may lack some: this is no fault until somebody reads them.
+A newer server's answers may have more fields. An older one's may lack some: this is no fault until somebody
+reads them.
 """
 
-import json
-from collections.abc import Mapping
-from functools import cache
-from itertools import repeat
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, NamedTuple
 
 from pilotage.model.values.strict_json import read_json
@@ -21,17 +18,18 @@ LARGEST_ANSWER = 64 << 20
 LARGEST_WORLD = 1 << 30
 """Most bytes of the answer that holds the world of a large federation."""
 
-_FORMS = Path(__file__).with_name("answer_forms.json")
+Shape = Any
+"""What is read of a value: its type; ``[shape]`` of a list; ``{str: shape}`` of an object with any names;
+``{"name": shape}`` of a document, field by field; a tuple of shapes, if any of them will do; or None."""
 
-_WORDS = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-    "map": "an object",
-    "list": "a list",
-    "tuple": "a list",
+_WORDS: Mapping[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+    NoneType: "null",
 }
 
 
@@ -46,16 +44,13 @@ class _Misfit(NamedTuple):
     """A value of the wrong kind: its place, such as ``.jobs[2].id``, the right kind, and the value."""
 
     place: str
-    kind: str
+    kind: type
     value: Any
 
-    def at(self, place: str) -> "_Misfit":
-        return self._replace(place=f"{place}{self.place}")
-
     def __str__(self) -> str:
-        found, place = _kind(self.value), self.place.lstrip(".")
+        place = self.place.lstrip(".")
         where = f" at {place if len(place) <= 100 else f'{place[:97]}...'}" if place else ""
-        return f"the server's answer has {_WORDS[found]}{where}, and not {_WORDS[self.kind]}"
+        return f"the server's answer has {_word(self.value)}{where}, and not {_WORDS[self.kind]}"
 
 
 def most_bytes(template: str) -> int:
@@ -68,65 +63,40 @@ def read_answer(content: bytes | str) -> Any:
     return read_json(content if isinstance(content, str) else content.decode(), AnswerObject)
 
 
-def check_answer(method: str, template: str, answer: Any) -> None:
-    """Raise ``BadAnswer`` if a value in the answer to a request is of another kind than it should."""
-    operations, models = forms()
-    form = operations.get(f"{method} {template}")
-    if form is not None and (misfit := _misfit(form, answer, models)):
+def checked(answer: Any, shape: Shape) -> Any:
+    """Return an answer. Raises ``BadAnswer`` if a value in it is of another kind than its shape says."""
+    if misfit := _misfit(answer, shape, ""):
         raise BadAnswer(str(misfit))
+    return answer
 
 
-@cache
-def forms() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the forms of answers by method and address, and the models that they name."""
-    found = json.loads(_FORMS.read_bytes())
-    return found["operations"], found["models"]
+def _misfit(value: Any, shape: Shape, place: str) -> _Misfit | None:
+    """Return the first value that does not fit its shape."""
+    if isinstance(shape, tuple):
+        misfits = [_misfit(value, choice, place) for choice in shape]
+        # The deepest is of the shape that was meant.
+        return None if None in misfits else max(filter(None, misfits), key=lambda misfit: len(misfit.place))
+    if not isinstance(shape, (dict, list)):
+        return None if _fits(value, shape) else _Misfit(place, shape or NoneType, value)
+    if not isinstance(value, type(shape)):
+        return _Misfit(place, type(shape), value)
+    misfits_inside = (_misfit(*part) for part in _parts(value, shape, place))
+    return next(filter(None, misfits_inside), None)
 
 
-def _misfit(form: str | list[Any], value: Any, models: Mapping[str, Any]) -> _Misfit | None:
-    """Return the first value that does not fit its form."""
-    if isinstance(form, str):
-        if form.startswith("#"):
-            return _misfit_of_model(models[form[1:]], value, models)
-        return None if _fits(form, value) else _Misfit("", form, value)
-    kind, *inner = form
-    if kind == "one of":
-        misfits = [_misfit(one, value, models) for one in inner]
-        # The deepest is of the form that was meant.
-        return None if None in misfits else max(filter(None, misfits), key=lambda one: len(one.place))
-    if not isinstance(value, dict if kind == "map" else list):
-        return _Misfit("", kind, value)
-    if isinstance(value, dict):
-        found = ((f".{name}", _misfit(inner[0], one, models)) for name, one in value.items())
+def _parts(value: Any, shape: Any, place: str) -> Iterator[tuple[Any, Shape, str]]:
+    """Yield the values in a list or an object that are read, each with its shape and its place."""
+    if isinstance(shape, list):
+        yield from ((part, shape[0], f"{place}[{at}]") for at, part in enumerate(value))
+    elif str in shape:
+        yield from ((part, shape[str], f"{place}.{name}") for name, part in value.items())
     else:
-        # A tuple that is too short lacks values, as an object may lack fields.
-        kinds = repeat(inner[0]) if kind == "list" else inner
-        parts = enumerate(zip(kinds, value, strict=False))
-        found = ((f"[{at}]", _misfit(one, part, models)) for at, (one, part) in parts)
-    return next((misfit.at(place) for place, misfit in found if misfit), None)
+        yield from ((value[name], kind, f"{place}.{name}") for name, kind in shape.items() if name in value)
 
 
-def _misfit_of_model(fields: Mapping[str, Any], value: Any, models: Mapping[str, Any]) -> _Misfit | None:
-    if not isinstance(value, dict):
-        return _Misfit("", "map", value)
-    for name, form in fields.items():
-        if name in value and (misfit := _misfit(form, value[name], models)):
-            return misfit.at(f".{name}")
-    return None
+def _fits(value: Any, kind: Any) -> bool:
+    return value is None if kind is None else type(value) is kind or (kind is float and type(value) is int)
 
 
-def _fits(kind: str, value: Any) -> bool:
-    if kind == "anything":
-        return True
-    found = _kind(value)
-    return found == kind or (kind == "number" and found == "integer")
-
-
-def _kind(value: Any) -> str:
-    """Return the kind of a value of JSON."""
-    if isinstance(value, bool):
-        return "boolean"
-    for kind, name in ((str, "string"), (int, "integer"), (float, "number"), (dict, "map"), (list, "list")):
-        if isinstance(value, kind):
-            return name
-    return "null"
+def _word(value: Any) -> str:
+    return "an object" if isinstance(value, dict) else _WORDS[type(value)]

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .destination import REMEDY, Destination
-from .errors import BadAnswer, FetchFailed
-from .records import required
+from .errors import FetchFailed
 from .wanted import WantedFile, is_right
 
 NAME = "manifest.csv"
@@ -138,14 +137,6 @@ def _job_number(output: Any) -> int:
 
 def _column(parameter: str) -> str:
     return f"parameter_{parameter}" if parameter in (*FIRST, *LAST) else parameter
-
-
-def page_of(answer: Any, after: int) -> list[dict[str, Any]]:
-    """Return a page of jobs. Raises ``BadAnswer``: pages of a stranger may never end."""
-    page: list[dict[str, Any]] = required(answer, ["jobs"])["jobs"]
-    if any(job["id"] <= after for job in page):
-        raise BadAnswer("no manifest is written: the server's answer repeats a page of jobs")
-    return page
 
 
 def _text(rows: Iterable[dict[str, object]]) -> str:

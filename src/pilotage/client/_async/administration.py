@@ -4,6 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from pilotage.client.records import Record, Table
+from pilotage.client.shapes import (
+    CHANGED_FEDERATION,
+    FAILURE_HISTORY,
+    FEDERATION,
+    FEDERATION_VERSION,
+    HEALTH,
+    PERSON,
+    READINESS,
+    SECRET,
+    SERVERS,
+    STUCK,
+    TOKEN,
+    WORLD,
+)
 
 from .api import AsyncApi
 
@@ -13,7 +27,7 @@ class AsyncAdministration(AsyncApi):
 
     async def federation(self) -> Record:
         """Return the federation in force. Only operators see options, which may hold credentials."""
-        return await self._record("/federation")
+        return await self._record("/federation", FEDERATION)
 
     async def load_federation(
         self,
@@ -34,6 +48,7 @@ class AsyncAdministration(AsyncApi):
         return await self._sent(
             "PUT",
             "/federation",
+            CHANGED_FEDERATION,
             query={
                 "dry_run": dry_run,
                 "force": force,
@@ -46,22 +61,24 @@ class AsyncAdministration(AsyncApi):
 
     async def federation_history(self, *, after: str | None = None, limit: int = 20) -> Table[Record]:
         """Return who changed the federation, when and why, newest first."""
-        return await self._table("versions", "/federation/history", after=after, limit=limit)
+        return await self._table(
+            "versions", "/federation/history", FEDERATION_VERSION, after=after, limit=limit
+        )
 
     async def roll_back_federation(
         self, version: int, *, dry_run: bool = False, force: bool = False
     ) -> Record:
         """Put an earlier version in force again. Raises as ``load_federation`` does."""
         body = {"version": version, "dry_run": dry_run, "force": force}
-        return await self._posted("/federation/rollback", None, body)
+        return await self._posted("/federation/rollback", CHANGED_FEDERATION, None, body)
 
     async def world(self) -> Record:
         """Return everything that decisions read, as of now."""
-        return await self._record("/world")
+        return await self._record("/world", WORLD)
 
     async def tokens(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return the unexpired tokens of people, newest first, without their secrets."""
-        return await self._table("tokens", "/tokens", after=after, limit=limit)
+        return await self._table("tokens", "/tokens", TOKEN, after=after, limit=limit)
 
     async def make_token(
         self,
@@ -76,26 +93,26 @@ class AsyncAdministration(AsyncApi):
         """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
         who = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
         body = {**who, "expires_in": expires_in}
-        return str((await self._posted("/tokens", None, body, needs=["token"]))["token"])
+        return str((await self._posted("/tokens", {"token": str}, None, body, needs=["token"]))["token"])
 
     async def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""
-        return await self._sent("DELETE", "/tokens/{token}", {"token": token})
+        return await self._sent("DELETE", "/tokens/{token}", {}, {"token": token})
 
     async def close_person(
         self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
     ) -> Record:
         """End a person's tokens, tasks, private pilots and secrets; return these, and what remains."""
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
-        return await self._posted("/people/close", None, body)
+        return await self._posted("/people/close", PERSON, None, body)
 
     async def secrets(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
-        return await self._table("secrets", "/secrets", after=after, limit=limit)
+        return await self._table("secrets", "/secrets", SECRET, after=after, limit=limit)
 
     async def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret for your payloads. Tasks that were held for it go on."""
-        return await self._posted("/secrets", None, {"name": name, "value": value})
+        return await self._posted("/secrets", {"released": [int]}, None, {"name": name, "value": value})
 
     async def remove_secret(self, name: str) -> None:
         """Remove a secret. Jobs that need it are held when a pilot would take them."""
@@ -103,31 +120,31 @@ class AsyncAdministration(AsyncApi):
 
     async def stuck(self) -> Table[Record]:
         """Return what made no progress for longer than usual, with reasons and commands."""
-        return await self._table("stuck", "/stuck")
+        return await self._table("stuck", "/stuck", STUCK)
 
     async def failure_history(self, *, days: int = 7) -> Record:
         """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
-        return await self._record("/failures", None, days=days)
+        return await self._record("/failures", FAILURE_HISTORY, None, days=days)
 
     async def kept_worlds(self) -> Table[Record]:
         """Return the worlds of decisions that the server kept, oldest first."""
-        return await self._table("worlds", "/worlds")
+        return await self._table("worlds", "/worlds", {})
 
     async def last_simulation(self) -> Record:
         """Return your last simulation of the page: its ``text``, ``fault`` and ``pictures``.
 
         Raises ``NotFound`` if you started none within a day.
         """
-        return await self._record("/simulation")
+        return await self._record("/simulation", {})
 
     async def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases and missing packages."""
-        return await self._record("/servers")
+        return await self._record("/servers", SERVERS)
 
     async def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""
-        return await self._record("/health/live")
+        return await self._record("/health/live", HEALTH)
 
     async def readiness(self) -> Record:
         """Return whether the server can do its work, and the fault if not. It needs no token."""
-        return await self._sent("GET", "/health/ready", also=(503,))
+        return await self._sent("GET", "/health/ready", READINESS, also=(503,))

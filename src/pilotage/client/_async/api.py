@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
+from pilotage.client.answers import Shape, checked
 from pilotage.client.errors import BadAnswer, NotFound, Refused
-from pilotage.client.records import Record, Table, required, submission
+from pilotage.client.records import Record, Row, Table, required, submission
+from pilotage.client.shapes import PAGE, SUBMISSION, TASK
 from pilotage.client.subjects import RequestSubject, parsed
 
 from .connection import AsyncServerConnection, Value
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-PAGE = 1000
+MOST_ROWS = 1000
 """Rows of one request where a list is read whole."""
 
 LONGEST_KEY = 200
@@ -37,7 +39,7 @@ class AsyncApi:
         found = parsed(word)
         if isinstance(found, RequestSubject):
             return found
-        tasks = await self._table("tasks", "/tasks", name=found, mine=True, limit=1)
+        tasks = await self._table("tasks", "/tasks", TASK, name=found, mine=True, limit=1)
         if not tasks:
             remedy = "pilotage status lists tasks; give a task of somebody else by its number"
             raise NotFound(f"you have no task of the name {found!r}; {remedy}")
@@ -45,16 +47,16 @@ class AsyncApi:
 
     async def each(self, rows: Any, *about: Any, **options: Any) -> AsyncIterator[Any]:
         """Yield the rows of all pages of a list: ``client.each(client.jobs, 12, state="failed")``."""
-        after = ""
+        after, pages = "", {""}
         while True:
-            page = await rows(*about, **{"limit": PAGE, **options, "after": after})
+            page = await rows(*about, **{"limit": MOST_ROWS, **options, "after": after})
             for row in page:
                 yield row
-            if not page.next:
+            if not (after := page.next):
                 return
-            if page.next == after:
-                raise BadAnswer("the server's answer leads to itself as the next page")
-            after = page.next
+            if after in pages:
+                raise BadAnswer("the server's answer leads back to an earlier page")
+            pages.add(after)
 
     async def with_versions(self, error: BadAnswer) -> BadAnswer:
         """Return the error for an answer that lacks something, with the versions of server and client."""
@@ -75,34 +77,27 @@ class AsyncApi:
     ) -> Any:
         return await self._connection.send("GET", template, values, query=query)
 
-    async def _post(
-        self,
-        template: str,
-        values: Mapping[str, int | str] | None = None,
-        body: object = None,
-        **query: Value | bool | None,
-    ) -> Any:
-        return await self._connection.send("POST", template, values, query=query, body=body)
-
-    async def _understood(self, make: Callable[[Any], Made], answer: Any) -> Made:
-        """Return what an answer is to the client. Raises ``BadAnswer`` with both versions if it lacks
-        something."""
+    async def _understood(self, answer: Any, shape: Shape, make: Callable[[Any], Made]) -> Made:
+        """Return what an answer is to the client. Raises ``BadAnswer``, with both versions, if it lacks
+        something, or does not fit its shape."""
         try:
-            return make(answer)
+            return make(checked(answer, shape))
         except BadAnswer as error:
             raise await self._connection.with_versions(error) from error
 
     async def _record(
         self,
         template: str,
+        shape: Shape,
         values: Mapping[str, int | str] | None = None,
         **query: Value | bool | None,
     ) -> Record:
-        return await self._understood(Record, await self._get(template, values, **query))
+        return await self._understood(await self._get(template, values, **query), shape, Record)
 
     async def _posted(
         self,
         template: str,
+        shape: Shape,
         values: Mapping[str, int | str] | None = None,
         body: object = None,
         *,
@@ -110,12 +105,13 @@ class AsyncApi:
         **query: Value | bool | None,
     ) -> Record:
         """Return the answer to a POST request, which has the fields that the client needs."""
-        return await self._sent("POST", template, values, needs=needs, query=query, body=body)
+        return await self._sent("POST", template, shape, values, needs=needs, query=query, body=body)
 
     async def _sent(
         self,
         method: str,
         template: str,
+        shape: Shape,
         values: Mapping[str, int | str] | None = None,
         *,
         needs: Sequence[str] = (),
@@ -123,19 +119,24 @@ class AsyncApi:
     ) -> Record:
         """Return the answer to a request, which has the fields that the client needs."""
         answer = await self._connection.send(method, template, values, **options)
-        return await self._understood(lambda found: Record(required(found, needs)), answer)
+        return await self._understood(answer, shape, lambda document: Record(required(document, needs)))
 
     async def _table(
         self,
         rows: str,
         template: str,
+        shape: Shape,
         values: Mapping[str, int | str] | None = None,
         /,
         **query: Value | bool | None,
     ) -> Table[Record]:
         """Return the rows under a name of the answer to a GET request."""
-        answer = await self._get(template, values, **query)
-        return await self._understood(lambda found: Table[Record].of(found, rows, Record), answer)
+        return await self._rows(rows, shape, Record, await self._get(template, values, **query))
+
+    async def _rows(self, rows: str, shape: Shape, make: Callable[[Any], Row], answer: Any) -> Table[Row]:
+        """Return the rows under a name of an answer."""
+        document = PAGE | {rows: [shape]}
+        return await self._understood(answer, document, lambda page: Table[Row].of(page, rows, make))
 
     async def _submitted(self, path: str, body: dict[str, Any], tasks: int, most: int, key: str) -> Record:
         """Return the answer to a submission, which under the same key is done once.
@@ -148,4 +149,4 @@ class AsyncApi:
             raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
         # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
         answer = await self._connection.send("POST", path, body=body, also=(422,), key=key or uuid4().hex)
-        return await self._understood(lambda found: submission(found, tasks), answer)
+        return await self._understood(answer, SUBMISSION, lambda document: submission(document, tasks))

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from pilotage.client.answers import LARGEST_ANSWER, check_answer, most_bytes, read_answer
+from pilotage.client.answers import LARGEST_ANSWER, most_bytes, read_answer
 from pilotage.client.errors import (
     PREFIX,
     BadAnswer,
@@ -139,7 +139,7 @@ class AsyncServerConnection:
         except httpx.HTTPError as error:
             raise Unreachable(await self._silence(error)) from error
         if response.status_code in also or response.is_success:
-            return await self._document(response, method, template)
+            return self._document(response)
         raise await self._failure(response)
 
     async def _answered(
@@ -220,18 +220,13 @@ class AsyncServerConnection:
                 return f"{told} within {PATIENCE:.0f} s; the server says: {problems}"
         return f"{told}; start it with `pilotage up`, or set PILOTAGE_URL"
 
-    async def _document(self, response: "httpx.Response", method: str, template: str) -> Any:
+    def _document(self, response: "httpx.Response") -> Any:
         if response.status_code == 204:
             return None
         try:
-            answer = read_answer(response.content)
+            return read_answer(response.content)
         except (ValueError, RecursionError) as error:
             raise self._foreign(response) from error
-        try:
-            check_answer(method, template, answer)
-        except BadAnswer as error:
-            raise await self.with_versions(error) from error
-        return answer
 
     async def _failure(self, response: "httpx.Response") -> ClientError:
         """Return the error that the server reports."""

@@ -4,9 +4,10 @@ import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
-from pilotage.client.answers import check_answer, read_answer
+from pilotage.client.answers import checked, read_answer
 from pilotage.client.errors import BadAnswer, ClientError, Unreachable
 from pilotage.client.records import Record, Table
+from pilotage.client.shapes import EVENT
 from pilotage.client.waiting import Pace, async_sleep
 
 from .api import AsyncApi
@@ -42,7 +43,7 @@ class AsyncEventRequests(AsyncApi):
 
         Raises ``Gone`` if they are no longer kept.
         """
-        return await self._table("events", "/events", None, after=after, **_query(kinds, tasks))
+        return await self._table("events", "/events", EVENT, None, after=after, **_query(kinds, tasks))
 
     async def events(
         self,
@@ -143,9 +144,7 @@ async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int | None, 
         except (ValueError, RecursionError):
             raise BadAnswer("the server's answer is no stream of events") from None
         is_event = "id" in fields and data and fields.get("event") != "start"
-        if is_event:
-            check_answer("GET", "/events", {"events": [data]})
-        yield number, Record(data) if is_event else None
+        yield number, Record(checked(data, EVENT)) if is_event else None
         fields = {}
 
 

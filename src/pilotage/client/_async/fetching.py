@@ -1,11 +1,11 @@
 """Bring the outputs of tasks home: checked, resumed, and named only when they are complete."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from pilotage.client import manifest
 from pilotage.client.destination import OpenFolder
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 TRIES = 5
 """How often a file is requested if the answer breaks off. Each try continues the last."""
-
-PAGE = 1000
-"""Jobs of one request."""
 
 Progress = Callable[[str, int, int], object]
 """Called with a file's name, its bytes that have come since the last call, and the bytes of all files."""
@@ -59,8 +56,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         not of the task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files
         that failed are no error here: ``check()`` of the answer raises one.
         """
-        values, folder = await self._task(task), Path(to)
-        number = int(values["task"])
+        number, folder = int((await self._task(task))["task"]), Path(to)
         outputs = await self.outputs(number)
         found, lost = arrived(number, outputs, merged, match)
         wanted = placed(found, folder)
@@ -72,23 +68,10 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         failed = await self._download_all([one for one in files if one.file not in came], progress, total)
         failed |= refused
         fetched = [(one, output) for one, output in wanted if one.file not in failed]
-        jobs = [job async for job in self._described_jobs(values)] if fetched else []
+        described = self.each(self.jobs, number, inputs=True, parameters=True)
+        jobs = [job async for job in described] if fetched else []
         written, why = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
         return Fetched([one for one, _ in wanted], failed, lost, written, why)
-
-    async def _described_jobs(self, values: dict[str, int | str]) -> AsyncIterator[dict[str, Any]]:
-        """Yield all jobs of a task, with inputs and parameters."""
-        after = 0
-        while True:
-            answer = await self._get(
-                "/tasks/{task}/jobs", values, inputs=True, parameters=True, limit=PAGE, after=after
-            )
-            page = manifest.page_of(answer, after)
-            for job in page:
-                yield job
-            if len(page) < PAGE:
-                return
-            after = page[-1]["id"]
 
     async def _unpack_archives(
         self, task: int, files: list[WantedFile], progress: Progress, merged: bool, match: str

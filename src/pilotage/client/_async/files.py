@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pilotage.client.records import Record, Table, check_places, record_or_none
+from pilotage.client.shapes import DATASET, DATASET_FILE, FILE, FORGOTTEN, REGISTERED, SCAN
 
 from .api import AsyncApi
 from .connection import CHUNK
@@ -22,11 +23,11 @@ class AsyncCatalogueRequests(AsyncApi):
         limit: int = 100,
     ) -> Table[Record]:
         """Return files by identifier; of a scope, or of all the caller's. ``match`` is a pattern of names."""
-        return await self._table("files", "/files", match=match, scope=scope, limit=limit, after=after)
+        return await self._table("files", "/files", FILE, match=match, scope=scope, limit=limit, after=after)
 
     async def file(self, file: str) -> Record:
         """Return one file: size, checksum, origin and places."""
-        return await self._record("/files/describe", file=file)
+        return await self._record("/files/describe", FILE, file=file)
 
     @asynccontextmanager
     async def content(
@@ -45,38 +46,48 @@ class AsyncCatalogueRequests(AsyncApi):
     ) -> Record:
         """Register files that lie at storages under their names: all or none, unless ``each``."""
         body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
-        answer = await self._posted("/files", None, body, needs=["refused"])
+        answer = await self._posted("/files", REGISTERED, None, body, needs=["refused"])
         check_places((one["at"] for one in answer["refused"]), len(files))
         return answer
 
     async def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:
         """Let the server register the files at a storage that match a pattern."""
         body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
-        return await self._posted("/files/scan", None, body)
+        return await self._posted("/files/scan", SCAN, None, body)
 
     async def forget_file(self, file: str, *, storage: str = "", dry_run: bool = False) -> Record | None:
         """Forget a file, or one replica. A dry run returns what would be done; originals always stay."""
         body = {"file": file, "storage": storage, "dry_run": dry_run}
-        return await self._understood(record_or_none, await self._post("/files/forget", None, body))
+        return await self._understood(
+            await self._connection.send("POST", "/files/forget", body=body), (FORGOTTEN, None), record_or_none
+        )
 
     async def datasets(
         self, *, scope: str | None = None, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return datasets with their current versions; of a scope, or of all the caller's."""
-        return await self._table("versions", "/datasets", scope=scope, limit=limit, after=after)
+        return await self._table("versions", "/datasets", DATASET, scope=scope, limit=limit, after=after)
 
     async def dataset_versions(
         self, dataset: str, *, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return the versions of a dataset, the newest first."""
-        return await self._table("versions", "/datasets/versions", dataset=dataset, after=after, limit=limit)
+        return await self._table(
+            "versions", "/datasets/versions", DATASET, dataset=dataset, after=after, limit=limit
+        )
 
     async def dataset_files(
         self, dataset: str, *, version: int | None = None, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return the files of one version, as they were when it was made; without a number the current."""
         return await self._table(
-            "files", "/datasets/files", dataset=dataset, limit=limit, after=after, version=version
+            "files",
+            "/datasets/files",
+            DATASET_FILE,
+            dataset=dataset,
+            limit=limit,
+            after=after,
+            version=version,
         )
 
     async def make_dataset(
@@ -90,9 +101,13 @@ class AsyncCatalogueRequests(AsyncApi):
     ) -> Record:
         """Make the next version of a dataset of files, or of what matches. ``edit``: set, add or remove."""
         body = {"dataset": dataset, "scope": scope, "edit": edit, "files": list(files), "match": match}
-        return await self._posted("/datasets", None, body)
+        return await self._posted("/datasets", DATASET, None, body)
 
     async def forget_dataset(self, dataset: str, *, dry_run: bool = False) -> Record | None:
         """Forget a dataset with all its versions. Its files stay. A dry run returns its newest version."""
         body = {"dataset": dataset, "dry_run": dry_run}
-        return await self._understood(record_or_none, await self._post("/datasets/forget", None, body))
+        return await self._understood(
+            await self._connection.send("POST", "/datasets/forget", body=body),
+            (DATASET, None),
+            record_or_none,
+        )

@@ -9,7 +9,7 @@ from pilotage.client.subjects import RequestSubject
 from pilotage.client.waiting import Pace, async_sleep
 from pilotage.model.records.states import ENDED
 
-from .api import PAGE
+from .api import MOST_ROWS
 from .events import MOST_NAMED, AsyncEventRequests
 from .records import AsyncJob, AsyncTask
 from .tasks import AsyncTaskRequests
@@ -122,7 +122,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         async for now in self.follow([task], timeout=timeout):
             for state in ENDED["job"]:
                 more = now.counts.get(state, 0) - before.get(state, 0)
-                async for job in self._latest(now, state, min(MOST_JOBS, more + PAGE) if more else 0):
+                async for job in self._latest(now, state, min(MOST_JOBS, more + MOST_ROWS) if more else 0):
                     if job.id not in seen:
                         seen.add(job.id)
                         yield job

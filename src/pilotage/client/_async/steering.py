@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pilotage.client.records import Record
+from pilotage.client.shapes import STEERED_JOB, STEERED_TASK, TASK
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
@@ -46,15 +47,19 @@ class AsyncSteering(AsyncApi):
 
     async def hold(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Start no more jobs of a task until it is released. Jobs that run go on."""
-        return await self._posted("/tasks/{task}/hold", await self._task(task), needs=["task"])
+        return await self._posted("/tasks/{task}/hold", STEERED_TASK, await self._task(task), needs=["task"])
 
     async def release(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Let jobs of a held task start again."""
-        return await self._posted("/tasks/{task}/release", await self._task(task), needs=["task"])
+        return await self._posted(
+            "/tasks/{task}/release", STEERED_TASK, await self._task(task), needs=["task"]
+        )
 
     async def finish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """End a task with what it has: a merge takes the outputs so far; other jobs close."""
-        return await self._posted("/tasks/{task}/finish", await self._task(task), needs=["task"])
+        return await self._posted(
+            "/tasks/{task}/finish", STEERED_TASK, await self._task(task), needs=["task"]
+        )
 
     async def cancel(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> Record:
         """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
@@ -62,17 +67,18 @@ class AsyncSteering(AsyncApi):
 
     async def publish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-        return await self._posted("/tasks/{task}/publish", await self._task(task), needs=["published"])
+        return await self._posted("/tasks/{task}/publish", TASK, await self._task(task), needs=["published"])
 
     async def renew(self, task: "int | str | RequestSubject | AsyncTask", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
-        return await self._posted("/tasks/{task}/renew", await self._task(task), {"lease": lease})
+        return await self._posted("/tasks/{task}/renew", TASK, await self._task(task), {"lease": lease})
 
     async def _verb(
         self, about: "int | str | RequestSubject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
     ) -> Record:
         found = (await self.subject(about)).of_kinds("task", "job")
         needs = ["id", "state"] if verb == "cancel" else ["jobs"] if found.kind == "task" else []
+        shape = STEERED_TASK if found.kind == "task" else STEERED_JOB
         return await self._posted(
-            f"{found.path}/{verb}", found.values, body, needs=needs, width=width or None
+            f"{found.path}/{verb}", shape, found.values, body, needs=needs, width=width or None
         )

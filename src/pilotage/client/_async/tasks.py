@@ -6,6 +6,19 @@ from typing import Any
 
 from pilotage.client.errors import BadAnswer
 from pilotage.client.records import ExplainedRecord, Record, Table, outcome
+from pilotage.client.shapes import (
+    COUNTS,
+    FAILURES,
+    JOB,
+    LINES,
+    LOGS,
+    MATCH,
+    OUTPUT,
+    PLAN,
+    TASK,
+    TASK_LOGS,
+    WAIT,
+)
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
@@ -64,11 +77,13 @@ class AsyncTaskRequests(AsyncApi):
         answer = await self._connection.send(
             "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
         )
-        return await self._understood(lambda found: outcome(found, len(tasks)), answer)
+        return await self._understood(answer, PLAN, lambda document: outcome(document, len(tasks)))
 
     async def task(self, task: int | str | RequestSubject) -> AsyncTask:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
-        return await self._understood(self._made, await self._get("/tasks/{task}", await self._task(task)))
+        return await self._understood(
+            await self._get("/tasks/{task}", await self._task(task)), TASK, self._made
+        )
 
     def _made(self, document: Any) -> AsyncTask:
         return AsyncTask(document, self._client())
@@ -114,14 +129,14 @@ class AsyncTaskRequests(AsyncApi):
             limit=limit,
             key=key or None,
         )
-        return await self._understood(lambda found: Table[AsyncTask].of(found, "tasks", self._made), answer)
+        return await self._rows("tasks", TASK, self._made, answer)
 
     async def job(self, job: int | str | RequestSubject) -> AsyncJob:
         """Return a job with its history."""
         found = (
             RequestSubject("job", job) if isinstance(job, int) else (await self.subject(job)).of_kinds("job")
         )
-        return await self._understood(self._made_job, await self._get("/jobs/{job}", found.values))
+        return await self._understood(await self._get("/jobs/{job}", found.values), JOB, self._made_job)
 
     async def jobs(
         self,
@@ -151,20 +166,22 @@ class AsyncTaskRequests(AsyncApi):
             inputs=inputs,
             parameters=parameters,
         )
-        return await self._understood(lambda found: Table[AsyncJob].of(found, "jobs", self._made_job), answer)
+        return await self._rows("jobs", JOB, self._made_job, answer)
 
     async def jobs_by_queue(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return how many jobs of a task each queue has, by state; under an empty name those at no queue."""
-        answer = await self._sent("GET", "/tasks/{task}/queues", await self._task(task), needs=["queues"])
+        answer = await self._sent(
+            "GET", "/tasks/{task}/queues", {"queues": {str: COUNTS}}, await self._task(task), needs=["queues"]
+        )
         return Record(answer["queues"])
 
     async def why_waiting(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
-        return await self._record("/tasks/{task}/wait", await self._task(task))
+        return await self._record("/tasks/{task}/wait", WAIT, await self._task(task))
 
     async def failures(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return a task's failed jobs in ``groups`` by error and queue."""
-        return await self._record("/tasks/{task}/failures", await self._task(task))
+        return await self._record("/tasks/{task}/failures", FAILURES, await self._task(task))
 
     async def outputs(
         self,
@@ -182,7 +199,9 @@ class AsyncTaskRequests(AsyncApi):
         # The server may be anybody's, whose pages may never end.
         for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"limit": limit or OUTPUTS_OF_PAGE, "after": after}
-            found = await self._table("files", "/tasks/{task}/outputs", number, parameters=parameters, **page)
+            found = await self._table(
+                "files", "/tasks/{task}/outputs", OUTPUT, number, parameters=parameters, **page
+            )
             files += found
             if limit or not found.next:
                 document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
@@ -229,6 +248,7 @@ class AsyncTaskRequests(AsyncApi):
         """
         return await self._record(
             "/tasks/{task}/logs",
+            TASK_LOGS,
             await self._task(task),
             failed=failed,
             match=match or None,
@@ -239,7 +259,7 @@ class AsyncTaskRequests(AsyncApi):
 
     async def matches(self, task: "int | str | RequestSubject | AsyncTask") -> Table[Record]:
         """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
-        return await self._table("matches", "/tasks/{task}/sites", await self._task(task))
+        return await self._table("matches", "/tasks/{task}/sites", MATCH, await self._task(task))
 
     async def explain(
         self,
@@ -264,7 +284,7 @@ class AsyncTaskRequests(AsyncApi):
         else:
             most = limit if found.kind in ("task", "job") else None
             answer = await self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
-        return await self._understood(lambda told: ExplainedRecord(told, rules=rules), answer)
+        return await self._understood(answer, LINES, lambda document: ExplainedRecord(document, rules=rules))
 
     async def what_if(
         self,
@@ -277,7 +297,7 @@ class AsyncTaskRequests(AsyncApi):
         """Say where jobs would go with other fields of their task, or of queues. Nothing changes."""
         found = (await self.subject(about)).of_kinds("task", "job")
         body = {"task": dict(task or {}), "queues": dict(queues or {})}
-        return await self._posted(f"{found.path}/what-if", found.values, body, width=width or None)
+        return await self._posted(f"{found.path}/what-if", LINES, found.values, body, width=width or None)
 
     async def logs(
         self,
@@ -299,4 +319,4 @@ class AsyncTaskRequests(AsyncApi):
             if found.kind == "job"
             else {"agent_seen": agent_seen}
         )
-        return await self._record(f"{found.path}/logs", found.values, **query)
+        return await self._record(f"{found.path}/logs", LOGS, found.values, **query)

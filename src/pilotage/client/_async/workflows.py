@@ -5,6 +5,7 @@ from typing import Any
 
 from pilotage.client.errors import NotFound
 from pilotage.client.records import ExplainedRecord, Record, Table
+from pilotage.client.shapes import LINES, STAGES, WORKFLOW
 from pilotage.client.subjects import RequestSubject, number_of
 
 from .api import AsyncApi
@@ -34,7 +35,7 @@ class AsyncWorkflowRequests(AsyncApi):
     ) -> Table[Record]:
         """Return workflows, newest first: the caller's, or for an operator everybody's unless ``mine``."""
         return await self._table(
-            "workflows", "/workflows", name=name or None, mine=mine, after=after, limit=limit
+            "workflows", "/workflows", WORKFLOW, name=name or None, mine=mine, after=after, limit=limit
         )
 
     async def workflow(self, workflow: int | str | RequestSubject) -> Record:
@@ -42,7 +43,7 @@ class AsyncWorkflowRequests(AsyncApi):
 
         A name is that of the caller's newest such workflow. Raises ``NotFound`` if there is none.
         """
-        return await self._record("/workflows/{workflow}", await self._number(workflow))
+        return await self._record("/workflows/{workflow}", STAGES, await self._number(workflow))
 
     async def explain_workflow(
         self, workflow: int | str | RequestSubject, *, width: int = 0
@@ -50,7 +51,7 @@ class AsyncWorkflowRequests(AsyncApi):
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
         template = "/workflows/{workflow}/explain"
         answer = await self._get(template, await self._number(workflow), width=width or None)
-        return await self._understood(ExplainedRecord, answer)
+        return await self._understood(answer, LINES, ExplainedRecord)
 
     async def _number(self, workflow: int | str | RequestSubject) -> dict[str, int | str]:
         if isinstance(workflow, RequestSubject):
