@@ -89,7 +89,7 @@ def test_b18_views_and_worlds_show_what_was_measured_and_when(house: House) -> N
     whole = house.store.snapshots.whole(house.now, 1)
     saved = from_json(World, to_json(whole))
     assert saved.free_spaces == whole.free_spaces
-    assert saved.free_spaces["north-disk"].told == house.now
+    assert saved.free_spaces["north-disk"].measured_at == house.now
     asked = world_of(house.store, BROKERED, house.now, 1, limit=1)
     assert asked.storage_spaces == whole.storage_spaces
 
@@ -102,7 +102,7 @@ def test_b18_an_old_answer_gives_way_to_what_is_declared(house: House) -> None:
     assert storage_moves.free_space(house.runtime)["north-disk"].gigabytes == measured
     house.now += 1
     found = storage_moves.free_space(house.runtime)["north-disk"]
-    assert (found.gigabytes, found.told) == (40, None)
+    assert (found.gigabytes, found.measured_at) == (40, None)
     assert "its last answer is of 2027-01-15 08:00:00 UTC" in found.text
 
 

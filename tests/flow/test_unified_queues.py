@@ -76,7 +76,7 @@ def test_b2_pseudo_queues_get_pilots_by_the_unified_element_and_share_its_limit(
     assert Counter(one.queue for one in live).keys() <= {"north-queue", "wide"}
     assert {one.state for one in live} == {PilotState.SUBMITTED}
     told = conditions.of_queues(unified.runtime, ["wide"])[0].pilot_limits
-    assert [(one.queues, one.most) for one in told] == [(("north-queue", "uni", "wide"), 3)]
+    assert [(one.queues, one.pilots) for one in told] == [(("north-queue", "uni", "wide"), 3)]
 
 
 def test_b2_another_element_of_a_unified_queue_is_an_effect_at_its_pseudo_queues(unified: House) -> None:

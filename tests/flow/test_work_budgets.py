@@ -44,12 +44,12 @@ KINDS = [one for one in vars(work_budget).values() if isinstance(one, CountedWor
 @pytest.fixture
 def small_budgets() -> Iterator[None]:
     """Ten of everything."""
-    usual = {one: one.most for one in KINDS}
+    usual = {one: one.limit for one in KINDS}
     for one in KINDS:
-        object.__setattr__(one, "most", 10)
+        object.__setattr__(one, "limit", 10)
     yield
     for one, most in usual.items():
-        object.__setattr__(one, "most", most)
+        object.__setattr__(one, "limit", most)
 
 
 def _splitting() -> World:
@@ -141,7 +141,7 @@ def test_every_policy_counts_and_others_are_decided_in_the_same_pass(name: str) 
     assert (fault.subject, fault.key) == ("task", 1)
     assert [one.id for one in left.tasks] == [2]
     assert {2, 100} & {id_ for move in decision.moves for id_ in move.ids}
-    assert any(one.what in fault.error and one.remedy in fault.error for one in KINDS)
+    assert any(one.unit in fault.error and one.remedy in fault.error for one in KINDS)
     assert "above 10" in fault.error
 
 
@@ -186,10 +186,10 @@ def test_a_task_beyond_its_budget_is_named_and_tried_again_rarely(house: House) 
     spec = house.store.queries.task(bad)
     assert spec is not None
     house.take("split")
-    object.__setattr__(PAIRS, "most", 0)
+    object.__setattr__(PAIRS, "limit", 0)
     house.take("broker")
     assert house.states(bad) == house.states(good) == {JobState.DEFINED: 1}
-    object.__setattr__(PAIRS, "most", 10)
+    object.__setattr__(PAIRS, "limit", 10)
     told = house.store.set_aside.of("task", str(bad))
     assert told[0].retry_at == house.now + FIRST_COSTLY_PAUSE
     assert "pairs of its jobs and queues in one decision, above 0; " in told[0].error
@@ -272,11 +272,11 @@ def test_a_rank_that_reads_matches_is_looked_up_where_they_changed() -> None:
         for site in sites
     ]
     state = world(of, one, jobs=jobs(one, 200), advertisements=ads)
-    usual = work_budget.EVALUATIONS.most
-    object.__setattr__(work_budget.EVALUATIONS, "most", 50 + 200 + 50)
+    usual = work_budget.EVALUATIONS.limit
+    object.__setattr__(work_budget.EVALUATIONS, "limit", 50 + 200 + 50)
     try:
         decision = Matchmaking().decide(state)
     finally:
-        object.__setattr__(work_budget.EVALUATIONS, "most", usual)
+        object.__setattr__(work_budget.EVALUATIONS, "limit", usual)
     placed = [len(move.ids) for move in decision.moves]
     assert (sum(placed), set(placed)) == (200, {4})

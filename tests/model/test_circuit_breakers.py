@@ -45,8 +45,8 @@ def test_f4_a_breaker_opens_after_three_files_in_a_row() -> None:
     assert breakers(*three[:2], at=2) == ()
     (found,) = breakers(*three, at=2)
     assert (found.place, found.until, found.failures) == (("a", ""), NOW + 62, 3)
-    assert "reading from a: circuit breaker open until" in found.told
-    assert "deliveries failed, 3 in a row, the last with: OSError: refused" in found.told
+    assert "reading from a: circuit breaker open until" in found.sentence
+    assert "deliveries failed, 3 in a row, the last with: OSError: refused" in found.sentence
     assert open_at((found,), NOW + 61)
     assert not open_at((found,), NOW + 62)
 
@@ -61,7 +61,7 @@ def test_f2_nobody_sees_what_payloads_of_others_wrote() -> None:
     assert seen_by((both, bobs, server), None) == (both, bobs, server)
     assert seen_by((both, bobs, server), bob) == (without_payload_error(both), bobs, server)
     assert seen_by((both, bobs, server), alice) == (without_payload_error(both), server)
-    assert "bob" not in without_payload_error(both).told
+    assert "bob" not in without_payload_error(both).sentence
 
 
 def test_f4_a_breaker_names_nobodys_file() -> None:

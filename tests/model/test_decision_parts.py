@@ -35,13 +35,13 @@ def decided(*moves: Move) -> Decision:
 
 def test_a_decision_about_few_records_is_one_part() -> None:
     whole = decided(closing(range(10)), FAILING)
-    assert list(parts(whole, most=11)) == [whole]
+    assert list(parts(whole, size=11)) == [whole]
     assert list(parts(decided())) == [decided()]
 
 
 def test_a_task_ends_in_the_part_of_its_last_jobs() -> None:
     for jobs in (19, 20, 21):
-        found = list(parts(decided(closing(range(jobs)), FAILING), most=10))
+        found = list(parts(decided(closing(range(jobs)), FAILING), size=10))
         assert [sum(len(move.ids) for move in part.moves if move.kind == "job") for part in found] == [
             10,
             *([10, jobs - 20] if jobs > 20 else [jobs - 10]),
@@ -51,8 +51,8 @@ def test_a_task_ends_in_the_part_of_its_last_jobs() -> None:
 
 def test_the_records_their_order_and_their_attempts_are_those_of_the_whole() -> None:
     whole = decided(closing(range(7)), closing(range(50, 73)), FAILING)
-    assert [sum(len(move.ids) for move in part.moves) for part in parts(whole, most=10)] == [10, 10, 11]
-    moves = [move for part in parts(whole, most=10) for move in part.moves if move.kind == "job"]
+    assert [sum(len(move.ids) for move in part.moves) for part in parts(whole, size=10)] == [10, 10, 11]
+    moves = [move for part in parts(whole, size=10) for move in part.moves if move.kind == "job"]
     assert [id_ for move in moves for id_ in move.ids] == [*range(7), *range(50, 73)]
     assert all(move.attempts == tuple(id_ + 1000 for id_ in move.ids) for move in moves)
     assert all(move.own_changes == {id_: {"exit_code": id_} for id_ in move.ids} for move in moves)

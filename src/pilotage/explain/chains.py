@@ -101,7 +101,7 @@ def _stopped(one: ChainedTask) -> Iterator[str]:
         if one.held:
             yield f"task {one.id} ({one.name}) is held by {one.held}: pilotage release {one.id} lets it go on"
         elif chains.obstacles(one.predecessors, one.on_end):
-            yield f"task {one.id} ({one.name}) {chains.why(one.id, one.predecessors, one.on_end)}"
+            yield f"task {one.id} ({one.name}) {chains.waiting_reason(one.id, one.predecessors, one.on_end)}"
         elif one.error:
             yield f"task {one.id} ({one.name}) waits: {one.error}"
     elif one.state is TaskState.FAILED:

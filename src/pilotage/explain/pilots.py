@@ -86,14 +86,14 @@ def of_full(limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[str
     """Yield limits that these pilots have reached, none of which could take a waiting job (P4)."""
     for limit in limits:
         pilots = [pilot for pilot in live if pilot.queue in limit.queues]
-        if len(pilots) < limit.most:
+        if len(pilots) < limit.pilots:
             continue
         have = " and ".join(limit.queues) + (" together have" if limit.queues[1:] else " has")
         private = sum(pilot.kind == "private" for pilot in pilots)
         whose = f", {private} of them for their owners' jobs alone" if private else ""
         yield (
             f"  no pilot can be asked for: {have} {plural(len(pilots), 'pilot')}{whose}, and may "
-            f"have {limit.most} (max_pilots); one is asked for when one of these has ended"
+            f"have {limit.pilots} (max_pilots); one is asked for when one of these has ended"
         )
 
 

@@ -168,7 +168,7 @@ def _made(seen: QueueCondition) -> str:
     if element is None:
         return ", started by others"
     most = " and ".join(
-        f"{limit.most}" + (f" of {', '.join(limit.queues)} together" if limit.queues[1:] else "")
+        f"{limit.pilots}" + (f" of {', '.join(limit.queues)} together" if limit.queues[1:] else "")
         for limit in seen.pilot_limits
     )
     return f", of at most {most} started from here by {element.kind}"

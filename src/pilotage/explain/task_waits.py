@@ -73,7 +73,7 @@ def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:
     if not full:
         return "its quotas have room again: it is released at the next pass"
     told = " and ".join(
-        f"{quota.whose} has {plural(have, 'live job')}, and may have {quota.most} (quotas.{quota.constant})"
+        f"{quota.holder} has {plural(have, 'live job')}, and may have {quota.limit} (quotas.{quota.constant})"
         for quota, have in full
     )
     return f"{told}; each of these that ends releases one, its owner's first submitted first"

@@ -27,15 +27,13 @@ def _with(text: str, part: str, new: Sequence[Mapping[str, Any]]) -> str:
     root = yaml.compose(text, Loader=yaml.CSafeLoader) if text.strip() else None
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
         raise BadDocument([Fault((), "is not a YAML mapping of a line for each key", "write it as one")])
-    found = (
-        next((value for key, value in root.value if key.value == part), None) if root is not None else None
-    )
-    if found is None:
+    node = next((value for key, value in root.value if key.value == part), None) if root is not None else None
+    if node is None:
         return "\n".join([*lines, f"{part}:", *_items(new, 2), ""])
-    if not isinstance(found, yaml.SequenceNode) or found.flow_style or not found.value:
+    if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
         raise BadDocument([Fault((part,), "is not a list with dashes", "write each record after a dash")])
-    at = _end(found) + 1
-    return "\n".join([*lines[:at], *_items(new, found.start_mark.column), *lines[at:], ""])
+    at = _end(node) + 1
+    return "\n".join([*lines[:at], *_items(new, node.start_mark.column), *lines[at:], ""])
 
 
 def _items(new: Sequence[Mapping[str, Any]], indent: int) -> list[str]:

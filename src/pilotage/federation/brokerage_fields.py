@@ -21,22 +21,24 @@ def brokerages() -> frozenset[str]:
 
 def unread_fields(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
     """Yield the fields that a task sets and that its brokerage, as it declares, does not read."""
-    asked, plugin = fields_set(spec), plugin_of(spec, owner.vo if owner else "", federation)
-    reads = _declared(plugin) if asked else None
-    for name in asked:
+    names, plugin = fields_set(spec), plugin_of(spec, owner.vo if owner else "", federation)
+    reads = _declared(plugin) if names else None
+    for name in names:
         if reads is not None and name not in reads:
-            readers = [one for one in sorted(brokerages()) if name in (_declared(one) or ())]
-            others = f", or ask for `brokerage: {readers[0]}`" if readers else ""
+            readers = [
+                brokerage for brokerage in sorted(brokerages()) if name in (_declared(brokerage) or ())
+            ]
+            alternative = f", or ask for `brokerage: {readers[0]}`" if readers else ""
             message = f"is set, and the brokerage {plugin!r}, which decides about this task, does not read it"
-            yield Fault((name,), message, f"leave it out{others}")
+            yield Fault((name,), message, f"leave it out{alternative}")
 
 
 def undeclared_fields(spec: TaskSpec, federation: Federation, owner: Identity) -> list[str]:
     """Return warnings of fields that a task sets, if its brokerage does not declare what it reads."""
-    asked, plugin = fields_set(spec), plugin_of(spec, owner.vo, federation)
-    if not asked or plugin not in brokerages() or _declared(plugin) is not None:
+    names, plugin = fields_set(spec), plugin_of(spec, owner.vo, federation)
+    if not names or plugin not in brokerages() or _declared(plugin) is not None:
         return []
-    return [f"the brokerage {plugin!r} does not declare whether it reads {', '.join(asked)}"]
+    return [f"the brokerage {plugin!r} does not declare whether it reads {', '.join(names)}"]
 
 
 @cache

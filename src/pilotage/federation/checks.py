@@ -35,19 +35,19 @@ def check_task(
 
     With an ``owner``, their VO must own the share. Sites tell further stations in their ``ads`` (M2).
     """
-    found = chain(
+    faults = chain(
         task_faults(spec),
         _references(spec, federation, owner),
         _stations(spec, federation, ads),
         unread_fields(spec, federation, owner),
         output_dataset_faults(spec, federation, owner),
     )
-    return [(fault.path, fault.text) for fault in explained(found)]
+    return [(fault.path, fault.text) for fault in explained(faults)]
 
 
 def federation_faults(federation: Federation) -> list[Fault]:
     """Return every contradiction in a federation: its place, the fault and the remedy."""
-    found = chain(
+    faults = chain(
         _names(federation),
         _catalogues(federation),
         _places(federation),
@@ -60,7 +60,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
         _plugins(federation),
         classads.federation_faults(federation),
     )
-    return list(islice(found, request_budget.MOST_FAULTS))
+    return list(islice(faults, request_budget.MOST_FAULTS))
 
 
 def file_faults(
@@ -123,9 +123,9 @@ def _catalogues(federation: Federation) -> Iterator[Fault]:
         path: Path = ("catalogues", at)
         if catalogue.name in ("vo", "nobody"):
             yield Fault((*path, "name"), f"{catalogue.name!r} begins scopes of our own", "give another name")
-        yield from repeated((*path, "storages"), [one.rse for one in catalogue.storages])
-        for number, one in enumerate(catalogue.storages):
-            yield from storages.lacks((*path, "storages", number, "storage"), one.storage)
+        yield from repeated((*path, "storages"), [mapping.rse for mapping in catalogue.storages])
+        for number, mapping in enumerate(catalogue.storages):
+            yield from storages.lacks((*path, "storages", number, "storage"), mapping.storage)
 
 
 class KnownNames(NamedTuple):
@@ -133,15 +133,15 @@ class KnownNames(NamedTuple):
 
     kind: str
     names: Collection[str]
-    told: int = 10
+    length: int = 10
 
     def lacks(self, path: Path, name: str) -> Iterator[Fault]:
         """Yield the fault of an unknown name, with the nearest known one."""
         if name not in self.names:
             near = nearest(name, self.names)
-            known = ", ".join(sorted(self.names)[: self.told])
-            known += ", ..." if len(self.names) > self.told else ""
-            remedy = f"did you mean {near[0]}?" if near else f"known: {known}" if known else ""
+            names = ", ".join(sorted(self.names)[: self.length])
+            names += ", ..." if len(self.names) > self.length else ""
+            remedy = f"did you mean {near[0]}?" if near else f"known: {names}" if names else ""
             yield Fault(path, f"there is no {self.kind} {name!r}", remedy)
 
 
@@ -149,7 +149,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
     """Yield parents that do not exist and circles of parents, each once."""
     parents = {record.name: record.parent for record in records}
     places = {record.name: at for at, record in enumerate(records)}
-    known = KnownNames(kind.removesuffix("s"), parents.keys())
+    known_names = KnownNames(kind.removesuffix("s"), parents.keys())
     settled: set[str] = set()
     for start in parents:
         name = start
@@ -163,7 +163,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
             path = (kind, places[name], "parent")
             yield Fault(path, f"{loop} is a circle", "give no parent to the topmost")
         elif name and name not in parents:
-            yield from known.lacks((kind, places[next(reversed(above))], "parent"), name)
+            yield from known_names.lacks((kind, places[next(reversed(above))], "parent"), name)
         # Walk each name once: a circle is reported once, and a long chain takes linear time.
         settled.update(above)
 
@@ -179,10 +179,10 @@ def _pseudo_queues(queues: Sequence[Queue]) -> Iterator[Fault]:
 
 def _limits(at: int, queue: Queue) -> Iterator[Fault]:
     for name, unit in (("memory", "MB"), ("walltime", "s")):
-        least, most = getattr(queue, f"min_{name}"), getattr(queue, f"max_{name}")
-        if most and least > most:
-            message = f"{least:g} {unit} is above the max_{name} of {most:g} {unit}"
-            yield Fault(("queues", at, f"min_{name}"), message, f"give at most {most:g}")
+        least, greatest = getattr(queue, f"min_{name}"), getattr(queue, f"max_{name}")
+        if greatest and least > greatest:
+            message = f"{least:g} {unit} is above the max_{name} of {greatest:g} {unit}"
+            yield Fault(("queues", at, f"min_{name}"), message, f"give at most {greatest:g}")
     try:
         fairshare.parse(queue.fairshare_policy)
     except fairshare.PolicyError as error:
@@ -233,12 +233,12 @@ def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
 
 
 def _plugins(federation: Federation) -> Iterator[Fault]:
-    known = KnownNames("brokerage plugin", brokerages())
+    plugins = KnownNames("brokerage plugin", brokerages())
     for vo, name in federation.plugins.items():
-        yield from known.lacks(("plugins", vo), name)
+        yield from plugins.lacks(("plugins", vo), name)
     for name, options in federation.plugin_options.items():
-        yield from known.lacks(("plugin_options", name), name)
-        if name in known.names:
+        yield from plugins.lacks(("plugin_options", name), name)
+        if name in plugins.names:
             yield from _options(name, options)
     shares = KnownNames("share", {share.name for share in federation.shares})
     for name in federation.brokerage.nqueue_limit_site_by_share:

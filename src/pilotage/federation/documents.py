@@ -49,7 +49,9 @@ MOST_COUNTED = 50_000
 """Most faults of which the first are explained; of more there is only the number."""
 
 
-def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()) -> T:
+def checked(
+    kind: type[T], document: object, further_faults: Callable[[T], Iterable[Fault]] = lambda _: ()
+) -> T:
     """Return the record that a document of plain values describes. Types are strict.
 
     Raises ``BadDocument`` with every fault in plain words, as far as the request's
@@ -59,14 +61,14 @@ def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]
     try:
         value = _read_in_parts(kind, document)
     except _FaultyPart as faulty:
-        found = explained(faulty.faults(kind))
-        if (kind is Federation or _is_world(kind)) and (rest := remainder(kind, document, found)):
-            found += rest.further(chain(_contradictions(rest.value), also(rest.value)), found)
-        raise BadDocument(found[: request_budget.MOST_FAULTS]) from faulty.error
+        faults = explained(faulty.faults(kind))
+        if (kind is Federation or _is_world(kind)) and (rest := remainder(kind, document, faults)):
+            faults += rest.further(chain(_contradictions(rest.value), further_faults(rest.value)), faults)
+        raise BadDocument(faults[: request_budget.MOST_FAULTS]) from faulty.error
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error
-    if faults := explained(chain(_contradictions(value), also(value))):
+    if faults := explained(chain(_contradictions(value), further_faults(value))):
         raise BadDocument(faults)
     return value
 
@@ -150,7 +152,9 @@ def _is_world(kind: type) -> bool:
 
 
 def read(
-    kind: type[T], path: str | FilePath | SourceFile, also: Callable[[T], Iterable[Fault]] = lambda _: ()
+    kind: type[T],
+    path: str | FilePath | SourceFile,
+    further_faults: Callable[[T], Iterable[Fault]] = lambda _: (),
 ) -> T:
     """Return the federation or world in a file of YAML or JSON, checked, and passed by ``also``.
 
@@ -161,7 +165,7 @@ def read(
         document = text.parse(source.content)
         if not isinstance(document, dict):
             raise BadDocument([Fault((), f"{show(document)} is not a mapping", "give name: value")])
-        return checked(kind, document, also)
+        return checked(kind, document, further_faults)
     except BadDocument as bad:
         raise located(source.path, source.content, bad.faults) from bad
 
@@ -191,15 +195,15 @@ def read_tasks(
                 continue
             try:
                 spec = checked(TaskSpec, document)
-                found = task_faults(spec)
+                document_faults = task_faults(spec)
                 specs.append(spec)
             except BadDocument as bad:
-                found = list(bad.faults)
+                document_faults = list(bad.faults)
             # Without its parameters, a task's texts would seem to have faults.
-            swept = any(fault.path[:1] == ("parameters",) for fault in found)
-            if not swept and (sound := remainder(TaskSpec, document, found)):
+            swept = any(fault.path[:1] == ("parameters",) for fault in document_faults)
+            if not swept and (sound := remainder(TaskSpec, document, document_faults)):
                 rest.append((place, sound))
-            faults += [Fault((*place, *fault.path), fault.message, fault.remedy) for fault in found]
+            faults += [Fault((*place, *fault.path), fault.message, fault.remedy) for fault in document_faults]
     except BadDocument as bad:
         faults += bad.faults
     if faults and references:
@@ -225,14 +229,14 @@ def read_workflow_name(path: str | FilePath | SourceFile) -> str:
 
 
 def _further(
-    references: References, rest: Sequence[tuple[Path, Remainder[TaskSpec]]], known: Sequence[Fault]
+    references: References, rest: Sequence[tuple[Path, Remainder[TaskSpec]]], faults: Sequence[Fault]
 ) -> Iterator[Fault]:
     """Check tasks without their faulty fields. Yield the faults of other fields."""
     for index, field, message in references([sound.value for _, sound in rest]):
         place, sound = rest[index]
         mine = [
             replace(fault, path=fault.path[len(place) :])
-            for fault in known
+            for fault in faults
             if fault.path[: len(place)] == place
         ]
         for fault in sound.further([Fault(parts_of(field), message)], mine):

@@ -77,14 +77,14 @@ class BadFile(Exception):
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
-def explained(found: Iterable[Fault]) -> list[Fault]:
+def explained(all_faults: Iterable[Fault]) -> list[Fault]:
     """Return the faults of one document that the request's budget explains, and at least the first.
 
     Raises ``ClientGone`` or ``RequestTooLong``.
     """
     faults: list[Fault] = []
     request_budget.check()
-    for fault in islice(found, max(1, request_budget.faults_left())):
+    for fault in islice(all_faults, max(1, request_budget.faults_left())):
         faults.append(fault)
         request_budget.check()
     request_budget.take_faults(len(faults))
@@ -93,11 +93,11 @@ def explained(found: Iterable[Fault]) -> list[Fault]:
 
 def repeated(path: Path, names: Sequence[str]) -> Iterator[Fault]:
     """Yield a fault for each name that occurs earlier in the list."""
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for at, name in enumerate(names):
-        if name in seen:
+        if name in earlier:
             yield Fault((*path, at), f"{name!r} is given twice", "keep one")
-        seen.add(name)
+        earlier.add(name)
 
 
 def show(value: object) -> str:

@@ -90,23 +90,23 @@ _KINDS = {
 
 def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
     """Yield every fault of a document that was refused as a ``kind``, each once."""
-    seen: set[tuple[Path, str]] = set()
-    found = [
+    reported: set[tuple[Path, str]] = set()
+    located = [
         (details, *_document_path(details["loc"], document))
         for details in error.errors(include_url=False, include_context=True)
     ]
-    typed = {path for details, path, _ in found if not _is_of_type(details)}
-    for details, path, tags in found:
+    typed = {path for details, path, _ in located if not _is_of_type(details)}
+    for details, path, tags in located:
         # pydantic reports faults against every member of a union. Those against other members only confuse.
-        if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
+        if any(tag != _input_kind(document, path) for tag in tags) or _only_bad_items(details):
             continue
         if _is_of_type(details) and path in typed:
             continue  # another member takes such values, and says what is wrong with this one
         if details["type"] == "literal_error" and details["ctx"]["expected"] == "''":
             continue
         fault = _fault(kind, details, path, document)
-        if (fault.path, fault.message) not in seen:
-            seen.add((fault.path, fault.message))
+        if (fault.path, fault.message) not in reported:
+            reported.add((fault.path, fault.message))
             yield fault
 
 
@@ -118,9 +118,9 @@ def of_request(details: Any) -> Fault:
     return _fault(None, details, path, None)
 
 
-def unknown_field(path: Path, known: Iterable[str]) -> Fault:
+def unknown_field(path: Path, known_fields: Iterable[str]) -> Fault:
     """Return the fault of an unknown field, with the nearest known one."""
-    names = sorted(known)
+    names = sorted(known_fields)
     word = str(path[-1])
     near = [*_meant_by(word, names)] or nearest(word, names)
     if near:
@@ -162,11 +162,11 @@ def _is_of_type(details: ErrorDetails) -> bool:
 
 def _only_bad_items(details: ErrorDetails) -> bool:
     """Return whether a list is too short only because of faulty items, which are reported by themselves."""
-    given = details["input"]
-    return details["type"] == "too_short" and len(given) >= details["ctx"]["min_length"]
+    items = details["input"]
+    return details["type"] == "too_short" and len(items) >= details["ctx"]["min_length"]
 
 
-def _meant(document: Any, path: Path) -> str:
+def _input_kind(document: Any, path: Path) -> str:
     """Return the kind of input that the user means: a pattern if it has ``glob``, a dataset if it has
     ``dataset``, a file if it has ``name``; without these, by what its other fields resemble."""
     here = document
@@ -175,14 +175,14 @@ def _meant(document: Any, path: Path) -> str:
     if not isinstance(here, dict):
         return "InputFile"
     kinds = {"dataset": InputDataset, "glob": InputPattern, "task": TaskOutputs, "name": InputFile}
-    own = next((kind for key, kind in kinds.items() if key in here), None)
-    return (own or max(_INPUTS.values(), key=lambda kind: _likeness(kind, here))).__name__
+    kind_by_key = next((kind for key, kind in kinds.items() if key in here), None)
+    return (kind_by_key or max(_INPUTS.values(), key=lambda kind: _likeness(kind, here))).__name__
 
 
-def _likeness(kind: type[Any], given: Mapping[str, Any]) -> int:
+def _likeness(kind: type[Any], document: Mapping[str, Any]) -> int:
     """Return how many of the given fields are those of a kind of input, or resemble one."""
     names = [part.name for part in fields(kind)]
-    words = [str(word) for word in islice(given, len(names))]
+    words = [str(word) for word in islice(document, len(names))]
     return sum(any(_meant_by(word, names)) or bool(nearest(word, names)) for word in words)
 
 
@@ -224,9 +224,9 @@ _BOUNDS = {
 
 def _choice(details: ErrorDetails, path: Path) -> Fault:
     expected = str(details["ctx"]["expected"]).replace("'", "")
-    known = expected.replace(" or ", ", ").split(", ")
-    near = nearest(str(details["input"]), known)
-    message = f"{show(details['input'])} is none of {', '.join(known)}"
+    choices = expected.replace(" or ", ", ").split(", ")
+    near = nearest(str(details["input"]), choices)
+    message = f"{show(details['input'])} is none of {', '.join(choices)}"
     return Fault(path, message, f"did you mean {near[0]}?" if near else "give one of them")
 
 
@@ -235,8 +235,8 @@ def _pattern(details: ErrorDetails, path: Path) -> Fault:
     remedy = _PATTERNS.get(pattern, f"give text that matches {pattern}")
     # A broken URL may have a password anywhere.
     secret = str(path[-1]).endswith("url") and "@" in str(details["input"])
-    shown = "this" if secret else show(details["input"])
-    return Fault(path, f"{shown} is not allowed here", remedy)
+    value = "this" if secret else show(details["input"])
+    return Fault(path, f"{value} is not allowed here", remedy)
 
 
 def _short(details: ErrorDetails, path: Path) -> Fault:
@@ -245,8 +245,8 @@ def _short(details: ErrorDetails, path: Path) -> Fault:
 
 
 def _long(details: ErrorDetails, path: Path) -> Fault:
-    most = details["ctx"]["max_length"]
-    return Fault(path, f"is longer than {most} characters", "give a shorter one")
+    limit = details["ctx"]["max_length"]
+    return Fault(path, f"is longer than {limit} characters", "give a shorter one")
 
 
 _WORDED: dict[str, Callable[[ErrorDetails, Path], Fault]] = {
@@ -282,7 +282,7 @@ def _fields_at(kind: Any, path: Path, document: Any) -> set[str]:
         nodes = [member for node in inner for member in _members(node, schema)]
     nodes = [node for node in nodes if "properties" in node]
     if len(nodes) > 1:
-        nodes = [node for node in nodes if node.get("title") == _meant(document, path)]
+        nodes = [node for node in nodes if node.get("title") == _input_kind(document, path)]
     return {name for node in nodes for name in node["properties"]}
 
 
@@ -302,5 +302,5 @@ def _members(node: Any, schema: dict[str, Any]) -> list[dict[str, Any]]:
     if "$ref" in node:
         return _members(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
     if "anyOf" in node:
-        return [member for one in node["anyOf"] for member in _members(one, schema)]
+        return [member for part in node["anyOf"] for member in _members(part, schema)]
     return [node]

@@ -29,10 +29,10 @@ def output_dataset_faults(spec: TaskSpec, federation: Federation, owner: Identit
         if len(dataset) > LONGEST_DATASET_NAME:
             yield Fault(_PATH, f"its name has {len(dataset)} characters", f"{LONGEST_DATASET_NAME} at most")
         return
-    declared = next((one for one in federation.catalogues if one.name == name), None)
+    declared = next((catalogue for catalogue in federation.catalogues if catalogue.name == name), None)
     if declared is None:
-        known = ", ".join(one.name for one in federation.catalogues if one.outputs)
-        remedy = f"those that take outputs: {known}" if known else "the federation declares none"
+        names = ", ".join(catalogue.name for catalogue in federation.catalogues if catalogue.outputs)
+        remedy = f"those that take outputs: {names}" if names else "the federation declares none"
         yield Fault(_PATH, f"there is no catalogue {name!r}", remedy)
     elif declared.outputs is None:
         yield Fault(_PATH, f"the catalogue {name} takes no outputs", "operators may declare its `outputs`")
@@ -53,10 +53,10 @@ def _not_theirs(
 
 
 def _unknown_there(declared: ExternalCatalogue, spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
-    known = {one.storage for one in declared.storages}
-    if lacking := [name for name in output_storages(spec, federation) if name not in known]:
+    storages = {mapping.storage for mapping in declared.storages}
+    if lacking := [name for name in output_storages(spec, federation) if name not in storages]:
         yield Fault(
             _PATH,
             f"outputs may come to {', '.join(lacking[:10])}, where the catalogue {declared.name} knows none",
-            f"name a nucleus or queues whose storage is one of {', '.join(sorted(known))}",
+            f"name a nucleus or queues whose storage is one of {', '.join(sorted(storages))}",
         )

@@ -52,8 +52,8 @@ def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
 
 def _fault_of_names(names: list[str]) -> tuple[str, str] | None:
     """Return the fault of a first line, and the remedy; None if it is right."""
-    if len(names) == 1 and (other := next((mark for mark in ";\t" if mark in names[0]), "")):
-        return f"is separated by {other!r}", "save it with commas, or with tabs as a file .tsv"
+    if len(names) == 1 and (separator := next((mark for mark in ";\t" if mark in names[0]), "")):
+        return f"is separated by {separator!r}", "save it with commas, or with tabs as a file .tsv"
     twice = [name for name in names if names.count(name) > 1]
     return (f"has two columns {twice[0][:60]!r}", "keep one") if twice else None
 

@@ -45,10 +45,12 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
     """Yield names that no job has a value for, and values that their places cannot take."""
     strict = bool(spec.parameters)
     yield from _inputs(spec)
-    known = (*OWN, *parameter_names(spec.parameters))
+    known_names = (*OWN, *parameter_names(spec.parameters))
     sound, unknown = True, count()
     for path, text in asking(_texts(spec)):
-        for fault in _names(path, text, spec, known, unknown) if strict else _own_names(path, text, spec):
+        for fault in (
+            _names(path, text, spec, known_names, unknown) if strict else _own_names(path, text, spec)
+        ):
             sound = False
             yield fault
     if strict:
@@ -60,11 +62,11 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
 
 def _inputs(spec: TaskSpec) -> Iterator[Fault]:
     """Yield faults of rows that read a file, and of files whose one size cannot be that of every row."""
-    rows, known = row_count(spec.parameters), parameter_names(spec.parameters)
+    rows, parameters = row_count(spec.parameters), parameter_names(spec.parameters)
     for at, item in enumerate(asking(spec.inputs)):
         if not isinstance(item, InputFile):
             continue
-        if any(f"{{{name}}}" in item.name for name in known):
+        if any(f"{{{name}}}" in item.name for name in parameters):
             yield Fault(("inputs", at, "name"), f"{item.name!r} names a parameter", "write it as a glob")
         if item.rows and not rows:
             yield Fault(("inputs", at, "rows"), "are given without parameters", "leave them out")
@@ -82,8 +84,8 @@ def _texts(spec: TaskSpec) -> Iterator[tuple[Path, str]]:
 
 def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
     """Yield faults of a text in a task without parameters, where most braces mean nothing."""
-    found = names(text, strict=False)
-    if "first_event" in found:
+    placeholders = names(text, strict=False)
+    if "first_event" in placeholders:
         yield from _first_event(path, spec)
     if path[0] in ("outputs", "optional_outputs"):
         # Names may have any braces: only a clear mistake is refused.
@@ -94,19 +96,19 @@ def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
 
 
 def _names(
-    path: Path, text: str, spec: TaskSpec, known: tuple[str, ...], unknown: Iterator[int]
+    path: Path, text: str, spec: TaskSpec, known_names: tuple[str, ...], unknown: Iterator[int]
 ) -> Iterator[Fault]:
     """Yield faults of a text in a task with parameters, where every brace counts."""
-    if found := stray(text):
-        yield Fault(path, f"has a brace that names no parameter, at {_cut(found)!r}", _DOUBLED)
+    if rest := stray(text):
+        yield Fault(path, f"has a brace that names no parameter, at {_cut(rest)!r}", _DOUBLED)
         return
     for name in names(text, strict=True):
         if name == "first_event":
             yield from _first_event(path, spec)
-        if name not in known:
-            compared = known if next(unknown) < MOST_SUGGESTIONS else ()
+        if name not in known_names:
+            compared = known_names if next(unknown) < MOST_SUGGESTIONS else ()
             near = nearest(name, compared)
-            begin = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(known[:20])};"
+            begin = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(known_names[:20])};"
             remedy = f"{begin} for braces that stay write {{{{{name[:60]}}}}}"
             yield Fault(path, f"there is no parameter {{{name[:60]}}}", remedy)
 
@@ -117,8 +119,8 @@ def _first_event(path: Path, spec: TaskSpec) -> Iterator[Fault]:
         yield Fault(path, message, "leave it out, or use {index}")
 
 
-def _listed(known: Iterable[str]) -> str:
-    return ", ".join(f"{{{name}}}" for name in known)
+def _listed(placeholders: Iterable[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in placeholders)
 
 
 def _cut(text: str) -> str:
@@ -127,7 +129,7 @@ def _cut(text: str) -> str:
 
 def _combinations(spec: TaskSpec) -> Iterator[Fault]:
     """Yield what does not go together with parameters."""
-    known = parameter_names(spec.parameters)
+    parameters = parameter_names(spec.parameters)
     if spec.jobs > 1:
         remedy = "leave it out: each row is a job; for several jobs a row add a parameter, replica: [0, 1, 2]"
         yield Fault(("jobs",), "is given beside parameters", remedy)
@@ -141,7 +143,7 @@ def _combinations(spec: TaskSpec) -> Iterator[Fault]:
         message = f"have {size} bytes in the rows of all jobs together, above {MOST_EXPANDED}"
         yield Fault(("parameters",), message, "put long texts into a payload file, and name them by a word")
     for at, word in enumerate(spec.merge.command if spec.merge else ()):
-        for name in known:
+        for name in parameters:
             if f"{{{name}}}" in word:
                 message = f"names {{{name}}}, but the merge job reads the outputs of all rows"
                 yield Fault(("merge", "command", at), message, "leave it out")
@@ -174,10 +176,10 @@ class _Values:
         if whole > MOST_COMMAND:
             message = f"has {whole} bytes with the longest values, above {MOST_COMMAND}"
             yield Fault(("command",), message, "name the values once, or put long texts into a payload file")
-        told = sum(len(VARIABLE) + len(name) + size for name, size in longest.items())
-        told += sum(len(name) + _size(text, sizes) for name, text in self.spec.environment.items())
-        if told > MOST_TEXT:
-            message = f"has {told} bytes with all parameters, above {MOST_TEXT}"
+        total = sum(len(VARIABLE) + len(name) + size for name, size in longest.items())
+        total += sum(len(name) + _size(text, sizes) for name, text in self.spec.environment.items())
+        if total > MOST_TEXT:
+            message = f"has {total} bytes with all parameters, above {MOST_TEXT}"
             yield Fault(("environment",), message, "give shorter values")
         yield from self._outputs()
 
@@ -201,20 +203,20 @@ class _Values:
         usual = dict.fromkeys((*OWN, *self.values), "1")
         for at, text in swept:
             for name in names(text, strict=True):
-                values = sorted({*tried.get(name, ()), *self._taken(text, name)})
+                values = sorted({*tried.get(name, ()), *self._clashing_values(text, name)})
                 yield from self._output(("outputs", at), text, name, usual, values)
 
-    def _taken(self, text: str, name: str) -> Iterator[str]:
+    def _clashing_values(self, text: str, name: str) -> Iterator[str]:
         """Yield values with which an output gets the name of something that is there already."""
         pieces = [
             (re.escape(piece) if kind == "text" else "(.+)" if piece == name else "1")
             for kind, piece in parts(text.partition("/")[0], strict=True)
         ]
         pattern = re.compile("".join(pieces))
-        for taken in INPUTS:
-            found = pattern.fullmatch(taken)
+        for name_there in INPUTS:
+            match = pattern.fullmatch(name_there)
             yield from (
-                value for value in (found.groups() if found else ()) if value in self.values.get(name, ())
+                value for value in (match.groups() if match else ()) if value in self.values.get(name, ())
             )
 
     def _output(
@@ -222,9 +224,9 @@ class _Values:
     ) -> Iterator[Fault]:
         """Yield the first value of a parameter that makes no name of an output."""
         for value in values:
-            made = filled(text, {**usual, name: value}, strict=True)
-            if not _is_output(made) or WILDCARDS.search(value) or made.split("/")[0] in INPUTS:
-                message = f"{name} {_cut(value)!r} makes {_cut(made)!r}, which is no name of an output"
+            output = filled(text, {**usual, name: value}, strict=True)
+            if not _is_output(output) or WILDCARDS.search(value) or output.split("/")[0] in INPUTS:
+                message = f"{name} {_cut(value)!r} makes {_cut(output)!r}, which is no name of an output"
                 yield Fault(path, message, "use {index} here, or other values")
                 return
 
@@ -237,9 +239,9 @@ def _tried(values: Iterable[str]) -> list[str]:
 
     All others make a name wherever the longest does.
     """
-    known = list(values)
-    odd = [value for value in known if _SIGNS.search(value) or not value.strip(".")]
-    return [*odd, max(known, key=len)] if known else odd
+    all_values = list(values)
+    odd = [value for value in all_values if _SIGNS.search(value) or not value.strip(".")]
+    return [*odd, max(all_values, key=len)] if all_values else odd
 
 
 def _is_output(name: str) -> bool:

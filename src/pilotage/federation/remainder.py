@@ -34,10 +34,10 @@ class Remainder(Generic[T]):
     names: set[str] = field(default_factory=set)
     """Words of removed records, including their names; empty for one without a name."""
 
-    def further(self, found: Iterable[Fault], known: Sequence[Fault]) -> Iterator[Fault]:
+    def further(self, faults: Iterable[Fault], earlier: Sequence[Fault]) -> Iterator[Fault]:
         """Yield faults of the rest at fields without a known fault, with their places in the document."""
-        paths = [fault.path for fault in known]
-        for fault in found:
+        paths = [fault.path for fault in earlier]
+        for fault in faults:
             place = self._own_path(fault.path)
             if not self._is_ours(fault) and not any(
                 place[: len(path)] == path or path[: len(place)] == place for path in paths
@@ -79,9 +79,9 @@ def remainder(kind: type[T], document: object, faults: Iterable[Fault]) -> Remai
             details = error.errors(include_url=False)
             for detail in details:
                 _stand_in(rest, detail, places, names)
-            taken = {_record(rest, detail["loc"]) for detail in details} - {()}
+            records = {_record(rest, detail["loc"]) for detail in details} - {()}
             # Go backwards: removing an item of a list moves the items after it.
-            for path in sorted(taken, key=_order, reverse=True):
+            for path in sorted(records, key=_order, reverse=True):
                 _take(rest, path, places, names)
         except (ValueError, RecursionError):
             return None

@@ -44,10 +44,12 @@ class SourceFile:
         """Return the error for faults that somebody else found, given as (index of the task, field,
         message)."""
         places = [place for place, _ in tasks_in(text.parse(self.content))]
-        found = []
+        located_faults = []
         for index, field, message in faults:
-            found.append(Fault((*(() if index is None else places[index]), *parts_of(field)), message))
-        return located(self.path, self.content, found)
+            located_faults.append(
+                Fault((*(() if index is None else places[index]), *parts_of(field)), message)
+            )
+        return located(self.path, self.content, located_faults)
 
 
 def parts_of(field: str) -> Path:
@@ -60,11 +62,11 @@ def tasks_in(document: Any) -> Iterator[tuple[Path, Any]]:
     place: Path = ()
     for key in ("task", "tasks"):
         if isinstance(document, dict) and key in document:
-            if others := [name for name in document if name not in (key, WORKFLOW)]:
+            if strays := [name for name in document if name not in (key, WORKFLOW)]:
                 # Suggestions need what the base installation lacks.
                 from pilotage.federation.messages import unknown_field
 
-                raise BadDocument([unknown_field((name,), [key, WORKFLOW]) for name in others])
+                raise BadDocument([unknown_field((name,), [key, WORKFLOW]) for name in strays])
             place, document = (key,), document[key]
             break
     if isinstance(document, list):
@@ -94,21 +96,23 @@ def with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Fault
 
 def with_parameters(place: Path, document: Any, folder: FilePath) -> Iterator[Fault]:
     """Replace the path of a file of parameters by its rows."""
-    given = document.get("parameters") if isinstance(document, dict) else None
-    if not isinstance(given, str):
+    parameters_path = document.get("parameters") if isinstance(document, dict) else None
+    if not isinstance(parameters_path, str):
         return
     try:
-        document["parameters"] = rows_of(FilePath(given), _read_plain(folder / given, MOST_FILE))
+        document["parameters"] = rows_of(
+            FilePath(parameters_path), _read_plain(folder / parameters_path, MOST_FILE)
+        )
     except BadFile as bad:
         fault = bad.faults[0]
         line = f" line {fault.line}:" if fault.line else ""
         whole = "" if fault.line else f": a CSV file of at most {MOST_ROWS} rows, relative to this file"
         yield Fault((*place, "parameters"), f"{fault.file}:{line} {fault.message}", f"{fault.remedy}{whole}")
     except ValueError:
-        yield Fault((*place, "parameters"), f"{show(given)} is not a path", "")
+        yield Fault((*place, "parameters"), f"{show(parameters_path)} is not a path", "")
 
 
-def _read_plain(path: FilePath, most: int = MAX_PAYLOAD) -> str:
+def _read_plain(path: FilePath, limit: int = MAX_PAYLOAD) -> str:
     """Return the text of a small file. Refuse pipes and devices, which may never end."""
     try:
         plain = stat.S_ISREG(path.stat().st_mode) or path.is_dir()
@@ -116,12 +120,12 @@ def _read_plain(path: FilePath, most: int = MAX_PAYLOAD) -> str:
         plain = True  # reading it tells what is wrong
     if not plain:
         raise BadFile([FileFault(str(path), None, "", "is not a regular file", "")])
-    return read_text(path, most)
+    return read_text(path, limit)
 
 
-def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
+def read_text(path: str | FilePath, limit: int = MAX_BYTES) -> str:
     """Return the text of a file with at most ``most`` bytes. Raises ``BadFile`` if there is none."""
-    return _decoded(path, read_bytes(path, most))
+    return _decoded(path, read_bytes(path, limit))
 
 
 def _decoded(path: str | FilePath, data: bytes) -> str:
@@ -135,12 +139,12 @@ def _decoded(path: str | FilePath, data: bytes) -> str:
         raise BadFile([fault]) from error
 
 
-def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
+def read_bytes(path: str | FilePath, limit: int = MAX_BYTES) -> bytes:
     """Return the bytes of a file, at most ``most`` of them. Raises ``BadFile`` if there is none."""
 
     try:
         with FilePath(path).open("rb") as file:
-            return _bounded(path, file, most)
+            return _bounded(path, file, limit)
     except FileNotFoundError:
         raise _bad(path, "there is no such file", "check the path") from None
     except IsADirectoryError:
@@ -151,11 +155,11 @@ def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
         raise _bad(path, f"is not a path: {error}", "give one without that character") from error
 
 
-def _bounded(path: str | FilePath, stream: BinaryIO, most: int) -> bytes:
+def _bounded(path: str | FilePath, stream: BinaryIO, limit: int) -> bytes:
     # One more byte reveals a file that is too large, even if stat knows no size.
-    data = stream.read(most + 1)
-    if len(data) > most:
-        raise _bad(path, f"is larger than {most} bytes", "give a smaller file")
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise _bad(path, f"is larger than {limit} bytes", "give a smaller file")
     return data
 
 
@@ -166,16 +170,16 @@ def _bad(path: str | FilePath, message: str, remedy: str) -> BadFile:
 def located(path: str | FilePath, content: str, faults: Iterable[Fault]) -> BadFile:
     """Return the same faults with file and line. A missing field has the line of its parent."""
     faults = list(faults)
-    known: dict[Path, int] = {}
+    line_numbers: dict[Path, int] = {}
     if any(fault.line is None for fault in faults):
         try:
-            known = text.lines(content)
+            line_numbers = text.lines(content)
         except text.TooLarge:
             return BadFile([_of_file(path, fault, fault.line) for fault in faults])
         except BadDocument as bad:  # JSON that YAML does not take, such as one nested too deeply
             faults = list(bad.faults)
-    found = [_of_file(path, fault, fault.line or _line(known, fault.path)) for fault in faults]
-    return BadFile(sorted(found, key=lambda fault: (fault.line or 0, fault.field)))
+    file_faults = [_of_file(path, fault, fault.line or _line(line_numbers, fault.path)) for fault in faults]
+    return BadFile(sorted(file_faults, key=lambda fault: (fault.line or 0, fault.field)))
 
 
 def _of_file(path: str | FilePath, fault: Fault, line: int | None) -> FileFault:
@@ -194,18 +198,18 @@ def read_unchecked(source: SourceFile) -> tuple[list[Any], Any]:
     Raises ``BadFile`` for what cannot be read.
     """
     faults: list[Fault] = []
-    found = []
+    documents = []
     try:
         document = text.parse(source.content)
         for place, task in tasks_in(document):
             folder = FilePath(source.path).parent
             faults += [*with_payload(place, task, folder), *with_parameters(place, task, folder)]
-            found.append(task)
+            documents.append(task)
     except BadDocument as bad:
         faults += bad.faults
     if faults:
         raise located(source.path, source.content, faults)
-    return found, document[WORKFLOW] if names_workflow(document) else ""
+    return documents, document[WORKFLOW] if names_workflow(document) else ""
 
 
 def names_workflow(document: Any) -> bool:

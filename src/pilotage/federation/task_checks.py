@@ -36,10 +36,10 @@ _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """Return the faults that a task has in any federation."""
     parts = (_payload, _words, _environments, secret_faults, placeholder_faults, stdin_faults, _files)
-    found = chain.from_iterable(
+    faults = chain.from_iterable(
         part(spec) for part in (*parts, _resources, _products, _notify, classads.task_faults)
     )
-    return list(islice(found, request_budget.MOST_FAULTS))
+    return list(islice(faults, request_budget.MOST_FAULTS))
 
 
 def _payload(spec: TaskSpec) -> Iterator[Fault]:
@@ -134,13 +134,13 @@ def _notify(spec: TaskSpec) -> Iterator[Fault]:
 
 def receiver_faults(notify: Sequence[Notify], path: Path) -> Iterator[Fault]:
     """Yield the faults that receivers of notifications have on any server."""
-    for at, one in enumerate(notify):
-        if len(one.kinds) != 1:
-            named = " and ".join(one.kinds) or "nobody"
+    for at, receiver in enumerate(notify):
+        if len(receiver.kinds) != 1:
+            named = " and ".join(receiver.kinds) or "nobody"
             yield Fault((*path, at), f"names {named}", "give either url, command or email")
-        elif one.url and (fault := url_fault(one.url, ("https", "http"))):
+        elif receiver.url and (fault := url_fault(receiver.url, ("https", "http"))):
             yield Fault((*path, at, "url"), fault, "give a URL like https://hooks.example.org/me")
-    yield from repeated(path, [one.receiver for one in notify])
+    yield from repeated(path, [receiver.receiver for receiver in notify])
 
 
 def _products(spec: TaskSpec) -> Iterator[Fault]:

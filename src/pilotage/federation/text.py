@@ -60,8 +60,8 @@ def parse(text: str) -> Any:
         if fault is None:
             raise
         line = fault.lineno if isinstance(fault, json.JSONDecodeError) else 1
-        told = fault.msg if isinstance(fault, json.JSONDecodeError) else str(fault)
-        raise BadDocument([Fault((), f"is not JSON: {told}", "write it by a program", line)]) from fault
+        problem = fault.msg if isinstance(fault, json.JSONDecodeError) else str(fault)
+        raise BadDocument([Fault((), f"is not JSON: {problem}", "write it by a program", line)]) from fault
 
 
 def lines(text: str) -> dict[Path, int]:

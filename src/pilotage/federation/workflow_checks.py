@@ -32,14 +32,14 @@ def workflow_faults(specs: Sequence[TaskSpec]) -> list[WorkflowFault]:
 def too_many(specs: Sequence[TaskSpec]) -> Iterator[WorkflowFault]:
     """Yield tasks that come after too many others."""
     for at, spec in enumerate(specs):
-        if (many := len(references(spec))) > MOST_PREDECESSORS:
-            yield at, "after", f"comes after {many} tasks with its inputs, above {MOST_PREDECESSORS}"
+        if (number := len(references(spec))) > MOST_PREDECESSORS:
+            yield at, "after", f"comes after {number} tasks with its inputs, above {MOST_PREDECESSORS}"
 
 
 def _circle(specs: Sequence[TaskSpec], names: Mapping[str, int]) -> Iterator[WorkflowFault]:
     """Yield the first circle of tasks that come after each other, with its path."""
     before = [
-        {names[one]: field for one, field in references(spec).items() if one in names} for spec in specs
+        {names[name]: field for name, field in references(spec).items() if name in names} for spec in specs
     ]
     done: set[int] = set()
     for start in range(len(specs)):
@@ -50,22 +50,22 @@ def _circle(specs: Sequence[TaskSpec], names: Mapping[str, int]) -> Iterator[Wor
             at, rest = stack[-1]
             if len(path) < len(stack):
                 path.append(at)
-            following = next((one for one in rest if one not in done), None)
+            following = next((name for name in rest if name not in done), None)
             if following is None:
                 done.add(path.pop())
                 stack.pop()
             elif following in path:
-                yield _told(specs, [*path[path.index(following) :], following], before)
+                yield _circle_fault(specs, [*path[path.index(following) :], following], before)
                 return
             else:
                 stack.append((following, iter(before[following])))
 
 
-def _told(
+def _circle_fault(
     specs: Sequence[TaskSpec], path: Sequence[int], before: Sequence[Mapping[int, str]]
 ) -> WorkflowFault:
     # The path leads backwards in time: the first task stands first in the message.
     names = [specs[at].name for at in reversed(path)]
-    shown = names if len(names) <= MOST_SHOWN else [*names[: MOST_SHOWN - 1], "...", names[-1]]
-    message = f"makes a circle, in which no task can be the first: {' -> '.join(shown)}"
+    shown_names = names if len(names) <= MOST_SHOWN else [*names[: MOST_SHOWN - 1], "...", names[-1]]
+    message = f"makes a circle, in which no task can be the first: {' -> '.join(shown_names)}"
     return path[0], before[path[0]][path[1]], message

@@ -38,10 +38,10 @@ def check_world(world: World) -> list[Fault]:
         Fault(("federation", *fault.path), fault.message, fault.remedy)
         for fault in federation_faults(world.federation)
     )
-    found = chain(
+    faults = chain(
         federation, _numbers(world), _names(world), _references(world), _requirements(world), _specs(world)
     )
-    return list(islice(found, request_budget.MOST_FAULTS))
+    return list(islice(faults, request_budget.MOST_FAULTS))
 
 
 def _numbers(world: World) -> Iterator[Fault]:
@@ -91,22 +91,24 @@ def _requirements(world: World) -> Iterator[Fault]:
 
 def _sound(text: str) -> bool:
     try:
-        found = from_document(Requirements, asdict(Requirements.from_text(text)))
+        requirements = from_document(Requirements, asdict(Requirements.from_text(text)))
     except (ValueError, TypeError, ValidationError, RecursionError):
         return False
-    amounts = (found.memory, found.cpu_time, found.walltime, found.gpus)
-    bounded = 1 <= found.cores <= 10**6 and all(0 <= amount <= _LARGEST for amount in amounts)
-    return bounded and found.cpu_time + found.walltime > 0
+    amounts = (requirements.memory, requirements.cpu_time, requirements.walltime, requirements.gpus)
+    bounded = 1 <= requirements.cores <= 10**6 and all(0 <= amount <= _LARGEST for amount in amounts)
+    return bounded and requirements.cpu_time + requirements.walltime > 0
 
 
 def _specs(world: World) -> Iterator[Fault]:
     """Yield tasks that no brokerage could read."""
-    known = brokerages()
+    known_brokerages = brokerages()
     for at, task in enumerate(world.tasks):
         name = task.spec.brokerage
-        if name and name not in known:
+        if name and name not in known_brokerages:
             message = f"there is no brokerage plugin {name!r}"
-            yield Fault(("tasks", at, "spec", "brokerage"), message, f"known: {', '.join(sorted(known))}")
+            yield Fault(
+                ("tasks", at, "spec", "brokerage"), message, f"known: {', '.join(sorted(known_brokerages))}"
+            )
         try:
             parse_architecture(task.spec.architecture)
         except ArchitectureError as error:

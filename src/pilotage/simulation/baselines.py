@@ -71,11 +71,13 @@ class RandomPlacement:
                 moves += suspended[number]
             for queue, ids in drawn.items():
                 moves += _placed(ids, declared[queue], downloads, number, self._binding)
-            choices.append(_told(choice, group, names, drawn) if drawn else choice)
+            choices.append(_with_queues(choice, group, names, drawn) if drawn else choice)
         return replace(published, changes=tuple(moves), choices=tuple(choices))
 
 
-def _told(choice: Choice, group: Group, queues: Sequence[str], drawn: Mapping[str, Sequence[int]]) -> Choice:
+def _with_queues(
+    choice: Choice, group: Group, queues: Sequence[str], drawn: Mapping[str, Sequence[int]]
+) -> Choice:
     """Return the choice with the drawn queues, and the jobs of each."""
     candidates = Candidates(queues=tuple(queues), weights=(1.0,) * len(queues))
     placed = Counter({queue: len(ids) for queue, ids in drawn.items()})
@@ -94,10 +96,10 @@ def _drawn(
     group: Group, queues: Sequence[str], near: Mapping[int, Sequence[str]], dice: random.Random
 ) -> dict[str, list[int]]:
     """Return the jobs by the queue drawn for each. Prefer queues near the input, if there are any."""
-    found: dict[str, list[int]] = defaultdict(list)
+    by_queue: dict[str, list[int]] = defaultdict(list)
     for job in group.jobs if queues else ():
-        found[dice.choice(near.get(job) or queues)].append(job)
-    return dict(sorted(found.items()))
+        by_queue[dice.choice(near.get(job) or queues)].append(job)
+    return dict(sorted(by_queue.items()))
 
 
 def _placed(

@@ -28,17 +28,17 @@ def power(federation: Federation, scenario: Scenario, widest: int) -> float:
     Jobs have up to ``widest`` cores. A queue with 0 cores takes any job, so each of its slots may have that
     many.
     """
-    known = {queue.name: queue for queue in federation.queues}
+    by_name = {queue.name: queue for queue in federation.queues}
     unified = {queue.parent for queue in federation.queues}
     together: dict[str, list[Slots]] = defaultdict(list)
     for queue in federation.queues:
         # Jobs run at pseudo-queues, never at their unified queue (B2).
-        name = queue.parent if queue.parent in known else queue.name
+        name = queue.parent if queue.parent in by_name else queue.name
         strength = (queue.core_power or UNKNOWN_CORE_POWER) * (queue.cores or widest)
         together[name] += [(strength, queue.own_slots)] if name != queue.name or name not in unified else []
     by_site: dict[str, list[Slots]] = defaultdict(list)
     for name, parts in together.items():
-        by_site[known[name].site] += _strongest(parts, known[name].own_slots or None)
+        by_site[by_name[name].site] += _strongest(parts, by_name[name].own_slots or None)
     return sum(
         strength * slots
         for site, parts in by_site.items()
@@ -46,12 +46,12 @@ def power(federation: Federation, scenario: Scenario, widest: int) -> float:
     )
 
 
-def _strongest(parts: Iterable[Slots], most: int | None) -> Iterator[Slots]:
+def _strongest(parts: Iterable[Slots], limit: int | None) -> Iterator[Slots]:
     """Yield at most so many slots, the strongest of these."""
-    left = sys.maxsize if most is None else most
+    slots_left = sys.maxsize if limit is None else limit
     for strength, slots in sorted(parts, reverse=True):
-        yield strength, min(slots, left)
-        left -= min(slots, left)
+        yield strength, min(slots, slots_left)
+        slots_left -= min(slots, slots_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,19 @@ def earliest(tasks: Sequence[Ideal], rate: float, jobs: int) -> float:
     if jobs < 1:
         return 0.0
     ends = sorted(task.at + lasts for task in tasks for lasts in task.lasts)
-    wanted = sum(sorted(work for task in tasks for work in task.works)[:jobs])
-    return max(ends[min(jobs, len(ends)) - 1], _at_rate(tasks, rate, wanted) if rate else 0.0)
+    needed = sum(sorted(work for task in tasks for work in task.works)[:jobs])
+    return max(ends[min(jobs, len(ends)) - 1], _at_rate(tasks, rate, needed) if rate else 0.0)
 
 
-def _at_rate(tasks: Sequence[Ideal], rate: float, wanted: float) -> float:
+def _at_rate(tasks: Sequence[Ideal], rate: float, needed: float) -> float:
     """Return when that much of the arrived work is done at a rate."""
     now = waiting = 0.0
     for at, works in sorted((task.at, sum(task.works)) for task in tasks):
         able = min(waiting, rate * (at - now))
-        if able >= wanted:
+        if able >= needed:
             break
-        now, waiting, wanted = at, waiting - able + works, wanted - able
-    return now + wanted / rate
+        now, waiting, needed = at, waiting - able + works, needed - able
+    return now + needed / rate
 
 
 def shortest(tasks: Sequence[Ideal], rate: float) -> float:
@@ -107,7 +107,10 @@ def fluid(
     waiting: defaultdict[str, float] = defaultdict(float)
     done: defaultdict[str, float] = defaultdict(float)
     now = 0.0
-    for at, share, work in (*sorted(one for one in arrivals if one[0] <= until), (until, "", 0.0)):
+    for at, share, work in (
+        *sorted(arrived for arrived in arrivals if arrived[0] <= until),
+        (until, "", 0.0),
+    ):
         for name, served in fair_parts(shares, waiting, rate * (at - now)).items():
             done[name] += served
             waiting[name] -= served
@@ -143,24 +146,24 @@ def share_error(
 
 
 def fair_parts(
-    shares: Iterable[GlobalShare], asked: Mapping[str, float], total: float
+    shares: Iterable[GlobalShare], requests: Mapping[str, float], total: float
 ) -> Mapping[str, float]:
     """Divide a total by the shares' targets. No share gets more than it requested.
 
     Shares without a target divide the rest evenly.
     """
     targets = {share.name: share.target for share in shares}
-    left = {name: work for name, work in asked.items() if work > 0}
-    parts = dict.fromkeys(asked, 0.0)
-    while left and total > 1e-9:
-        weights = {name: targets.get(name, 0.0) for name in left}
+    rests = {name: work for name, work in requests.items() if work > 0}
+    parts = dict.fromkeys(requests, 0.0)
+    while rests and total > 1e-9:
+        weights = {name: targets.get(name, 0.0) for name in rests}
         if not any(weights.values()):
-            weights = dict.fromkeys(left, 1.0)
+            weights = dict.fromkeys(rests, 1.0)
         targeted = sum(weights.values())
-        given = {name: total * weights[name] / targeted for name in left}
-        sated = [name for name in left if given[name] >= left[name]]
-        for name in sated or list(left):
-            parts[name] = min(left.pop(name), given[name])
+        division = {name: total * weights[name] / targeted for name in rests}
+        sated = [name for name in rests if division[name] >= rests[name]]
+        for name in sated or list(rests):
+            parts[name] = min(rests.pop(name), division[name])
             total -= parts[name]
         if not sated:
             break

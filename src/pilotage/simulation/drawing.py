@@ -21,7 +21,7 @@ from pilotage.model.records.federation import (
 )
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import InputFile, TaskSpec
-from pilotage.simulation.recording import given
+from pilotage.simulation.recording import changed_fields
 from pilotage.simulation.scenario import (
     SHORT,
     GeneratedWork,
@@ -65,7 +65,7 @@ def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
     The same federation, number and seed give the same scenario. Raises ``TooFewQueues``.
     """
     dice = random.Random(f"{queues} of {declared.name} by {seed}")
-    declared = _apart(declared)
+    declared = _without_unified(declared)
     virtual = _virtual(declared)
     forwarding = [queue.name for queue in declared.queues if queue.forwards]
     left_out = _unfit(virtual) | dict.fromkeys(forwarding, "M1 forwards")
@@ -90,7 +90,7 @@ def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
     return Drawn(federation, _scenario(federation, queues, seed, dice), len(fitting), counted)
 
 
-def _apart(declared: Federation) -> Federation:
+def _without_unified(declared: Federation) -> Federation:
     """Return the federation without unified queues: each pseudo-queue has its part of the pilots (B2)."""
     parts = Counter(queue.parent for queue in declared.queues if queue.parent)
     queues = []
@@ -103,8 +103,8 @@ def _apart(declared: Federation) -> Federation:
 
 
 def _too_few(declared: Federation, queues: int, fitting: int, left_out: Mapping[str, int]) -> str:
-    told = ", ".join(f"{count} by {check}" for check, count in left_out.items())
-    refused = f" ({told} left out)" if told else ""
+    checks = ", ".join(f"{count} by {check}" for check, count in left_out.items())
+    refused = f" ({checks} left out)" if checks else ""
     remedy = f"give --queues {fitting} or fewer" if fitting else "give a federation with others"
     takes = f"{fitting} of the {len(declared.queues)} queues of {declared.name} take the work"
     return f"{queues} queues are to be drawn, and {takes}{refused}: {remedy}"
@@ -119,8 +119,8 @@ def _virtual(declared: Federation) -> Federation:
         name=declared.name,
         sites=tuple(Site(name=site.name, nucleus=site.nucleus) for site in declared.sites),
         storages=tuple(
-            Storage(name=one.name, site=one.site, url=f"virtual://{number}", remote_reads=True)
-            for number, one in enumerate(declared.storages)
+            Storage(name=storage.name, site=storage.site, url=f"virtual://{number}", remote_reads=True)
+            for number, storage in enumerate(declared.storages)
         ),
         queues=tuple(_of_one_core(queue) for queue in declared.queues if not queue.forwards),
         brokerage=replace(declared.brokerage, nqueue_limit_site_by_share={}),
@@ -163,15 +163,15 @@ def _unfit(federation: Federation) -> dict[str, str]:
     world = World(time=0.0, seed=0, federation=replace(federation, queues=served))
     sizes = (SHORT / LONGEST, LONGEST)
     tasks = [(at, _prototype(WORK * size, federation)) for at, size in enumerate(sizes)]
-    found: dict[str, str] = {}
+    checks: dict[str, str] = {}
     for planned in preview(world, tasks, None).tasks:
         for choice in planned.choices:
             for refusal in choice.refusals:
                 for queue in refusal.queues:
-                    found.setdefault(queue, f"{refusal.rule} {refusal.name}")
+                    checks.setdefault(queue, f"{refusal.rule} {refusal.name}")
     # B1 leaves out test queues without a refusal.
     named = {queue.name for queue in served if "test" in queue.name.lower()}
-    return found | dict.fromkeys(sorted(named), "B1 its name")
+    return checks | dict.fromkeys(sorted(named), "B1 its name")
 
 
 def _prototype(work: float, federation: Federation) -> TaskSpec:
@@ -193,12 +193,12 @@ def _most_slots(queue: Queue) -> int | None:
     return element.max_pilots * element.pilot_slots * max(1, queue.cores) if element else None
 
 
-def _sized(queue: Queue, most: int | None, dice: random.Random) -> Queue:
+def _sized(queue: Queue, limit: int | None, dice: random.Random) -> Queue:
     """Return the queue with slots (16 in the median, at most what it declares) and with a core power."""
     slots, power = round(dice.lognormvariate(log(16), 1)), round(dice.uniform(8, 16), 1)
     element = queue.computing_element or ComputingElement()
-    if most is not None:
-        slots = min(slots, most)
+    if limit is not None:
+        slots = min(slots, limit)
     pilots = max(1, round(slots / element.pilot_slots))
     return replace(
         queue,
@@ -209,17 +209,19 @@ def _sized(queue: Queue, most: int | None, dice: random.Random) -> Queue:
 
 def _links(declared: Iterable[Link], sites: Sequence[str], dice: random.Random) -> tuple[Link, ...]:
     """Return a link each way between every two sites, at its declared rate, else at the slower end's rate."""
-    known = {(link.source, link.destination): link for link in declared}
+    declared_links = {(link.source, link.destination): link for link in declared}
     rates = {site: dice.lognormvariate(log(40), 0.8) for site in sites}
-    found = []
+    links = []
     for source in sites:
         for destination in sites:
             if source != destination:
-                link = known.get((source, destination)) or Link(source=source, destination=destination)
-                told = link.throughput_1h or link.throughput_1d or link.throughput_1w
-                rate = told or round(max(1.0, min(rates[source], rates[destination])), 1)
-                found.append(replace(link, throughput_1h=rate))
-    return tuple(found)
+                link = declared_links.get((source, destination)) or Link(
+                    source=source, destination=destination
+                )
+                declared_rate = link.throughput_1h or link.throughput_1d or link.throughput_1w
+                rate = declared_rate or round(max(1.0, min(rates[source], rates[destination])), 1)
+                links.append(replace(link, throughput_1h=rate))
+    return tuple(links)
 
 
 def _scenario(federation: Federation, queues: int, seed: int, dice: random.Random) -> Scenario:
@@ -258,14 +260,14 @@ def slots_of(queue: Queue) -> int:
 
 def _users(queues: Sequence[Queue]) -> tuple[User, ...]:
     """Return one user per VO, for at most 1000 VOs. Each has as large a part of the work as of the slots."""
-    known = list(dict.fromkeys(vo for queue in queues for vo in queue.vos)) or ["sim"]
+    vos = list(dict.fromkeys(vo for queue in queues for vo in queue.vos)) or ["sim"]
     parts: defaultdict[str, float] = defaultdict(float)
     for queue in queues:
-        serves = queue.vos or known
+        serves = queue.vos or vos
         for vo in serves:
             parts[vo] += slots_of(queue) / len(serves)
-    most = sorted(parts, key=lambda vo: (-parts[vo], vo))[:1000]
-    return tuple(User(name=vo, vo=vo, part=round(parts[vo], 2) or 0.01) for vo in most)
+    largest = sorted(parts, key=lambda vo: (-parts[vo], vo))[:1000]
+    return tuple(User(name=vo, vo=vo, part=round(parts[vo], 2) or 0.01) for vo in largest)
 
 
 def _weather(federation: Federation, arrivals: float, dice: random.Random) -> dict[str, SiteBehaviour]:
@@ -276,22 +278,22 @@ def _weather(federation: Federation, arrivals: float, dice: random.Random) -> di
         slots[queue.site] += slots_of(queue)
         element = queue.computing_element or ComputingElement()
         widest[queue.site] = max(widest[queue.site], element.pilot_slots)
-    found = {}
+    weather = {}
     for site in slots:
         wait = round(min(4 * 3600.0, max(10.0, dice.lognormvariate(log(600), 1))))
         spread = round(dice.uniform(0.5, 1.5), 2)
         begins, lasts = dice.uniform(0, arrivals), dice.uniform(3600, 4 * 3600)
-        others, is_busy = round(dice.uniform(0.1, 0.5), 2), dice.random() < 1 / 3
-        found[site] = SiteBehaviour(
+        taken_part, is_busy = round(dice.uniform(0.1, 0.5), 2), dice.random() < 1 / 3
+        weather[site] = SiteBehaviour(
             slots=slots[site],
             # If others take a part of the slots, a pilot never finds all of them free.
-            slots_taken=others if is_busy and slots[site] > widest[site] else 0,
+            slots_taken=taken_part if is_busy and slots[site] > widest[site] else 0,
             wait=wait,
             wait_spread=spread,
             busy=(Spell(begins=round(begins), ends=round(begins + lasts)),) if is_busy else (),
             payload_fails=0.01,
         )
-    return found
+    return weather
 
 
 def jobs_expected(scenario: Scenario) -> int:
@@ -301,11 +303,13 @@ def jobs_expected(scenario: Scenario) -> int:
 
 def document_of(scenario: Scenario) -> dict[str, Any]:
     """Return the scenario as a document without fields that have their default."""
-    document = given(to_document(scenario), to_document(Scenario(name="-", federation="-")))
+    document = changed_fields(to_document(scenario), to_document(Scenario(name="-", federation="-")))
     site, work = to_document(SiteBehaviour()), to_document(GeneratedWork())
     user = to_document(User(name="-"))
-    document["sites"] = {name: given(one, site) for name, one in document["sites"].items()}
-    document["generated"] = given(document["generated"], work)
+    document["sites"] = {name: changed_fields(item, site) for name, item in document["sites"].items()}
+    document["generated"] = changed_fields(document["generated"], work)
     if "users" in document["generated"]:
-        document["generated"]["users"] = [given(one, user) for one in document["generated"]["users"]]
+        document["generated"]["users"] = [
+            changed_fields(item, user) for item in document["generated"]["users"]
+        ]
     return document

@@ -42,14 +42,14 @@ class Empty:
 
 def empty(jobs: Mapping[JobState, int], sites: Iterable[SiteSlots]) -> Empty:
     """Return why slots are empty while jobs wait. At most as many slots count as jobs wait."""
-    left = sum(jobs.values())
+    waiting = sum(jobs.values())
     # Start with zeros, so that there are three columns even without a site.
     columns = zip((0, 0, 0), *(site.empty for site in sites), strict=True)
     idle, queued, unasked = (sum(column) for column in columns)
-    at_hand = min(idle, left)
-    batch = min(queued, left - at_hand)
+    at_hand = min(idle, waiting)
+    batch = min(queued, waiting - at_hand)
     inputs = min(jobs.get(JobState.ASSIGNED, 0), max(0, at_hand - jobs.get(JobState.ACTIVATED, 0)))
-    return Empty(at_hand - inputs, inputs, batch, min(unasked, left - at_hand - batch))
+    return Empty(at_hand - inputs, inputs, batch, min(unasked, waiting - at_hand - batch))
 
 
 @dataclass(slots=True)
@@ -64,11 +64,11 @@ class Idleness:
         """Return whether it is time for another count, at a time in s since 1970."""
         return self._since is None or now - self._since >= SAMPLED_AFTER
 
-    def note(self, now: float, found: Empty) -> None:
+    def note(self, now: float, slots: Empty) -> None:
         """Record a new count. The previous count held until now."""
         for name in Empty.__dataclass_fields__:
             self.seconds[name] += getattr(self._last, name) * (now - (self._since or now))
-        self._last, self._since = found, now
+        self._last, self._since = slots, now
 
 
 def waiting(connection: Connection) -> dict[JobState, int]:
@@ -78,11 +78,11 @@ def waiting(connection: Connection) -> dict[JobState, int]:
 
 def slots(federation: Federation, sites: Mapping[str, VirtualSite]) -> list[SiteSlots]:
     """Return the slots of each site that has queues."""
-    limits, most = pilot_limits(federation), Counter[str]()
+    limits, totals = pilot_limits(federation), Counter[str]()
     counted: set[PilotLimit] = set()
     for queue in federation.queues:
         # The last limit is that of a unified queue, if any (B2).
         if queue.computing_element and (limit := limits[queue.name][-1]) not in counted:
             counted.add(limit)
-            most[queue.site] += limit.most * queue.computing_element.pilot_slots
-    return [sites[name].slots(count) for name, count in most.items()]
+            totals[queue.site] += limit.pilots * queue.computing_element.pilot_slots
+    return [sites[name].slots(count) for name, count in totals.items()]

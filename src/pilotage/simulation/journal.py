@@ -27,23 +27,23 @@ class Journal:
     """Bytes delivered to storages as input of jobs, or read remotely."""
     delivered: int = 0
     """Bytes of delivered outputs."""
-    _brought: dict[BroughtFile, int] = field(default_factory=dict)
+    _arrivals: dict[BroughtFile, int] = field(default_factory=dict)
 
     def started(self, job: int, time: float) -> None:
         """Record the start of a payload."""
         self.starts += 1
         self.first_starts.setdefault(job, time)
 
-    def brought(self, file: str, url: str, size: int) -> None:
+    def note_arrival(self, file: str, url: str, size: int) -> None:
         """Record that an input arrived at a storage."""
         self.moved += size
-        self._brought[file, url] = self._brought.get((file, url), 0) + size
+        self._arrivals[file, url] = self._arrivals.get((file, url), 0) + size
 
     def read(self, file: str, url: str) -> None:
         """Record that a job reads an input."""
-        self._brought.pop((file, url), None)
+        self._arrivals.pop((file, url), None)
 
     @property
     def unused(self) -> int:
         """Return the bytes delivered that no job has read."""
-        return sum(self._brought.values())
+        return sum(self._arrivals.values())

@@ -72,14 +72,14 @@ class FairLinks:
         link.version += 1
         if link.flows:
             version = link.version
-            left = max(0.0, link.flows[0][0] - link.served)
-            self._clock.after(left * link.busy / link.throughput, lambda: self._arrived(link, version))
+            rest = max(0.0, link.flows[0][0] - link.served)
+            self._clock.after(rest * link.busy / link.throughput, lambda: self._arrived(link, version))
 
     def _arrived(self, link: _Link, version: int) -> None:
         if version != link.version:
             return
-        due, number, arrive = heapq.heappop(link.flows)
-        link.served, link.at = due, self._clock()
+        end, number, arrive = heapq.heappop(link.flows)
+        link.served, link.at = end, self._clock()
         del self._under_way[number]
         self._expect(link)
         arrive()

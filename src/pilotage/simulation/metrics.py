@@ -100,26 +100,26 @@ def number(value: float) -> str:
 def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     """Compute the metrics of a finished simulation."""
     journal, payloads = simulation.journal, simulation.payloads
-    found, lasted = outcomes(simulation), simulation.clock() - BEGIN
-    arrivals = {task: one.at for task, one in payloads.tasks.items()}
+    results, lasted = outcomes(simulation), simulation.clock() - BEGIN
+    arrivals = {task: task_load.at for task, task_load in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
     # An unfinished task is not a fast one: it counts as if it took as long as all others together. If that is
     # so much that the others end early for it, it counts as in done_99.
-    done = found.done(0.99)
+    done = results.done(0.99)
     never = scenario.limit if done is None else lasted
-    waits = _waits(simulation, found, never)
+    waits = _waits(simulation, results, never)
     short = [wait for wait, work in waits if work <= SHORT * 10]
-    times = [found.ends.get(task, never) - at for task, at in arrivals.items()]
+    times = [results.ends.get(task, never) - at for task, at in arrivals.items()]
     rate, best = _possible(simulation, scenario)
     planned = sum(len(task.works) for task in best)
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
-        jobs=found.jobs,
-        lost=found.lost,
-        unfinished=found.unfinished,
+        jobs=results.jobs,
+        lost=results.lost,
+        unfinished=results.unfinished,
         work=_work_done(simulation, rate, window),
         done_99=scenario.limit if done is None else done,
-        done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
+        done_99_bound=earliest(best, rate, results.needed(0.99, planned)),
         wait=_mean([wait for wait, _ in waits]),
         wait_95=quantile([wait for wait, _ in waits], 0.95),
         short_wait=fmean(short) if short else None,
@@ -133,7 +133,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         pilots=journal.pilots,
         empty_pilots=journal.empty_pilots,
         attempts=journal.starts / max(1, len(journal.first_starts)),
-        **{f"idle_{name}": idle[name] / max(1, found.jobs) for name in Empty.__dataclass_fields__},
+        **{f"idle_{name}": idle[name] / max(1, results.jobs) for name in Empty.__dataclass_fields__},
         lasted=lasted,
     )
 
@@ -144,38 +144,38 @@ def _work_done(simulation: Simulation, rate: float, window: float) -> float:
     return worked / bound if bound else 1.0
 
 
-def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[float, float]]:
+def _waits(simulation: Simulation, results: Outcomes, never: float) -> list[tuple[float, float]]:
     """Return the s that each job waited, with its work; until ``never`` if it did not start or is lost.
 
     Merge jobs wait for the other jobs of their task first, and only then for slots.
     """
     first, payloads = simulation.journal.first_starts, simulation.payloads
     waits = []
-    left = {task: Counter(one.work) for task, one in payloads.tasks.items()}
-    for job, task in found.tasks.items():
+    unstarted = {task: Counter(task_load.work) for task, task_load in payloads.tasks.items()}
+    for job, task in results.tasks.items():
         if job in first:
             waits.append((first[job] - BEGIN - payloads.tasks[task].at, payloads.works[job]))
-            left[task][payloads.works[job]] -= 1
-    for task, works in left.items():
+            unstarted[task][payloads.works[job]] -= 1
+    for task, works in unstarted.items():
         waits.extend((never - payloads.tasks[task].at, work) for work in works.elements())
     return waits
 
 
 def _possible(simulation: Simulation, scenario: Scenario) -> tuple[float, list[Ideal]]:
     """Return the HS23 of all cores that the work may use, and the best possible outcome of each task."""
-    found = simulation.payloads.tasks.values()
-    federation = usable_queues(simulation.federation, found)
-    widest = max((one.spec.cores for one in found), default=1)
-    best = [ideal(federation, one.at, one.work, one.spec.cores) for one in found]
+    loads = simulation.payloads.tasks.values()
+    federation = usable_queues(simulation.federation, loads)
+    widest = max((load.spec.cores for load in loads), default=1)
+    best = [ideal(federation, load.at, load.work, load.spec.cores) for load in loads]
     return power(federation, scenario, max(1, widest)), best
 
 
 def _arrived(simulation: Simulation) -> list[Arrived]:
-    return [(one.at, one.spec.share, sum(one.work)) for one in simulation.payloads.tasks.values()]
+    return [(load.at, load.spec.share, sum(load.work)) for load in simulation.payloads.tasks.values()]
 
 
 def _share_error(simulation: Simulation, window: float) -> float:
-    share = {task: one.spec.share for task, one in simulation.payloads.tasks.items()}
+    share = {task: load.spec.share for task, load in simulation.payloads.tasks.items()}
     done: defaultdict[str, float] = defaultdict(float)
     for time, task, work in simulation.journal.ended.values():
         if time - BEGIN <= window:

@@ -33,12 +33,12 @@ REFUSED_AFTER = 5.0
 
 def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClock) -> FairLinks:
     """Return the links of a federation, shared by deliveries and reading jobs."""
-    known = {(link.source, link.destination): link.throughput_1h for link in federation.links}
+    rates = {(link.source, link.destination): link.throughput_1h for link in federation.links}
 
     def throughput(ends: Ends) -> float:
         if ends[0] == ends[1]:
             return LOCAL
-        return (known.get(ends) or behaviour.throughput) * behaviour.factor
+        return (rates.get(ends) or behaviour.throughput) * behaviour.factor
 
     return FairLinks(clock, throughput)
 
@@ -176,7 +176,7 @@ class VirtualMovers:
         if delivery.scratch:
             self._journal.delivered += delivery.size
         else:
-            self._journal.brought(name_of(delivery.file), delivery.destination.url, delivery.size)
+            self._journal.note_arrival(name_of(delivery.file), delivery.destination.url, delivery.size)
         return DeliveryStatus(state="delivered")
 
     def _breaks(self, reference: str) -> bool:

@@ -58,11 +58,11 @@ def outcomes(simulation: Simulation) -> Outcomes:
     job_rows = _rows(simulation, select(jobs.c.id, jobs.c.task, jobs.c.kind, jobs.c.state, jobs.c.since))
     task_rows = _rows(simulation, select(tasks.c.id, tasks.c.state, tasks.c.since))
     states = Counter(state for *_, state, _ in job_rows)
-    made = Counter(task for _, task, kind, *_ in job_rows if kind != "merge")
+    made_jobs = Counter(task for _, task, kind, *_ in job_rows if kind != "merge")
     for task, state, _ in task_rows:
         # A task may make more jobs than planned: another job replaces each failed scout.
-        left = max(0, simulation.payloads.tasks[task].spec.planned_jobs - made[task])
-        states[JobState.FAILED if state in ENDED["task"] else JobState.PENDING] += left
+        missing = max(0, simulation.payloads.tasks[task].spec.planned_jobs - made_jobs[task])
+        states[JobState.FAILED if state in ENDED["task"] else JobState.PENDING] += missing
     return Outcomes(
         tasks={job: task for job, task, kind, state, _ in job_rows if kind != "merge" and state not in _LOST},
         lost=sum(states[state] for state in _LOST),
@@ -114,12 +114,12 @@ def _refusing(simulation: Simulation, waiting: Iterable[int]) -> dict[int, str]:
     now = Pass(simulation.clock(), 0, len(first), portions=lambda _: first)
     read = simulation.store.snapshots.read(now, (waiting_jobs(JobState.PENDING), *OF_JOBS, *OF_PLACES))
     world = simulation.runtime.elements.reported(read)
-    found: dict[int, str] = {}
+    checks: dict[int, str] = {}
     for plugin in plugins(world):
         for choice in place(world, plugin, simulation.runtime.brokerages).choices:
             if standing := obstacles(choice.refusals):
-                found[choice.task] = f"{standing[0].rule} {standing[0].name}"
-    return found
+                checks[choice.task] = f"{standing[0].rule} {standing[0].name}"
+    return checks
 
 
 def _rows(simulation: Simulation, query: Select[Any]) -> list[Any]:

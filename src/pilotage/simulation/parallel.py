@@ -27,11 +27,11 @@ def trials(
     runs = [(name, seed) for seed in seeds for name in policies]
     if min(workers, len(runs)) > 1:
         return _over_processes(case, runs, min(workers, len(runs)), ended)
-    found = []
+    results = []
     for name, seed in runs:
-        found.append(trial(case, name, seed))
+        results.append(trial(case, name, seed))
         ended()
-    return found
+    return results
 
 
 def _over_processes(
@@ -42,39 +42,41 @@ def _over_processes(
     Do not use Python's pools: they may wait for ever for a process that is killed as it starts. Here each
     process has its own connection, which ends with it.
     """
-    left = iter(range(len(runs)))
-    found: dict[int, Trial] = {}
+    numbers = iter(range(len(runs)))
+    results: dict[int, Trial] = {}
     with _crew(workers) as crew:
         # The run of each process; none before its first call.
         has: dict[Connection, int | None] = dict.fromkeys(crew)
         while has:
             for calls in cast("list[Connection]", wait(list(has))):
                 number = has.pop(calls)
-                with _told(None if number is None else runs[number]):
+                with _named_failure(None if number is None else runs[number]):
                     answer = calls.recv()
                     if number is None:
                         calls.send(case)
                 if isinstance(answer, TrialFailed):
                     raise answer
                 if number is not None:
-                    found[number] = answer
+                    results[number] = answer
                     ended()
-                if (number := next(left, None)) is not None:
+                if (number := next(numbers, None)) is not None:
                     has[calls] = number
-                    with _told(runs[number]):
+                    with _named_failure(runs[number]):
                         calls.send(runs[number])
-    return [found[number] for number in range(len(runs))]
+    return [results[number] for number in range(len(runs))]
 
 
 @contextmanager
-def _told(run: Run | None) -> Iterator[None]:
+def _named_failure(run: Run | None) -> Iterator[None]:
     """Raise ``TrialFailed``, which names the run, if its process is gone."""
     try:
         yield
     except (EOFError, OSError) as error:
-        whose = f"policy {run[0]} with seed {run[1]}: its process" if run else "a process that had just begun"
-        what = "was killed; where memory is short, take fewer workers"
-        raise TrialFailed(f"{whose} {what}") from error
+        process = (
+            f"policy {run[0]} with seed {run[1]}: its process" if run else "a process that had just begun"
+        )
+        problem = "was killed; where memory is short, take fewer workers"
+        raise TrialFailed(f"{process} {problem}") from error
 
 
 @contextmanager
@@ -85,12 +87,12 @@ def _crew(workers: int) -> Iterator[list[Connection]]:
     processes, crew = [], []
     try:
         for _ in range(workers):
-            ours, theirs = context.Pipe()
-            crew.append(ours)
+            own_end, far_end = context.Pipe()
+            crew.append(own_end)
             # Send the run when the process calls: it is too much data for a process that may be gone.
-            processes.append(context.Process(target=_work, args=(theirs,)))
+            processes.append(context.Process(target=_work, args=(far_end,)))
             # The process has the last copy of this end, which closes as soon as the process is gone.
-            with theirs:
+            with far_end:
                 processes[-1].start()
         yield crew
     finally:
@@ -98,8 +100,8 @@ def _crew(workers: int) -> Iterator[list[Connection]]:
             if process.pid is not None:
                 process.kill()
                 process.join()
-        for ours in crew:
-            ours.close()
+        for own_end in crew:
+            own_end.close()
 
 
 def _work(calls: Connection) -> None:

@@ -18,10 +18,12 @@ PANEL, TALL, ACROSS = 240, 170, 3
 def ratios(compared: Mapping[str, Mapping[str, Estimate]]) -> str:
     """Draw the ratio of each policy to the first, with its interval, on a logarithmic scale with a line at
     1."""
-    first, *others = compared
-    drawn = [(name, policy, compared[policy][name]) for name in SHOWN for policy in others]
-    drawn = [(name, policy, one) for name, policy, one in drawn if one.ratio is not None]
-    ends = [value for *_, one in drawn for value in (one.ratio, one.low, one.high) if value]
+    first, *policies = compared
+    drawn = [(name, policy, compared[policy][name]) for name in SHOWN for policy in policies]
+    drawn = [(name, policy, estimate) for name, policy, estimate in drawn if estimate.ratio is not None]
+    ends = [
+        value for *_, estimate in drawn for value in (estimate.ratio, estimate.low, estimate.high) if value
+    ]
     low, high = max(0.1, min([0.8, *ends])), min(10.0, max([1.25, *ends]))
 
     def at(value: float) -> float:
@@ -31,13 +33,13 @@ def ratios(compared: Mapping[str, Mapping[str, Estimate]]) -> str:
     rows = 0
     parts = [_text(LEFT, 16, f"ratio to {first}, paired by seed, with 95 % intervals", "start")]
     for name in SHOWN:
-        of_metric = [(policy, one) for metric, policy, one in drawn if metric == name]
+        of_metric = [(policy, estimate) for metric, policy, estimate in drawn if metric == name]
         if of_metric:
             parts.append(_text(LEFT - 8, 44 + ROW * rows, name.replace("_", " "), "end"))
-        for policy, one in of_metric:
+        for policy, estimate in of_metric:
             y = 40 + ROW * rows
-            parts += _interval(at, one, y, _colour(compared, policy))
-            parts.append(_text(WIDTH - 4, y + 4, f"{policy} {one.ratio:.2f}", "end"))
+            parts += _interval(at, estimate, y, _colour(compared, policy))
+            parts.append(_text(WIDTH - 4, y + 4, f"{policy} {estimate.ratio:.2f}", "end"))
             rows += 1
     bottom = 36 + ROW * rows
     parts.append(_line(at(1), 24, at(1), bottom, "#888"))
@@ -45,13 +47,13 @@ def ratios(compared: Mapping[str, Mapping[str, Estimate]]) -> str:
     return _svg(WIDTH, bottom + 24, parts)
 
 
-def runs(found: Sequence[Trial]) -> str:
+def runs(trials: Sequence[Trial]) -> str:
     """Draw a panel per metric, with a dot per run and a line at the mean of each policy."""
-    policies = list(dict.fromkeys(trial.policy for trial in found))
+    policies = list(dict.fromkeys(trial.policy for trial in trials))
     parts: list[str] = []
     for place, name in enumerate(SHOWN):
         x, y = PANEL * (place % ACROSS), TALL * (place // ACROSS)
-        values = [(trial.policy, getattr(trial.metrics, name)) for trial in found]
+        values = [(trial.policy, getattr(trial.metrics, name)) for trial in trials]
         parts += _panel(x, y, name, policies, [(of, value) for of, value in values if value is not None])
     return _svg(PANEL * ACROSS, TALL * -(-len(SHOWN) // ACROSS), parts)
 
@@ -65,9 +67,9 @@ def _panel(
     yield _line(x + 10, y + TALL - 30, x + PANEL - 10, y + TALL - 30, "#888")
     step = (PANEL - 20) / len(policies)
     for place, policy in enumerate(policies):
-        own = [value for of, value in values if of == policy]
+        policy_values = [value for of, value in values if of == policy]
         middle, colour = x + 10 + step * (place + 0.5), COLOURS[place % len(COLOURS)]
-        heights = [y + TALL - 30 - (TALL - 60) * value / (top or 1.0) for value in own]
+        heights = [y + TALL - 30 - (TALL - 60) * value / (top or 1.0) for value in policy_values]
         if heights:
             mean = sum(heights) / len(heights)
             yield _line(middle - step / 3, mean, middle + step / 3, mean, colour)
@@ -75,11 +77,11 @@ def _panel(
         yield _text(middle, y + TALL - 14, policy, "middle", size=9)
 
 
-def _interval(at: Callable[[float], float], one: Estimate, y: float, colour: str) -> Iterator[str]:
-    if one.low is not None and one.high is not None:
-        yield _line(at(one.low), y, at(one.high), y, colour)
-    if one.ratio is not None:
-        yield _dot(at(one.ratio), y, colour)
+def _interval(at: Callable[[float], float], estimate: Estimate, y: float, colour: str) -> Iterator[str]:
+    if estimate.low is not None and estimate.high is not None:
+        yield _line(at(estimate.low), y, at(estimate.high), y, colour)
+    if estimate.ratio is not None:
+        yield _dot(at(estimate.ratio), y, colour)
 
 
 def _colour(policies: Iterable[str], policy: str) -> str:

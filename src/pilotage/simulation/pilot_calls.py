@@ -24,16 +24,16 @@ class Caller(Protocol):
     def free(self) -> int:
         """Return the slots without a payload."""
 
-    def told(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return a heartbeat: running and ended attempts."""
 
-    def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
+    def reported(self, heartbeat: Heartbeat, stops: Sequence[Attempt] | None) -> None:
         """Process the answer: attempts to stop, or None if the server does not know this pilot as running."""
 
     def request(self, record: Pilot) -> MatchRequest:
         """Return a request for as many jobs as it has free slots."""
 
-    def take(self, given: Matched | None) -> None:
+    def take(self, matched: Matched | None) -> None:
         """Run the matched jobs. None means that the server does not know this pilot as running."""
 
     def vanish(self) -> None:
@@ -64,11 +64,11 @@ class PilotCalls:
     def report(self) -> None:
         """Process the reports."""
         telling, self._telling = self._telling, {}
-        told = [pilot.told() for pilot in telling.values() if not pilot.ended]
-        if told:
-            stops = report_all(self._runtime, told)
-            for one in told:
-                telling[one.pilot].reported(one, stops.get(one.pilot))
+        heartbeats = [pilot.heartbeat() for pilot in telling.values() if not pilot.ended]
+        if heartbeats:
+            stops = report_all(self._runtime, heartbeats)
+            for heartbeat in heartbeats:
+                telling[heartbeat.pilot].reported(heartbeat, stops.get(heartbeat.pilot))
 
     def match(self) -> None:
         """Hand out jobs, and process the reports of those that start."""
@@ -81,8 +81,8 @@ class PilotCalls:
                 if id_ not in records:
                     asking[id_].vanish()
             requests = [asking[id_].request(record) for id_, record in records.items()]
-            for request, given in zip(requests, matching.match_all(requests, now, seed), strict=True):
-                asking[request.pilot].take(given)
+            for request, matched in zip(requests, matching.match_all(requests, now, seed), strict=True):
+                asking[request.pilot].take(matched)
             self.report()
         self._end()
 

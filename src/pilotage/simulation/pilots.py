@@ -50,7 +50,7 @@ class _Running:
     cpu_seconds: float
     outputs: tuple[Output, ...]
     lease: float
-    left: int = 1
+    activities: int = 1
     flows: list[int] = field(default_factory=list)
     report: Report | None = None
 
@@ -176,28 +176,28 @@ class VirtualPilot:
             containers=True,
         )
 
-    def take(self, given: Matched | None) -> None:
+    def take(self, matched: Matched | None) -> None:
         """Run the matched jobs. None means that the server does not know this pilot as running."""
         if self._loses_answer():
             self._ask_after(ASK_AGAIN)
             return
-        if given is None:
+        if matched is None:
             self.vanish()
             return
         if not self.called:
             self.called = True
-            self._heartbeat = given.federation.loops.heartbeat
+            self._heartbeat = matched.federation.loops.heartbeat
             self._beat_again()
         self._answered = self.site.scene.clock()
-        tasks = {task.id: task for task in given.tasks}
-        readings = Readings(given, cache(self.site.scene.sources))
-        sizes = {file.name: file.size for file in given.files}
-        for job in given.jobs:
+        tasks = {task.id: task for task in matched.tasks}
+        readings = Readings(matched, cache(self.site.scene.sources))
+        sizes = {file.name: file.size for file in matched.files}
+        for job in matched.jobs:
             read = ((name, readings.remote_source(job, name)) for name in job.inputs)
-            lease = lease_of(given.federation.timeouts, tasks[job.task].spec.workflow)
-            remote = [(found.site, sizes[name]) for name, found in read if found]
+            lease = lease_of(matched.federation.timeouts, tasks[job.task].spec.workflow)
+            remote = [(source.site, sizes[name]) for name, source in read if source]
             self._begin(tasks[job.task], job, remote, lease)
-        if given.jobs:
+        if matched.jobs:
             self.site.scene.calls.tell(self)
             if self._period() < self._heartbeat:
                 self._beat_again()
@@ -205,10 +205,10 @@ class VirtualPilot:
             scene = self.site.scene
             self._rest(
                 scene.runtime.idle_timeouts.seconds(
-                    given.federation, given.queue, scene.clock(), given.beyond, self.order.pilot
+                    matched.federation, matched.queue, scene.clock(), matched.beyond, self.order.pilot
                 )
             )
-        elif self.free and given.jobs:
+        elif self.free and matched.jobs:
             # After a match, ask again at once: there may be more jobs.
             self.site.scene.clock.after(0, self._ask)
         elif self.free:
@@ -235,14 +235,14 @@ class VirtualPilot:
         ended = partial(self._part_ended, running, fails)
         scene.clock.after(lasts, ended)
         for site, size in () if is_lost else remote:
-            running.left += 1
+            running.activities += 1
             running.flows.append(scene.links.begin((site, self.site.name), size / 1e6, ended))
             scene.journal.moved += size
 
     def _part_ended(self, running: _Running, fails: bool) -> None:
-        running.left -= 1
+        running.activities -= 1
         is_here = running.attempt in self._running and running.report is None
-        if is_here and not (running.left or self.ended):
+        if is_here and not (running.activities or self.ended):
             self._payload_ended(running, fails)
 
     def _stop(self, attempt: Attempt) -> None:
@@ -278,7 +278,7 @@ class VirtualPilot:
             outputs=() if error else running.outputs,
         )
 
-    def told(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return a heartbeat: running and ended attempts. A lost answer means that it is sent again."""
         ended = {attempt for attempt, running in self._news.items() if running.report}
         return Heartbeat(
@@ -287,7 +287,7 @@ class VirtualPilot:
             reports=tuple([running.report or running.started for running in self._news.values()]),
         )
 
-    def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
+    def reported(self, heartbeat: Heartbeat, stops: Sequence[Attempt] | None) -> None:
         """Forget what the server now knows, and stop attempts that no longer belong to this pilot."""
         if self._loses_answer():
             return
@@ -295,7 +295,7 @@ class VirtualPilot:
             self.vanish()
             return
         self._answered = self.site.scene.clock()
-        for report in told.reports:
+        for report in heartbeat.reports:
             if report.state == "running":
                 del self._news[report.job, report.attempt]
             else:
@@ -322,7 +322,7 @@ class VirtualPilot:
             self.site.scene.calls.tell(self)
             return
         silent = self.site.scene.clock() - self._answered
-        for attempt in [attempt for attempt, one in self._running.items() if silent >= one.lease]:
+        for attempt in [attempt for attempt, running in self._running.items() if silent >= running.lease]:
             self._stop(attempt)
 
     def _period(self) -> float:

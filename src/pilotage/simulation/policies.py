@@ -121,15 +121,15 @@ class UnknownPolicy(ValueError):
     """No policy has this name."""
 
 
-def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
+def policy_of(name: str, scenario_policies: Mapping[str, Policy]) -> Policy:
     """Return the policy with this name: a known one, one of ``own``, or that of the reference run.
 
     Raises ``UnknownPolicy``.
     """
-    known = {**KNOWN, **own, REFERENCE_RUN: REFERENCE}
-    for fault in KnownNames("policy", known, told=len(known)).lacks((), name):
+    policies = {**KNOWN, **scenario_policies, REFERENCE_RUN: REFERENCE}
+    for fault in KnownNames("policy", policies, length=len(policies)).lacks((), name):
         raise UnknownPolicy(fault.text)
-    return known[name]
+    return policies[name]
 
 
 def changed(federation: Federation, policy: Policy) -> Federation:
@@ -139,8 +139,8 @@ def changed(federation: Federation, policy: Policy) -> Federation:
     federation.
     """
     if unknown := set(policy.without) - LEAVABLE:
-        what = f"the step {sorted(unknown)[0]} cannot be left out"
-        raise BadDocument([Fault(("without",), what, f"these can: {', '.join(sorted(LEAVABLE))}")])
+        message = f"the step {sorted(unknown)[0]} cannot be left out"
+        raise BadDocument([Fault(("without",), message, f"these can: {', '.join(sorted(LEAVABLE))}")])
     document = to_document(federation)
     for part, values in policy.constants.items():
         document[part] = _with(document.get(part), values, ("constants", part))

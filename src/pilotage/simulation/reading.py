@@ -23,7 +23,7 @@ from pilotage.simulation.scenario import (
     SwfWork,
     expected_jobs,
 )
-from pilotage.simulation.swf import BadLog, LoggedJob, arrivals, jobs, taken, text_of
+from pilotage.simulation.swf import BadLog, LoggedJob, arrivals, jobs, text_of, used_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,24 @@ def read(path: FilePath) -> Case:
 
     Raises ``BadFile`` with every fault.
     """
-    found: list[Federation] = []
+    federations: list[Federation] = []
     log: list[LoggedJob] = []
 
-    def also(scenario: Scenario) -> Iterator[Fault]:
+    def checks(scenario: Scenario) -> Iterator[Fault]:
         faults = list(_faults(scenario))
         yield from faults
         declared = yield from _named(("federation",), path.parent / scenario.federation)
         if declared is None:
             return
-        found.append(documents.read(Federation, declared))
-        yield from _contradictions(scenario, found[0])
+        federations.append(documents.read(Federation, declared))
+        yield from _contradictions(scenario, federations[0])
         if scenario.swf and not faults:
             file = yield from _named(("swf", "path"), path.parent / scenario.swf.path, _log_file)
             log.extend(_log(file, scenario.swf) if file else ())
         yield from _late(scenario, log)
 
-    scenario = documents.read(Scenario, path, also=also)
-    return Case(scenario, virtual(found[0], scenario), tuple(log))
+    scenario = documents.read(Scenario, path, further_faults=checks)
+    return Case(scenario, virtual(federations[0], scenario), tuple(log))
 
 
 def _log_file(path: FilePath) -> SourceFile:
@@ -87,14 +87,14 @@ def _named(
 def _log(file: SourceFile, work: SwfWork) -> tuple[LoggedJob, ...]:
     path = file.path
     try:
-        found = tuple(jobs(file.content))
+        logged = tuple(jobs(file.content))
     except BadLog as bad:
         remedy = "give 18 numbers, -1 for what is not known"
         raise BadFile([FileFault(str(path), bad.line, "", bad.message, remedy)]) from bad
-    if not taken(found, work):
-        what = f"none of the {len(found)} jobs that ran is taken"
-        raise BadFile([FileFault(str(path), None, "", what, "give other first or most_cores")])
-    return found
+    if not used_jobs(logged, work):
+        message = f"none of the {len(logged)} jobs that ran is taken"
+        raise BadFile([FileFault(str(path), None, "", message, "give other first or most_cores")])
+    return logged
 
 
 def _late(scenario: Scenario, log: Sequence[LoggedJob]) -> Iterator[Fault]:
@@ -109,11 +109,13 @@ def _late(scenario: Scenario, log: Sequence[LoggedJob]) -> Iterator[Fault]:
     late = [time for time in times if time > scenario.limit]
     if not late:
         return
-    which = "tasks come" if scenario.generated else f"{len(late)} of {len(times)} tasks come"
+    subject = "tasks come" if scenario.generated else f"{len(late)} of {len(times)} tasks come"
     needed = floor(max(late)) + 1
-    what = f"{which} later than {scenario.limit:.0f} s after the beginning, when the simulation ends (limit)"
+    message = (
+        f"{subject} later than {scenario.limit:.0f} s after the beginning, when the simulation ends (limit)"
+    )
     remedy = f"give limit: {needed} or more, or less work"
-    yield Fault(path, what, f"{remedy}, or draw it together with faster" if scenario.swf else remedy)
+    yield Fault(path, message, f"{remedy}, or draw it together with faster" if scenario.swf else remedy)
 
 
 def virtual(federation: Federation, scenario: Scenario) -> Federation:
@@ -142,13 +144,15 @@ def virtual(federation: Federation, scenario: Scenario) -> Federation:
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:
     """Yield faults that show without the federation."""
-    given = [name for name in ("generated", "swf", "tasks") if getattr(scenario, name)]
-    if len(given) != 1:
-        what = f"work is given by {' and '.join(given)}" if given else "no work is given"
-        yield Fault((), what, "give one of generated, swf and tasks")
+    kinds = [name for name in ("generated", "swf", "tasks") if getattr(scenario, name)]
+    if len(kinds) != 1:
+        message = f"work is given by {' and '.join(kinds)}" if kinds else "no work is given"
+        yield Fault((), message, "give one of generated, swf and tasks")
     if scenario.generated and (drawn := expected_jobs(scenario.generated)) > MOST_DRAWN:
-        what = f"some {drawn:.3g} jobs in all would be drawn"
-        yield Fault(("generated", "jobs"), what, f"give fewer tasks or jobs, for at most {MOST_DRAWN} in all")
+        message = f"some {drawn:.3g} jobs in all would be drawn"
+        yield Fault(
+            ("generated", "jobs"), message, f"give fewer tasks or jobs, for at most {MOST_DRAWN} in all"
+        )
     for place, spells in _spells(scenario):
         for at, spell in enumerate(spells):
             if spell.ends <= spell.begins:
@@ -156,8 +160,8 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
     for at, arrival in enumerate(scenario.tasks):
         for fault in task_faults(arrival.task):
             yield Fault(("tasks", at, "task", *fault.path), fault.message, fault.remedy)
-        for number, one in enumerate(arrival.task.inputs):
-            if not isinstance(one, InputFile | TaskOutputs):
+        for number, item in enumerate(arrival.task.inputs):
+            if not isinstance(item, InputFile | TaskOutputs):
                 path = ("tasks", at, "task", "inputs", number)
                 yield Fault(path, "virtual storages list no files", "name each file, with size and replicas")
 
@@ -197,10 +201,10 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
         yield from _of_policy(name, policy, federation)
 
 
-def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> Iterator[Fault]:
-    if name not in known:
+def _unknown(path: Path, kind: str, name: str, names: Sequence[str]) -> Iterator[Fault]:
+    if name not in names:
         # List only ten: each of a thousand such faults would name all of a large federation.
-        names = ", ".join([*known[:10], *(["..."] if len(known) > 10 else [])])
+        names = ", ".join([*names[:10], *(["..."] if len(names) > 10 else [])])
         yield Fault(path, f"the federation has no {kind} {name}", f"it has {names}")
 
 
@@ -208,8 +212,10 @@ def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
     """Yield a VO whose jobs would wait until the end. An imported federation serves only its own VOs."""
     served = [queue.vos for queue in federation.queues if queue.is_online]
     if served and all(vos and vo not in vos for vos in served):
-        known = sorted({name for vos in served for name in vos})
-        yield Fault(path, f"no queue that is online serves VO {vo}", f"these are served: {', '.join(known)}")
+        vos_served = sorted({name for vos in served for name in vos})
+        yield Fault(
+            path, f"no queue that is online serves VO {vo}", f"these are served: {', '.join(vos_served)}"
+        )
 
 
 def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
@@ -220,14 +226,14 @@ def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
     """
     for queue in open_queues(federation, (arrival.task for arrival in scenario.tasks)):
         site = scenario.site(queue.site)
-        taken = queue.computing_element.pilot_slots if queue.computing_element else 1
-        needed = taken + (site.slots_taken > 0)
+        pilot_slots = queue.computing_element.pilot_slots if queue.computing_element else 1
+        needed = pilot_slots + (site.slots_taken > 0)
         if site.slots is not None and needed > site.slots:
             path = (
                 ("sites", queue.site, "slots") if queue.site in scenario.sites else ("default_site", "slots")
             )
-            others = ", of which others take some (slots_taken)" if needed > taken else ""
-            each = f"each takes {taken} slots (pilot_slots), there are {site.slots}{others}"
+            reserve = ", of which others take some (slots_taken)" if needed > pilot_slots else ""
+            each = f"each takes {pilot_slots} slots (pilot_slots), there are {site.slots}{reserve}"
             yield Fault(path, f"no pilot of {queue.name} starts: {each}", f"give {needed} or more")
 
 
@@ -236,8 +242,8 @@ def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fa
         yield Fault(("policies", name), f"the policy {name} is known already", "give another name")
     if "computing_element" in policy.queues:
         path = ("policies", name, "queues", "computing_element")
-        what = "computing elements are virtual here, each that of its queue"
-        yield Fault(path, what, "change them in a federation of its own")
+        message = "computing elements are virtual here, each that of its queue"
+        yield Fault(path, message, "change them in a federation of its own")
         return
     try:
         heartbeat = changed(federation, policy).loops.heartbeat
@@ -251,9 +257,9 @@ def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fa
 def usable_queues(federation: Federation, tasks: Collection[SimulatedTask]) -> Federation:
     """Return the federation with only those queues that accept jobs of these tasks (B4, F1)."""
     vos = {task.owner.vo for task in tasks}
-    found = open_queues(federation, (task.spec for task in tasks))
+    queues = open_queues(federation, (task.spec for task in tasks))
     return replace(
-        federation, queues=tuple(one for one in found if not one.vos or not vos.isdisjoint(one.vos))
+        federation, queues=tuple(queue for queue in queues if not queue.vos or not vos.isdisjoint(queue.vos))
     )
 
 

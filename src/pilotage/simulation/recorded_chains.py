@@ -39,35 +39,41 @@ class RecordedChains:
     """The names of tasks that others come after. Each is the name of one task."""
 
     @classmethod
-    def of(cls, found: Sequence[Recorded], instance: str) -> "RecordedChains":
+    def of(cls, tasks: Sequence[Recorded], instance: str) -> "RecordedChains":
         """Find the chains by what tasks read, and by the names and numbers that they come after."""
-        known = {one.id: one for one in found}
+        by_id = {task.id: task for task in tasks}
         named: defaultdict[tuple[str, str], list[Recorded]] = defaultdict(list)
-        for one in found:
-            named[one.owner, one.spec.name].append(one)
+        for task in tasks:
+            named[task.owner, task.spec.name].append(task)
         before: dict[int, set[int]] = {}
-        for one in found:
-            read = (maker(instance, file.name) for file in one.spec.inputs if isinstance(file, InputFile))
-            own = {number for number in read if number is not None}
-            own |= {int(word) for word in map(str, one.spec.after) if word.isdecimal()}
-            for word in map(str, one.spec.after):
+        for task in tasks:
+            read = (maker(instance, file.name) for file in task.spec.inputs if isinstance(file, InputFile))
+            earlier_ids = {number for number in read if number is not None}
+            earlier_ids |= {int(word) for word in map(str, task.spec.after) if word.isdecimal()}
+            for word in map(str, task.spec.after):
                 earlier = [
-                    other
-                    for other in named[one.owner, word]
-                    if other.id != one.id and other.created <= one.created
+                    candidate
+                    for candidate in named[task.owner, word]
+                    if candidate.id != task.id and candidate.created <= task.created
                 ]
                 # Tasks of one workflow have the same time, whatever their numbers.
-                own |= {max(earlier, key=lambda other: (other.created, other.id)).id} if earlier else set()
-            before[one.id] = own & known.keys()
-        needed = {number for own in before.values() for number in own}
-        names = {id_: f"{known[id_].spec.name[:LONGEST_NAME]}.{id_}" for id_ in needed}
+                earlier_ids |= (
+                    {max(earlier, key=lambda candidate: (candidate.created, candidate.id)).id}
+                    if earlier
+                    else set()
+                )
+            before[task.id] = earlier_ids & by_id.keys()
+        needed = {number for earlier_ids in before.values() for number in earlier_ids}
+        names = {id_: f"{by_id[id_].spec.name[:LONGEST_NAME]}.{id_}" for id_ in needed}
         return cls(instance, before, names)
 
-    def depth(self, task: int, of: Mapping[int, float], seen: frozenset[int] = frozenset()) -> int:
+    def depth(self, task: int, of: Mapping[int, float], path: frozenset[int] = frozenset()) -> int:
         """Return how many tasks of the same time, from ``of``, come before a task in its longest chain."""
         # Names tell only the likely task, so a circle is possible.
-        own = [one for one in self.before[task] if of[one] == of[task] and one not in seen]
-        return max((1 + self.depth(one, of, seen | {task}) for one in own), default=0)
+        predecessors = [
+            number for number in self.before[task] if of[number] == of[task] and number not in path
+        ]
+        return max((1 + self.depth(number, of, path | {task}) for number in predecessors), default=0)
 
     def spec(self, task: Recorded) -> TaskSpec:
         """Return a task that names those before it, and reads their outputs instead of files."""
@@ -81,6 +87,6 @@ class RecordedChains:
             elif name not in read:
                 read.add(name)
                 inputs.append(TaskOutputs(task=name))
-        after = tuple(self.names[one] for one in sorted(self.before[task.id]))
+        after = tuple(self.names[number] for number in sorted(self.before[task.id]))
         name = self.names.get(task.id, task.spec.name)
         return replace(task.spec, name=name, inputs=tuple(inputs), after=after)

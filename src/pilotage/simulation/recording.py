@@ -62,32 +62,34 @@ def recorded(
     """
     powers = {queue.name: queue.core_power or UNKNOWN_CORE_POWER for queue in declared.queues}
     storages = {storage.name for storage in declared.storages}
-    found = [task for task in tasks if task.jobs and task.created >= begin]
-    first = min((task.created for task in found), default=begin)
-    chains = RecordedChains.of(found, declared.name)
-    times = {task.id: task.created for task in found}
-    found.sort(key=lambda task: (task.created, chains.depth(task.id, times)))
-    specs = (replace(task, spec=chains.spec(task)) for task in found)
+    recorded_tasks = [task for task in tasks if task.jobs and task.created >= begin]
+    first = min((task.created for task in recorded_tasks), default=begin)
+    chains = RecordedChains.of(recorded_tasks, declared.name)
+    times = {task.id: task.created for task in recorded_tasks}
+    recorded_tasks.sort(key=lambda task: (task.created, chains.depth(task.id, times)))
+    specs = (replace(task, spec=chains.spec(task)) for task in recorded_tasks)
     arrivals = [_arrival(task, powers, storages, task.created - first) for task in specs]
-    made = Scenario(
+    scenario = Scenario(
         name=_name(name),
         federation=federation,
         tasks=tuple(arrivals),
         sites=_sites(declared, waits),
-        tick=_tick([job.wall_seconds for task in found for job in task.jobs]),
+        tick=_tick([job.wall_seconds for task in recorded_tasks for job in task.jobs]),
     )
-    return replace(made, limit=made.limit + ceil(arrivals[-1].at)) if arrivals else made
+    return replace(scenario, limit=scenario.limit + ceil(arrivals[-1].at)) if arrivals else scenario
 
 
 def _sites(declared: Federation, waits: Mapping[str, Sequence[float]]) -> dict[str, SiteBehaviour]:
     """Return the batch system of each site where pilots started, with the waits that they had."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
+    by_site: defaultdict[str, list[float]] = defaultdict(list)
     for queue in declared.queues:
-        found[queue.site] += waits.get(queue.name, ())
+        by_site[queue.site] += waits.get(queue.name, ())
     return {
-        site: SiteBehaviour(wait=median(own), wait_spread=_spread([max(SHORTEST, wait) for wait in own]))
-        for site, own in sorted(found.items())
-        if own
+        site: SiteBehaviour(
+            wait=median(site_waits), wait_spread=_spread([max(SHORTEST, wait) for wait in site_waits])
+        )
+        for site, site_waits in sorted(by_site.items())
+        if site_waits
     }
 
 
@@ -129,15 +131,15 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
     """Return the task without anything that only a payload would use, and only with inputs that exist
     somewhere."""
     inputs = tuple(
-        replace(one, replicas=tuple(name for name in one.replicas if name in storages))
-        for one in spec.inputs
-        if isinstance(one, InputFile) and storages.intersection(one.replicas)
+        replace(item, replicas=tuple(name for name in item.replicas if name in storages))
+        for item in spec.inputs
+        if isinstance(item, InputFile) and storages.intersection(item.replicas)
     )
-    made = tuple(one for one in spec.inputs if isinstance(one, TaskOutputs))
+    outputs = tuple(item for item in spec.inputs if isinstance(item, TaskOutputs))
     return replace(
         spec,
-        inputs=(*inputs, *made),
-        jobs=spec.jobs if inputs or made or not spec.inputs else spec.planned_jobs,
+        inputs=(*inputs, *outputs),
+        jobs=spec.jobs if inputs or outputs or not spec.inputs else spec.planned_jobs,
         command=("run",),
         environment={},
         payload_files={},
@@ -151,12 +153,16 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
 def document_of(scenario: Scenario) -> dict[str, Any]:
     """Return the scenario as a document without fields that have their default."""
     tasks = [
-        given(to_document(one), _ARRIVAL) | {"task": given(to_document(one.task), _SPEC)}
-        for one in scenario.tasks
+        changed_fields(to_document(arrival), _ARRIVAL)
+        | {"task": changed_fields(to_document(arrival.task), _SPEC)}
+        for arrival in scenario.tasks
     ]
     document = {"name": scenario.name, "federation": scenario.federation, "limit": scenario.limit}
     document |= {"tick": scenario.tick}
-    sites = {name: {"wait": one.wait, "wait_spread": one.wait_spread} for name, one in scenario.sites.items()}
+    sites = {
+        name: {"wait": arrival.wait, "wait_spread": arrival.wait_spread}
+        for name, arrival in scenario.sites.items()
+    }
     return {**document, **({"sites": sites} if sites else {}), "tasks": tasks}
 
 
@@ -164,6 +170,6 @@ _SPEC = to_document(TaskSpec(name="-"))
 _ARRIVAL = to_document(Arrival(task=TaskSpec(name="-")))
 
 
-def given(document: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+def changed_fields(document: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a document that differ from their default."""
     return {name: value for name, value in document.items() if value != defaults.get(name)}

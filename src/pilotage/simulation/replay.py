@@ -71,14 +71,14 @@ def _unbound(world: World, waiting: Mapping[int, Job], policy: Policy) -> World:
 
 def _less(counts: Iterable[JobCount], gone: Mapping[tuple[str, str, JobState], int]) -> Iterable[JobCount]:
     for count in counts:
-        left = count.jobs - gone.get((count.queue, count.share, count.state), 0)
-        if left > 0:
-            yield replace(count, jobs=left)
+        jobs = count.jobs - gone.get((count.queue, count.share, count.state), 0)
+        if jobs > 0:
+            yield replace(count, jobs=jobs)
 
 
 def _to_move(world: World, waiting: Mapping[int, Job], queues: Mapping[int, str]) -> float:
     storages = {queue.name: queue.storage for queue in world.federation.queues}
-    held = {(replica.file, replica.storage) for replica in world.replicas}
+    replicas = {(replica.file, replica.storage) for replica in world.replicas}
     sizes = {file.name: file.size for file in world.files}
-    wanted = {(name, storages[to]) for id_, to in queues.items() for name in waiting[id_].inputs}
-    return sum(sizes.get(name, 0) for name, _ in wanted - held) / 1e9
+    needed = {(name, storages[to]) for id_, to in queues.items() for name in waiting[id_].inputs}
+    return sum(sizes.get(name, 0) for name, _ in needed - replicas) / 1e9

@@ -278,6 +278,6 @@ def _mean(median: float, spread: float) -> float:
     if not spread:
         return min(MOST_JOBS, max(1.0, median))
     below = NormalDist().cdf
-    most = log(MOST_JOBS / median) / spread
-    inside = median * exp(spread**2 / 2) * below(most - spread)
-    return max(1.0, inside + MOST_JOBS * (1 - below(most)))
+    limit = log(MOST_JOBS / median) / spread
+    inside = median * exp(spread**2 / 2) * below(limit - spread)
+    return max(1.0, inside + MOST_JOBS * (1 - below(limit)))

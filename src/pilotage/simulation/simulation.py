@@ -163,17 +163,17 @@ class Simulation:
         Events between two ticks take effect at the second.
         """
         end = self.clock() + duration
-        due = self.clock()
+        next_tick = self.clock()
         with _collecting_seldom() as ticked:
             while self.clock() < end:
-                if self.clock() >= due:
-                    due += self._scenario.period
+                if self.clock() >= next_tick:
+                    next_tick += self._scenario.period
                     self._waiting.update(step.name for step in self._steps)
                     if until():
                         return
                 self._take_calls_and_steps()
                 self._count_empty_slots()
-                self.clock.advance(min(due, end, self._next_tick()))
+                self.clock.advance(min(next_tick, end, self._next_tick()))
                 ticked()
 
     def _next_tick(self) -> float:
@@ -243,7 +243,7 @@ class Simulation:
     def _element(self, declared: ComputingElement) -> ComputingElementPort:
         name = str(declared.options["queue"])
         queue = next(queue for queue in self.federation.queues if queue.name == name)
-        storage = next(one for one in self.federation.storages if one.name == queue.storage)
+        storage = next(candidate for candidate in self.federation.storages if candidate.name == queue.storage)
         return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER, storage)
 
 

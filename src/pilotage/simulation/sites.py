@@ -27,10 +27,10 @@ class SiteSlots:
     def empty(self) -> tuple[int, int, int]:
         """Return the slots without a payload: at a pilot, with a pilot in the batch system, and without
         any."""
-        left = max(0, self.granted - self.running)
-        free = min(self.free, left)
-        queued = min(self.queued, left - free)
-        return free, queued, left - free - queued
+        unused = max(0, self.granted - self.running)
+        free = min(self.free, unused)
+        queued = min(self.queued, unused - free)
+        return free, queued, unused - free - queued
 
 
 class VirtualSite:
@@ -122,18 +122,20 @@ class VirtualSite:
         if self.behaviour.slots is None:
             return float("inf")
         hour = int((self.scene.clock() - self.scene.begin) // HOUR)
-        taken = random.Random(f"{self.name} {hour} {self.scene.seed}").random() * self.behaviour.slots_taken
-        return self.behaviour.slots * (1 - taken)
+        part = random.Random(f"{self.name} {hour} {self.scene.seed}").random() * self.behaviour.slots_taken
+        return self.behaviour.slots * (1 - part)
 
-    def slots(self, most: int) -> SiteSlots:
+    def slots(self, limit: int) -> SiteSlots:
         """Return its slots now. Pilots may hold at most ``most`` of them."""
-        held, free, queued = 0, 0, 0
+        granted, free, queued = 0, 0, 0
         for pilot in self.pilots.values():
             if pilot.node:
-                held, free = held + pilot.order.slots, free + pilot.free
+                granted, free = granted + pilot.order.slots, free + pilot.free
             else:
                 queued += pilot.order.slots
-        return SiteSlots(0 if self.is_dead else int(min(self._granted(), most)), held - free, free, queued)
+        return SiteSlots(
+            0 if self.is_dead else int(min(self._granted(), limit)), granted - free, free, queued
+        )
 
     def is_black_hole(self, node: str) -> bool:
         """Return whether each payload fails on a node. The first nodes are black holes."""

@@ -11,23 +11,23 @@ from pilotage.model.values.identity import Identity
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import Case
 from pilotage.simulation.scenario import SHORT, Arrival, GeneratedWork, SwfWork
-from pilotage.simulation.swf import LoggedJob, arrivals, taken
+from pilotage.simulation.swf import LoggedJob, arrivals, used_jobs
 
 
 def submissions(case: Case, seed: int) -> list[SimulatedTask]:
     """Return the tasks of a scenario in order of arrival, with the truth about their work."""
     scenario, dice = case.scenario, random.Random(f"work of {seed}")
     if scenario.generated is not None:
-        found = _generated(scenario.generated, case.federation, dice)
+        tasks = _generated(scenario.generated, case.federation, dice)
     elif scenario.swf is not None:
-        found = _logged(scenario.swf, case.log, case.federation)
+        tasks = _logged(scenario.swf, case.log, case.federation)
     else:
-        return sorted((_given(arrival, dice) for arrival in scenario.tasks), key=lambda one: one.at)
-    estimated = (_with_estimate(one, scenario.estimate_spread, dice) for one in found)
-    return sorted(estimated, key=lambda one: one.at)
+        return sorted((_declared(arrival, dice) for arrival in scenario.tasks), key=lambda task: task.at)
+    estimated = (_with_estimate(task, scenario.estimate_spread, dice) for task in tasks)
+    return sorted(estimated, key=lambda task: task.at)
 
 
-def _given(arrival: Arrival, dice: random.Random) -> SimulatedTask:
+def _declared(arrival: Arrival, dice: random.Random) -> SimulatedTask:
     return SimulatedTask(
         at=arrival.at,
         owner=Identity(name=arrival.user, vo=arrival.vo),
@@ -90,7 +90,7 @@ def _spec(number: int, count: int, holders: Sequence[str], work: GeneratedWork, 
 
 def _logged(work: SwfWork, log: Sequence[LoggedJob], federation: Federation) -> Iterator[SimulatedTask]:
     share = federation.shares[0].name
-    for job, at in zip(taken(log, work), arrivals(log, work), strict=True):
+    for job, at in zip(used_jobs(log, work), arrivals(log, work), strict=True):
         yield SimulatedTask(
             at=at,
             owner=Identity(name=f"user-{job.user}", vo=work.vo),

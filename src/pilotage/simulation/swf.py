@@ -40,7 +40,7 @@ class BadLog(ValueError):
 
 def jobs(text: str) -> list[LoggedJob]:
     """Return the jobs of a log that ran, in order. Raises ``BadLog`` for the first bad line."""
-    found = []
+    jobs = []
     # Only these end a line. Comments may contain other characters that Python takes for a line end.
     lines = text.split("\n" if "\n" in text else "\r")
     # Some programs begin a file with a UTF-8 mark.
@@ -53,11 +53,11 @@ def jobs(text: str) -> list[LoggedJob]:
                 raise BadLog(
                     number, f"the job ran, and was submitted at {job.submitted:g}, before the log began"
                 )
-            found.append(job)
-    return found
+            jobs.append(job)
+    return jobs
 
 
-def text_of(data: bytes, most: int) -> str:
+def text_of(data: bytes, limit: int) -> str:
     """Return the text of a log, compressed with gzip or not. Comments may use any character set.
 
     Raises ValueError for invalid gzip, or for more than ``most`` bytes.
@@ -65,11 +65,11 @@ def text_of(data: bytes, most: int) -> str:
     if data.startswith(b"\x1f\x8b"):
         try:
             with gzip.open(io.BytesIO(data)) as file:
-                data = file.read(most + 1)
+                data = file.read(limit + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"is no whole gzip file: {error}") from error
-    if len(data) > most:
-        raise ValueError(f"is larger than {most} bytes")
+    if len(data) > limit:
+        raise ValueError(f"is larger than {limit} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -77,7 +77,7 @@ def text_of(data: bytes, most: int) -> str:
         return data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
 
 
-def taken(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[LoggedJob]:
+def used_jobs(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[LoggedJob]:
     """Return the jobs of a log that the scenario uses, in order."""
     return [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
 
@@ -89,7 +89,7 @@ def too_wide(log: Sequence[LoggedJob], work: SwfWork) -> int:
 
 def arrivals(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[float]:
     """Return the arrivals of the used jobs in s. The simulation begins with the first."""
-    submitted = [job.submitted for job in taken(log, work)]
+    submitted = [job.submitted for job in used_jobs(log, work)]
     begin = min(submitted, default=0.0)
     return [(time - begin) / work.faster for time in submitted]
 

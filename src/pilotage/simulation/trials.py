@@ -60,11 +60,11 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
         simulation.run(scenario.limit, until=lambda: simulation.has_ended(len(work) - len(refused)))
         if refused:
             raise ValueError(f"refused {plural(len(refused), 'task')}, the first because of {refused[0]}")
-        found, left = metrics(simulation, scenario), unended(simulation)
+        results, rests = metrics(simulation, scenario), unended(simulation)
     finally:
         simulation.close()
     seconds = time.perf_counter() - began
-    return Trial(policy=name, seed=seed, metrics=found, unended=left, seconds=seconds)
+    return Trial(policy=name, seed=seed, metrics=results, unended=rests, seconds=seconds)
 
 
 def _ideal(scenario: Scenario) -> Scenario:
@@ -102,10 +102,10 @@ class Estimate:
 NAMES = tuple(item.name for item in fields(Metrics))
 
 
-def compared(found: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
+def compared(trials: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
     """Return estimates by policy and metric. The others are compared with the first policy."""
     by_policy: dict[str, dict[int, Metrics]] = {}
-    for trial in found:
+    for trial in trials:
         by_policy.setdefault(trial.policy, {})[trial.seed] = trial.metrics
     first = next(iter(by_policy.values()), {})
     return {
@@ -117,11 +117,11 @@ def compared(found: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
 def _estimate(name: str, runs: Mapping[int, Metrics], first: Mapping[int, Metrics] | None) -> Estimate:
     values = _values(name, runs)
     mean = fmean(values.values()) if values else None
-    others = _values(name, first or {})
-    pairs = [(value, others[seed]) for seed, value in values.items() if seed in others]
+    firsts = _values(name, first or {})
+    pairs = [(value, firsts[seed]) for seed, value in values.items() if seed in firsts]
     if not pairs or any(value <= 0 for pair in pairs for value in pair):
         return Estimate(mean=mean)
-    logs = [log(own / other) for own, other in pairs]
+    logs = [log(value / first_value) for value, first_value in pairs]
     middle = fmean(logs)
     if len(logs) < 2:
         return Estimate(mean=mean, ratio=exp(middle))
@@ -134,8 +134,8 @@ def _values(name: str, runs: Mapping[int, Metrics]) -> dict[int, float]:
 
     Without a short job, for example, there is no wait of short jobs.
     """
-    found = {seed: getattr(one, name) for seed, one in runs.items()}
-    return {seed: value for seed, value in found.items() if value is not None}
+    values = {seed: getattr(metrics, name) for seed, metrics in runs.items()}
+    return {seed: value for seed, value in values.items() if value is not None}
 
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)

@@ -46,8 +46,8 @@ class Draft:
         storage = name or self.storage_names.take(f"{site}-storage", guess, "storage", "storage")
         if storage not in self.storages:
             url = PLACEHOLDER.format(name=storage)
-            made = record(Storage, {"name": storage, "site": site, "url": url})
-            self.storages[storage] = (made, guess)
+            guessed = record(Storage, {"name": storage, "site": site, "url": url})
+            self.storages[storage] = (guessed, guess)
             text = (
                 f"{storage} at {url}, whose free space is not known, to be put right before files are moved"
             )

@@ -24,27 +24,27 @@ _WHY = {"tier_level": "what makes a nucleus is its data policy"}
 def read(sources: Sequence[ImportSource], name: str) -> Imported:
     """Return the federation in all documents."""
     draft = Draft()
-    found: list[Document] = []
+    parts: list[Document] = []
     for source in sources:
         try:
-            found += documents(source)
+            parts += documents(source)
         except Unreadable as bad:
             draft.entry(source.name, bad.line, "").refuse(bad)
-    _read_sites(found, draft)
-    storages = read_storages(found, draft)
-    read_queues(found, draft, storages)
-    for document in found:
+    _read_sites(parts, draft)
+    storages = read_storages(parts, draft)
+    read_queues(parts, draft, storages)
+    for document in parts:
         if document.kind == "closeness":
             _read_links(document, draft)
     imported = draft.federation(name)
-    sources_of = _container_sources(found)
+    sources_of = _container_sources(parts)
     if imported.federation is None or not sources_of:
         return imported
     return replace(imported, federation=replace(imported.federation, container_sources=sources_of))
 
 
-def _read_sites(found: Sequence[Document], draft: Draft) -> None:
-    for document in found:
+def _read_sites(parts: Sequence[Document], draft: Draft) -> None:
+    for document in parts:
         if document.kind != "sites":
             continue
         for name, site in records(document, draft.entry):
@@ -58,9 +58,9 @@ def _read_sites(found: Sequence[Document], draft: Draft) -> None:
                     site.note("dropped", "state", "sites have no state: that of their queues decides")
                 nucleus = truth("nucleus", site.get("nucleus"))
                 central = role == "nucleus" or any(word in policies for word in _NUCLEUS)
-                made = record(Site, {"name": legal, "nucleus": central if nucleus is None else nucleus})
+                imported = record(Site, {"name": legal, "nucleus": central if nucleus is None else nucleus})
                 site.drop_the_rest(_WHY)
-                draft.sites[legal] = (made, site.entry)
+                draft.sites[legal] = (imported, site.entry)
             except RefusedEntry as refused:
                 site.refuse(refused)
 
@@ -70,9 +70,9 @@ def _read_links(document: Document, draft: Draft) -> None:
         name = f"{source or '?'} to {destination or '?'}"
         entry = draft.entry(document.source.name, document.line(*place), name)
         try:
-            made = _link(source, destination, closeness, entry, draft)
-            if made is not None:
-                draft.links[f"{made.source} {made.destination}"] = (made, entry)
+            link = _link(source, destination, closeness, entry, draft)
+            if link is not None:
+                draft.links[f"{link.source} {link.destination}"] = (link, entry)
         except RefusedEntry as refused:
             entry.refuse(refused)
 
@@ -122,10 +122,10 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
     return Link(source=ends[0], destination=ends[1], closeness=float(min(closeness, FARTHEST)))
 
 
-def _container_sources(found: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+def _container_sources(parts: Sequence[Document]) -> dict[str, tuple[str, ...]]:
     """Return the paths of container images by name, from the ``ALL`` entry of software documents (B14)."""
     sources: dict[str, tuple[str, ...]] = {}
-    for document in found:
+    for document in parts:
         content = document.content if document.kind == "software" else None
         everything = content.get("ALL") if isinstance(content, Mapped) else None
         if not isinstance(everything, dict):

@@ -108,7 +108,9 @@ def _own_name(content: Any) -> str:
 
 def _is_record(content: Any) -> bool:
     """Return whether the content has the fields of one record, and not a record under each name."""
-    plain = isinstance(content, Mapped) and not all(isinstance(one, dict | list) for one in content.values())
+    plain = isinstance(content, Mapped) and not all(
+        isinstance(value, dict | list) for value in content.values()
+    )
     return plain and _marks(content) > 1
 
 
@@ -149,16 +151,16 @@ def _is_deep(content: Any) -> bool:
 
 
 def _mapped(pairs: list[tuple[str, Any]]) -> Mapped:
-    made = Mapped()
+    mapping = Mapped()
     again = []
     for name, value in pairs:
         key = _clean(name)
-        if key in made:
+        if key in mapping:
             again.append(key)
         else:
-            made[key] = _clean(value)
-    made.again = tuple(again)
-    return made
+            mapping[key] = _clean(value)
+    mapping.again = tuple(again)
+    return mapping
 
 
 def _clean(value: Any) -> Any:
@@ -177,13 +179,13 @@ def _kind(content: Any) -> CricKind:
     """Guess a document's kind: the one that owns most of its records' fields."""
     items = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     fields = {str(name).lower() for item in items if isinstance(item, dict) for name in item}
-    found = max(_MARKS, key=lambda kind: len(fields & _MARKS[kind]))
-    if fields & _MARKS[found]:
-        return found
+    likeliest = max(_MARKS, key=lambda kind: len(fields & _MARKS[kind]))
+    if fields & _MARKS[likeliest]:
+        return likeliest
     if fields and _is_matrix(content):
         return "closeness"
-    known = "queues, sites, storages, their status or usage, software tags, or closeness"
-    raise Unreadable(1, "", "is no document that is known here", f"give {known} as CRIC writes them")
+    kinds = "queues, sites, storages, their status or usage, software tags, or closeness"
+    raise Unreadable(1, "", "is no document that is known here", f"give {kinds} as CRIC writes them")
 
 
 def _is_matrix(content: Any) -> bool:
@@ -277,11 +279,11 @@ class Record:
         """Refuse the record."""
         self.entry.refuse(refused, self._line(refused.field))
 
-    def drop_the_rest(self, why: Mapping[str, str]) -> None:
+    def drop_the_rest(self, reasons: Mapping[str, str]) -> None:
         """Note every non-empty field that was not read."""
         for name, value in self._fields.items():
             if name not in self._read and not _empty(value):
-                text = why.get(name, "has no place in the model")
+                text = reasons.get(name, "has no place in the model")
                 self.entry.note("dropped", name, value, text, self._line(name), matters=False)
 
 
@@ -298,27 +300,27 @@ def records(
     """
     content, file = document.content, document.source.name
     for name in getattr(content, "again", ()):
-        made = entry(file, document.line(name), name)
-        made.refuse(RefusedEntry("", "", "is given already above", "keep one of them"))
+        record_entry = entry(file, document.line(name), name)
+        record_entry.refuse(RefusedEntry("", "", "is given already above", "keep one of them"))
     for name, fields in _named(content):
-        made = entry(file, document.line(name), name)
+        record_entry = entry(file, document.line(name), name)
         if not name.strip():
-            made.refuse(RefusedEntry("name", name, "has no name", "name it"))
+            record_entry.refuse(RefusedEntry("name", name, "has no name", "name it"))
         elif not isinstance(fields, Mapped):
-            made.refuse(RefusedEntry("", fields, "is no record", "give its fields as name: value"))
+            record_entry.refuse(RefusedEntry("", fields, "is no record", "give its fields as name: value"))
         else:
-            yield name, Record(fields, made, lambda field, name=name: document.line(name, field))  # type: ignore[misc]
+            yield name, Record(fields, record_entry, lambda field, name=name: document.line(name, field))  # type: ignore[misc]
 
 
 def _named(content: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(content, dict):
         yield from content.items()
         return
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for item in content if isinstance(content, list) else (content,):
         names = (
             (item.get(key) for key in ("name", "nickname", "panda_queue")) if isinstance(item, dict) else ()
         )
         name = next((name for name in names if isinstance(name, str)), "")
-        yield name, item if name not in seen else f"{name}, given already above"
-        seen.add(name)
+        yield name, item if name not in earlier else f"{name}, given already above"
+        earlier.add(name)

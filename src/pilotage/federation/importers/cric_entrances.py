@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotage.federation.importers import element_options
 from pilotage.federation.importers.cric_documents import Record
-from pilotage.federation.importers.import_result import shown
+from pilotage.federation.importers.import_result import one_line
 from pilotage.federation.importers.values import MINUTES, number
 
 KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
@@ -18,8 +18,8 @@ _ARC_ENTRANCE = (*_ENTRANCE, "ce_queue_name")
 
 def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
     """Return the computing element: its first kind, with all entrances of that kind."""
-    said = queue.get("queues")
-    usable = _usable(queue, said)
+    value = queue.get("queues")
+    usable = _usable(queue, value)
     if not usable:
         queue.note("guessed", "queues", "no entrance is known: pilots have to be started by others")
         return None
@@ -30,8 +30,8 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
     )
     queue.note("converted", "queues", f"a computing element of kind {kind} with {len(same)} endpoints")
     if len(same) < len(usable):
-        others = ", ".join(item["ce_endpoint"] for item in usable if item not in same)
-        text = f"{len(usable) - len(same)} entrances of other kinds than {shown(flavour)}: {shown(others)}"
+        rest = one_line(", ".join(item["ce_endpoint"] for item in usable if item not in same))
+        text = f"{len(usable) - len(same)} entrances of other kinds than {one_line(flavour)}: {rest}"
         queue.note("dropped", "queues", text)
     walltime = _slot_walltime(queue, same, walltime)
     endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same))
@@ -50,10 +50,14 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
 
 def _name_queues(entrances: Sequence[Mapping[str, Any]], options: Sequence[dict[str, Any]]) -> None:
     """Add the batch system's queue behind each ARC service to its options: the first that is named."""
-    for one in reversed(entrances):
-        queue = one.get("ce_queue_name")
+    for entrance in reversed(entrances):
+        queue = entrance.get("ce_queue_name")
         for some in options:
-            if isinstance(queue, str) and queue.strip() and some["endpoint"] == one["ce_endpoint"].strip():
+            if (
+                isinstance(queue, str)
+                and queue.strip()
+                and some["endpoint"] == entrance["ce_endpoint"].strip()
+            ):
                 some["queue"] = queue.strip()
 
 
@@ -66,7 +70,9 @@ def _is_closed(entrance: Mapping[str, Any]) -> bool:
 
 def _slot_walltime(queue: Record, entrances: Sequence[Mapping[str, Any]], walltime: float) -> float:
     """Return the walltime in s, or less if all entrances give less. Their values are in minutes."""
-    limits = [number("ce_queue_maxwctime", one.get("ce_queue_maxwctime"), MINUTES) for one in entrances]
+    limits = [
+        number("ce_queue_maxwctime", entrance.get("ce_queue_maxwctime"), MINUTES) for entrance in entrances
+    ]
     longest = max((limit or 0 for limit in limits), default=0) * 60
     if all(limits) and (not walltime or longest < walltime):
         queue.note("clipped", "maxtime", f"its batch slots end earlier: {longest:g} s, by ce_queue_maxwctime")
@@ -78,10 +84,10 @@ def _note_unused(queue: Record, entrances: Sequence[Mapping[str, Any]]) -> None:
     """Note non-empty fields of entrances that the importer does not read."""
     unread = {
         key
-        for one in entrances
-        for key, value in one.items()
+        for entrance in entrances
+        for key, value in entrance.items()
         if value
-        and key not in (_ARC_ENTRANCE if KINDS.get(one["ce_flavour"].upper()) == "arc" else _ENTRANCE)
+        and key not in (_ARC_ENTRANCE if KINDS.get(entrance["ce_flavour"].upper()) == "arc" else _ENTRANCE)
     }
     if unread:
         queue.entry.note(
@@ -89,19 +95,19 @@ def _note_unused(queue: Record, entrances: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _usable(queue: Record, said: object) -> list[dict[str, Any]]:
+def _usable(queue: Record, value: object) -> list[dict[str, Any]]:
     """Return the entrances that accept new jobs. Note the others."""
-    entrances = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
+    entrances = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
     usable = [
         item
         for item in entrances
         if all(isinstance(item.get(key), str) and item[key].strip() for key in ("ce_endpoint", "ce_flavour"))
     ]
-    unnamed = len(said if isinstance(said, list) else ()) - len(usable)
+    unnamed = len(value if isinstance(value, list) else ()) - len(usable)
     if unnamed:
         queue.note("dropped", "queues", f"{unnamed} entrances without ce_endpoint or ce_flavour")
     if closed := [item for item in usable if _is_closed(item)]:
-        names = shown(", ".join(item["ce_endpoint"] for item in closed))
+        names = one_line(", ".join(item["ce_endpoint"] for item in closed))
         text = "closed, draining or disabled: pilots are not sent there"
         queue.entry.note("dropped", "queues[].ce_status", names, text)
         usable = [item for item in usable if not _is_closed(item)]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pilotage.federation.importers.assembly import Draft, record
 from pilotage.federation.importers.cric_documents import Document, Record, records
 from pilotage.federation.importers.cric_entrances import element_of
-from pilotage.federation.importers.import_result import RefusedEntry, shown
+from pilotage.federation.importers.import_result import RefusedEntry, one_line
 from pilotage.federation.importers.values import (
     CORE_POWER,
     CORES,
@@ -71,43 +71,43 @@ class Around:
     unified: frozenset[str]
 
 
-def read_queues(found: Sequence[Document], draft: Draft, storages: Mapping[str, str]) -> None:
+def read_queues(all_documents: Sequence[Document], draft: Draft, storages: Mapping[str, str]) -> None:
     """Add the queues to the draft, after its sites and storages."""
     software = {
         name: part
-        for document in found
+        for document in all_documents
         if document.kind == "software"
         for name, part in records(document, draft.entry)
     }
-    parts = [document for document in found if document.kind == "queues"]
-    given = [(name, queue) for document in parts for name, queue in records(document, draft.entry)]
-    around = Around(storages, software, frozenset(name for name, queue in given if _is_unified(queue)))
-    parents = {queue.peek("parent") for _, queue in given if isinstance(queue.peek("parent"), str)}
-    seen: set[str] = set()
-    for name, queue in given:
+    parts = [document for document in all_documents if document.kind == "queues"]
+    queues = [(name, queue) for document in parts for name, queue in records(document, draft.entry)]
+    around = Around(storages, software, frozenset(name for name, queue in queues if _is_unified(queue)))
+    parents = {queue.peek("parent") for _, queue in queues if isinstance(queue.peek("parent"), str)}
+    earlier: set[str] = set()
+    for name, queue in queues:
         try:
-            if name in seen:
+            if name in earlier:
                 raise RefusedEntry("", name, "is a queue already", "keep one of them")
-            made = _queue(name, queue, draft, around)
-            if made is not None:
+            imported = _queue(name, queue, draft, around)
+            if imported is not None:
                 queue.get("capability")
                 queue.drop_the_rest(_WHY)
-                _add(made, queue, draft, name in around.unified - parents)
-            seen.add(name)
+                _add(imported, queue, draft, name in around.unified - parents)
+            earlier.add(name)
         except RefusedEntry as refused:
             queue.refuse(refused)
-    for name in sorted(software.keys() - {"ALL", *(name for name, _ in given)}):
+    for name in sorted(software.keys() - {"ALL", *(name for name, _ in queues)}):
         software[name].entry.note("dropped", "", "", "no document describes this queue")
 
 
-def _add(made: Queue, queue: Record, draft: Draft, unified: bool) -> None:
-    draft.need_site(made.site, queue.entry)
-    if made.storage == "":
+def _add(imported: Queue, queue: Record, draft: Draft, unified: bool) -> None:
+    draft.need_site(imported.site, queue.entry)
+    if imported.storage == "":
         # Do this only for an accepted queue: a refused one must not leave a guessed storage behind.
-        made = replace(made, storage=draft.need_storage(made.site, queue.entry))
-    draft.queues[made.name] = (made, queue.entry)
+        imported = replace(imported, storage=draft.need_storage(imported.site, queue.entry))
+    draft.queues[imported.name] = (imported, queue.entry)
     if unified:
-        children = [child for kind in RESOURCE_TYPES if (child := _child(made, kind))]
+        children = [child for kind in RESOURCE_TYPES if (child := _child(imported, kind))]
         for child in children:
             name = draft.queue_names.take(child.name, queue.entry, "capability", "queue")
             draft.queues[name] = (replace(child, name=name), queue.entry)
@@ -127,9 +127,9 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
     share = cores / most_cores
     least = max(parent.min_memory * share, (kind.min_memory or 0) * cores)
     limits = [limit for limit in (parent.max_memory * share, (kind.max_memory or 0) * cores) if limit]
-    most = min(limits, default=0.0)
+    max_memory = min(limits, default=0.0)
     # High-memory types begin where the others end: exactly at that end nothing is left for them.
-    if most and (least > most or (kind.min_memory and least == most)):
+    if max_memory and (least > max_memory or (kind.min_memory and least == max_memory)):
         return None
     child = replace(
         parent,
@@ -137,7 +137,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
         parent=parent.name,
         cores=cores,
         min_memory=least,
-        max_memory=most,
+        max_memory=max_memory,
     )
     return unconditioned(child, parent)
 
@@ -161,11 +161,11 @@ def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | No
         **_policies(queue),
         **_software(name, queue, around),
     }
-    for other in _SAME:
-        if queue.peek(other) == name:
-            queue.get(other)
-    document["computing_element"] = found = element_of(queue, document["max_walltime"])
-    document["max_walltime"] = (found or {}).get("pilot_walltime", document["max_walltime"])
+    for field in _SAME:
+        if queue.peek(field) == name:
+            queue.get(field)
+    document["computing_element"] = element = element_of(queue, document["max_walltime"])
+    document["max_walltime"] = (element or {}).get("pilot_walltime", document["max_walltime"])
     return replace(record(Queue, document), storage=_storage(queue, around))
 
 
@@ -225,9 +225,9 @@ def _limits(queue: Record) -> dict[str, Any]:
 
 def _policies(queue: Record) -> dict[str, Any]:
     words = _catchall(queue)
-    left = [word for word in words if word not in ("disableReassign", "unifiedPandaQueue", PER_CORE)]
-    if left:
-        queue.note("dropped", "catchall", f"not known here: {shown(' '.join(left))}")
+    unread = [word for word in words if word not in ("disableReassign", "unifiedPandaQueue", PER_CORE)]
+    if unread:
+        queue.note("dropped", "catchall", f"not known here: {one_line(' '.join(unread))}")
     vo = queue.text("vo_name", "vo")
     pledged = queue.get("pledgedcpu")
     jobseed = queue.text("jobseed")
@@ -260,8 +260,10 @@ def _catchall(queue: Record) -> list[str]:
 
 
 def _is_unified(queue: Record) -> bool:
-    said = queue.peek("capability"), queue.peek("catchall")
-    return not _is_virtual(queue) and (str(said[0]).lower() == "ucore" or "unifiedPandaQueue" in str(said[1]))
+    values = queue.peek("capability"), queue.peek("catchall")
+    return not _is_virtual(queue) and (
+        str(values[0]).lower() == "ucore" or "unifiedPandaQueue" in str(values[1])
+    )
 
 
 def _is_virtual(queue: Record) -> bool:
@@ -269,19 +271,19 @@ def _is_virtual(queue: Record) -> bool:
 
 
 def _connectivity(queue: Record) -> str:
-    said = queue.text("wnconnectivity")
-    match = _CONNECTIVITY.fullmatch(said)
-    if not said:
+    value = queue.text("wnconnectivity")
+    match = _CONNECTIVITY.fullmatch(value)
+    if not value:
         queue.note("guessed", "wnconnectivity", "says nothing: none is promised")
         return "none"
     if match is None:
         raise RefusedEntry(
-            "wnconnectivity", said, "is no connectivity", "give full, http or none, then #IPv4 or #IPv6"
+            "wnconnectivity", value, "is no connectivity", "give full, http or none, then #IPv4 or #IPv6"
         )
     if (match[2] or "") not in ("", "#", "#IPv4", "#IPv6"):
         queue.note("converted", "wnconnectivity", f"{match[1]}: no single IP stack is named")
         return match[1]
-    return said
+    return value
 
 
 def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
@@ -293,25 +295,25 @@ def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
         releases = ["ANY"]
         queue.note("guessed", "releases", "says nothing: ANY, software is not checked")
     elif not releases:
-        what = "AUTO, by what is published" if published else "none: no work that asks for a release fits"
-        queue.note("guessed", "releases", f"is empty: {what}")
+        meaning = "AUTO, by what is published" if published else "none: no work that asks for a release fits"
+        queue.note("guessed", "releases", f"is empty: {meaning}")
         releases = ["AUTO"] if published else []
-    found: dict[str, Any] = {"releases": releases}
+    attributes: dict[str, Any] = {"releases": releases}
     for field in _SOFTWARE:
         value = queue.get(field)
         value = published.get(field) if value is None and published else value
         if field in ("architectures", "tags"):
-            found[field] = _parts(queue, field, value)
+            attributes[field] = _parts(queue, field, value)
         elif value is not None:
-            found[field] = value
+            attributes[field] = value
     if published:
         published.drop_the_rest({})
-    return found
+    return attributes
 
 
 def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
     """Return architectures and tags with the fields that the model has."""
-    known = {
+    names = {
         "architectures": ("type", "arch", "vendor", "instr", "model"),
         "tags": ("cmtconfig", "container_name", "project", "release", "sources"),
     }[field]
@@ -320,25 +322,29 @@ def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
     for item in items:
         if not isinstance(item, dict):
             raise RefusedEntry(field, item, "is no record", "give its fields as name: value")
-        unknown = sorted(key for key in item if key not in known)
+        unknown = sorted(key for key in item if key not in names)
         if unknown:
             queue.entry.note("dropped", f"{field}[]", ", ".join(unknown), "has no place in the model")
-        parts.append({key: item[key] for key in known if item.get(key) is not None})
+        parts.append({key: item[key] for key in names if item.get(key) is not None})
     return parts
 
 
 def _storage(queue: Record, around: Around) -> str:
     """Return the first known storage that the queue writes to, else reads from; empty if there is none."""
-    said = queue.get("astorages", "ddm")
+    value = queue.get("astorages", "ddm")
     roles = (
-        said if isinstance(said, dict) else {"write_lan": said.split(",")} if isinstance(said, str) else {}
+        value
+        if isinstance(value, dict)
+        else {"write_lan": value.split(",")}
+        if isinstance(value, str)
+        else {}
     )
     for role in ("write_lan", "read_lan", "pw", "pr"):
         names = roles.get(role)
         for name in names if isinstance(names, list) else ():
             if isinstance(name, str) and name.strip() in around.storages:
                 return around.storages[name.strip()]
-    if said:
+    if value:
         queue.note(
             "dropped", queue.name_of("astorages", "ddm"), "no document describes any of these storages"
         )

@@ -27,20 +27,20 @@ _URL = re.compile(r"[a-z][a-z0-9+]*://[^\s/]\S*")
 _WHY = {"token": "the endpoint's name says it", "type": "whether it is tape counts"}
 
 
-def read_storages(found: list[Document], draft: Draft) -> dict[str, str]:
+def read_storages(all_documents: list[Document], draft: Draft) -> dict[str, str]:
     """Add the storages to the draft. Return the legal names of accepted storages by their original names."""
-    status = _by_name(found, "blacklist", draft)
-    usage = _by_name(found, "usage", draft)
+    status = _by_name(all_documents, "blacklist", draft)
+    usage = _by_name(all_documents, "usage", draft)
     names: dict[str, str] = {}
-    for document in (document for document in found if document.kind == "storages"):
+    for document in (document for document in all_documents if document.kind == "storages"):
         for name, endpoint in records(document, draft.entry):
             try:
                 if name in names:
                     raise RefusedEntry("", name, "is a storage already", "keep one of them")
-                made = _storage(name, endpoint, draft, status.pop(name, None), usage.pop(name, None))
-                if made is not None:
-                    draft.storages[made.name] = (made, endpoint.entry)
-                    names[name] = made.name
+                storage = _storage(name, endpoint, draft, status.pop(name, None), usage.pop(name, None))
+                if storage is not None:
+                    draft.storages[storage.name] = (storage, endpoint.entry)
+                    names[name] = storage.name
             except RefusedEntry as refused:
                 endpoint.refuse(refused)
     for rest in (*status.values(), *usage.values()):
@@ -48,8 +48,8 @@ def read_storages(found: list[Document], draft: Draft) -> dict[str, str]:
     return names
 
 
-def _by_name(found: list[Document], kind: str, draft: Draft) -> dict[str, Record]:
-    parts = (document for document in found if document.kind == kind)
+def _by_name(all_documents: list[Document], kind: str, draft: Draft) -> dict[str, Record]:
+    parts = (document for document in all_documents if document.kind == kind)
     return {name: part for document in parts for name, part in records(document, draft.entry)}
 
 
@@ -77,25 +77,25 @@ def _storage(
     if free is not None:
         document["free"] = free
     endpoint.drop_the_rest(_WHY)
-    made = record(Storage, document)
+    storage = record(Storage, document)
     draft.need_site(place, endpoint.entry)
-    return made
+    return storage
 
 
 def _tape(endpoint: Record) -> bool:
-    said = truth("is_tape", endpoint.get("is_tape"))
-    if said is None:
-        said = "TAPE" in endpoint.text("type").upper()
-        endpoint.note("guessed", "is_tape", f"says nothing: {'tape' if said else 'disk'}, by its type")
-    return said
+    is_tape = truth("is_tape", endpoint.get("is_tape"))
+    if is_tape is None:
+        is_tape = "TAPE" in endpoint.text("type").upper()
+        endpoint.note("guessed", "is_tape", f"says nothing: {'tape' if is_tape else 'disk'}, by its type")
+    return is_tape
 
 
 def _scratch(name: str, endpoint: Record) -> bool:
     """Guess from its name whether a storage is scratch, as the published system does."""
-    found = "scratch" in name.lower()
-    if found:
+    is_scratch = "scratch" in name.lower()
+    if is_scratch:
         endpoint.note("guessed", "name", "scratch space by its name: no outputs are gathered there")
-    return found
+    return is_scratch
 
 
 def _free(endpoint: Record, usage: Record | None) -> float | None:
@@ -125,10 +125,10 @@ def _free(endpoint: Record, usage: Record | None) -> float | None:
 def _own_blacklist(endpoint: Record) -> Iterator[str]:
     """Yield blocked activities from the endpoint's own document: true, a list of activities, or true by
     direction."""
-    said = endpoint.get("blacklisted", "blacklisting")
-    if isinstance(said, list | dict):
-        yield from _activities(said, endpoint, endpoint.name_of("blacklisted", "blacklisting"))
-    elif truth("blacklisted", said):
+    value = endpoint.get("blacklisted", "blacklisting")
+    if isinstance(value, list | dict):
+        yield from _activities(value, endpoint, endpoint.name_of("blacklisted", "blacklisting"))
+    elif truth("blacklisted", value):
         yield from (*_ACTIVITIES["r"], *_ACTIVITIES["w"])
     for direction in ("read", "write"):
         if truth(f"blacklisted_{direction}", endpoint.get(f"blacklisted_{direction}")):
@@ -140,17 +140,17 @@ def _blacklist(status: Record | None) -> Iterator[str]:
         yield from _activities(status.all(), status, "status")
 
 
-def _activities(said: list[Any] | dict[str, Any], of: Record, field: str) -> Iterator[str]:
+def _activities(names: list[Any] | dict[str, Any], of: Record, field: str) -> Iterator[str]:
     """Yield the activities that are off: each item of a list, or the keys with the value OFF."""
-    for name in said:
-        if isinstance(said, dict) and not _is_off(said[name]):
+    for name in names:
+        if isinstance(names, dict) and not _is_off(names[name]):
             continue
-        known = _ACTIVITIES.get(name.lower()) if isinstance(name, str) else None
-        if known is None:
+        activities = _ACTIVITIES.get(name.lower()) if isinstance(name, str) else None
+        if activities is None:
             of.entry.note(
                 "dropped", field, name, "is no activity of the brokerage: read or write, lan or wan"
             )
-        yield from known or ()
+        yield from activities or ()
 
 
 def _is_off(value: Any) -> bool:
@@ -171,14 +171,14 @@ def _is_off(value: Any) -> bool:
 def _url(endpoint: Record, name: str) -> str:
     """Return the URL of the files, from the protocol that suits the mover best, else from service and
     path."""
-    found = []
+    urls = []
     for field in ("url", "arprotocols", "rprotocols", "aprotocols", "protocols"):
-        said = endpoint.get(field)
-        found += [said] if isinstance(said, str) else list(_endpoints(said))
+        value = endpoint.get(field)
+        urls += [value] if isinstance(value, str) else list(_endpoints(value))
     service, path = endpoint.get("se"), endpoint.get("endpoint", "path")
     if isinstance(service, str):
-        found.append(service.rstrip("/") + (path if isinstance(path, str) else ""))
-    usable = [url for url in found if _URL.fullmatch(url) and url.isprintable()]
+        urls.append(service.rstrip("/") + (path if isinstance(path, str) else ""))
+    usable = [url for url in urls if _URL.fullmatch(url) and url.isprintable()]
     if not usable:
         url = PLACEHOLDER.format(name=name)
         endpoint.note("guessed", "url", f"says nothing: {url}")

@@ -36,24 +36,26 @@ _SAID = {
 
 def arc(gatekeeper: str, rsl: str, submit: Mapping[str, str], note: Note) -> dict[str, Any]:
     """Return options of kind ``arc`` from a service's address, an xRSL and submit attributes."""
-    said = [("rsl", name.lower(), value) for name, value in _RSL.findall(rsl)]
-    said += [
+    settings = [("rsl", name.lower(), value) for name, value in _RSL.findall(rsl)]
+    settings += [
         (f"submit_attr {name}", _ARC.get(name, name.lower()), value.strip().strip('"'))
         for name, value in submit.items()
     ]
-    address, *others = gatekeeper.split()
-    if others:
-        note("dropped", "gatekeeper", f"{' '.join(others)}: a service has one address")
+    address, *further = gatekeeper.split()
+    if further:
+        note("dropped", "gatekeeper", f"{' '.join(further)}: a service has one address")
     options: dict[str, Any] = {"endpoint": address}
     environments: list[str] = []
-    for field, name, value in said:
+    for field, name, value in settings:
         if name == "queue":
             options["queue"] = value
         elif name == "runtimeenvironment":
-            environments += [one.strip() for one in value.split(",") if one.strip()]
+            environments += [text.strip() for text in value.split(",") if text.strip()]
         else:
-            why = "each pilot asks for what its work needs" if name in _ORDERED | _SAID else "has no option"
-            note("dropped", field, f"{name} = {value}: {why}")
+            reason = (
+                "each pilot asks for what its work needs" if name in _ORDERED | _SAID else "has no option"
+            )
+            note("dropped", field, f"{name} = {value}: {reason}")
     if environments:
         options["runtime_environments"] = list(dict.fromkeys(environments))
     return options
@@ -72,11 +74,11 @@ def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str
     options: dict[str, Any] = {"schedd": host}
     if pool or port:
         options["collector"] = pool[0] if pool else schedd
-    kept = {name: value for name, value in sorted(submit.items()) if name.lower() not in _SAID}
-    for name in sorted(submit.keys() - kept.keys()):
+    attributes = {name: value for name, value in sorted(submit.items()) if name.lower() not in _SAID}
+    for name in sorted(submit.keys() - attributes.keys()):
         note("dropped", f"submit_attr {name}", "each pilot asks for what its work needs")
-    if kept:
-        options["submit"] = kept
+    if attributes:
+        options["submit"] = attributes
     return options
 
 
@@ -101,13 +103,13 @@ def pairs(kind: str, gatekeeper: str) -> list[str]:
 
 def servers_of(kind: str, addresses: Sequence[str]) -> list[dict[str, Any]]:
     """Return the servers of one batch system, each with its own options (P6); none if there is only one."""
-    made: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for address in addresses if len(addresses) > 1 else ():
         host = address.split(maxsplit=1)[0]
         name = re.sub(r"[^A-Za-z0-9_.:@+-]+", "-", host).lstrip("_.:@+-")[:200]
         options = arc(address, "", {}, _unsaid) if kind == "arc" else htcondor(address, {}, _unsaid)
-        made[name or f"server-{len(made)}"] = options
-    return [{"name": name, "options": options} for name, options in made.items()]
+        by_name[name or f"server-{len(by_name)}"] = options
+    return [{"name": name, "options": options} for name, options in by_name.items()]
 
 
 def _unsaid(action: Action, field: str, text: str) -> None:

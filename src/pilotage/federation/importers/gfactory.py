@@ -113,14 +113,14 @@ def read(sources: Sequence[ImportSource], name: str) -> Imported:
     for source in sources:
         try:
             root = xml.parse(source.text)
-            found = [element for element in root.walk() if element.tag == "entry"]
-            if not found:
+            entries = [element for element in root.walk() if element.tag == "entry"]
+            if not entries:
                 raise xml.BadXml(root.line, "has no <entry>", "give a glideinWMS factory configuration")
         except xml.BadXml as bad:
             draft.entry(source.name, bad.line, "").refuse(bad)
             continue
         draft.guesses.append(_besides(root, source.name))
-        for element in found:
+        for element in entries:
             _take(element, draft, first, source.name)
     return draft.federation(name)
 
@@ -190,21 +190,23 @@ def _queue(fields: Fields) -> dict[str, Any]:
 
 def _hardware(fields: Fields) -> list[dict[str, Any]]:
     """Return processors and accelerators of the nodes (B14), as far as the entry names them."""
-    found: list[dict[str, Any]] = []
+    hardware: list[dict[str, Any]] = []
     vendor = fields.text("GLIDEIN_PROVIDED_ARCH").lower()
-    told = [fields.text(name).lower() for name in ("GLIDEIN_ARCH", "CONDOR_ARCH")]
-    said = [arch for arch in told if arch not in ("", "default", "auto", "any")]
-    arch = said[0] if said else ""
-    if len(set(said)) > 1:
-        fields.note("dropped", "CONDOR_ARCH", f"{said[1]}: GLIDEIN_ARCH says {arch}, which counts")
+    values = [fields.text(name).lower() for name in ("GLIDEIN_ARCH", "CONDOR_ARCH")]
+    architectures = [arch for arch in values if arch not in ("", "default", "auto", "any")]
+    arch = architectures[0] if architectures else ""
+    if len(set(architectures)) > 1:
+        fields.note("dropped", "CONDOR_ARCH", f"{architectures[1]}: GLIDEIN_ARCH says {arch}, which counts")
     if arch or vendor:
-        kinds = list(dict.fromkeys(one.strip() for one in arch.split(",") if one.strip()))
-        found.append({"type": "cpu", "arch": kinds or ["any"], "vendor": [vendor or "any"], "instr": ["any"]})
+        kinds = list(dict.fromkeys(text.strip() for text in arch.split(",") if text.strip()))
+        hardware.append(
+            {"type": "cpu", "arch": kinds or ["any"], "vendor": [vendor or "any"], "instr": ["any"]}
+        )
     slots = fields.text("GLIDEIN_Resource_Slots")
     if any(part.strip().lower().startswith("gpus") for part in slots.split(";")):
         fields.note("converted", "GLIDEIN_Resource_Slots", "accelerators of any vendor and model")
-        found.append({"type": "gpu", "vendor": ["any"], "model": ["any"]})
-    return found
+        hardware.append({"type": "gpu", "vendor": ["any"], "model": ["any"]})
+    return hardware
 
 
 def _site(fields: Fields, name: str) -> str:
@@ -212,8 +214,8 @@ def _site(fields: Fields, name: str) -> str:
     if site:
         return site
     resource = fields.text("GLIDEIN_ResourceName")
-    what = "GLIDEIN_ResourceName" if resource else "the entry's name"
-    fields.note("guessed", "GLIDEIN_Site", f"says nothing: the site is {what}")
+    origin = "GLIDEIN_ResourceName" if resource else "the entry's name"
+    fields.note("guessed", "GLIDEIN_Site", f"says nothing: the site is {origin}")
     return resource or name
 
 
@@ -229,17 +231,17 @@ def _status(fields: Fields) -> str:
 
 
 def _cores(fields: Fields) -> int:
-    said = fields.text("GLIDEIN_CPUS").lower()
-    if said in _DETECTED:
+    value = fields.text("GLIDEIN_CPUS").lower()
+    if value in _DETECTED:
         estimated = whole("GLIDEIN_ESTIMATED_CPUS", fields.text("GLIDEIN_ESTIMATED_CPUS"), CORES)
-        how = (
+        sentence = (
             f"{estimated}, by GLIDEIN_ESTIMATED_CPUS"
             if estimated
             else "0: the queue takes any number of cores"
         )
-        fields.note("guessed", "GLIDEIN_CPUS", f"is left to the glidein: {how}")
+        fields.note("guessed", "GLIDEIN_CPUS", f"is left to the glidein: {sentence}")
         return estimated or 0
-    cores = whole("GLIDEIN_CPUS", said, CORES)
+    cores = whole("GLIDEIN_CPUS", value, CORES)
     if cores is None:
         fields.note("guessed", "GLIDEIN_CPUS", "says nothing: 1, the factory's default")
     return 1 if cores is None else cores
@@ -251,15 +253,15 @@ def _memory(fields: Fields, cores: int) -> float:
     estimate = truth("GLIDEIN_MaxMemMBs_Estimate", fields.text("GLIDEIN_MaxMemMBs_Estimate"))
     if memory:
         return memory
-    said = "is left to the glidein, which measures the node" if estimate else "says nothing"
-    asked, where = _memory_asked(fields, max(1, cores))
-    if asked and (partial := _partial(fields, cores)):
-        text = f"{said}: no limit is known; {asked:g} MB, by {where}, are for {partial}"
+    origin = "is left to the glidein, which measures the node" if estimate else "says nothing"
+    request, field = _memory_asked(fields, max(1, cores))
+    if request and (partial := _partial(fields, cores)):
+        text = f"{origin}: no limit is known; {request:g} MB, by {field}, are for {partial}"
         fields.note("guessed", "GLIDEIN_MaxMemMBs", text)
         return 0
-    how = f"{asked:g} MB, by {where}" if asked else "no limit is known"
-    fields.note("guessed", "GLIDEIN_MaxMemMBs", f"{said}: {how}")
-    return asked
+    sentence = f"{request:g} MB, by {field}" if request else "no limit is known"
+    fields.note("guessed", "GLIDEIN_MaxMemMBs", f"{origin}: {sentence}")
+    return request
 
 
 def _partial(fields: Fields, cores: int) -> str:
@@ -295,8 +297,8 @@ def _walltime(fields: Fields) -> float:
         return minutes * 60
     if walltime:
         return walltime
-    how = f"{minutes * 60:g} s, by +maxWallTime in minutes" if minutes else "no limit is known"
-    fields.note("guessed", "GLIDEIN_Max_Walltime", f"says nothing: {how}")
+    sentence = f"{minutes * 60:g} s, by +maxWallTime in minutes" if minutes else "no limit is known"
+    fields.note("guessed", "GLIDEIN_Max_Walltime", f"says nothing: {sentence}")
     return (minutes or 0) * 60
 
 
@@ -336,9 +338,9 @@ def _options(fields: Fields) -> dict[str, Any]:
     if fields.text("GLIDEIN_REQUIRED_OS").lower() not in ("", "any"):
         options["required_os"] = fields.text("GLIDEIN_REQUIRED_OS")
     for option, limit in (("max_idle", "idle"), ("max_held", "held")):
-        most = whole(_LIMITS + limit, fields.text(_LIMITS + limit), COUNT)
-        if most is not None:
-            options[option] = most
+        number = whole(_LIMITS + limit, fields.text(_LIMITS + limit), COUNT)
+        if number is not None:
+            options[option] = number
     if fields.submit:
         options["submit_attributes"] = dict(sorted(fields.submit.items()))
     return options

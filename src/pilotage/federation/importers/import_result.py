@@ -74,8 +74,8 @@ class Imported:
         counts = Counter((note.action, note.field) for note in noted)
         first: dict[tuple[Action, str], str] = {}
         for note in noted:
-            shown = f"{note.value}: {note.text}" if note.value else note.text
-            first.setdefault((note.action, note.field), shown)
+            text = f"{note.value}: {note.text}" if note.value else note.text
+            first.setdefault((note.action, note.field), text)
         mattering = {(note.action, note.field) for note in noted if note.matters}
         rows = (Summary(*key, count, first[key]) for key, count in counts.items())
         return sorted(
@@ -92,7 +92,7 @@ class RefusedEntry(Exception):
 
     def __init__(self, field: str, value: object, message: str, remedy: str) -> None:
         self.field = field
-        self.value = shown(value)
+        self.value = one_line(value)
         self.text = f"{message}; {remedy}"
         super().__init__(self.text)
 
@@ -117,7 +117,7 @@ class Entry:
         matters: bool = True,
     ) -> None:
         """Note what happened to a field, on the entry's line unless a better one is given."""
-        self.notes.append(replace(self._note(action, field, shown(value), text, line), matters=matters))
+        self.notes.append(replace(self._note(action, field, one_line(value), text, line), matters=matters))
 
     @property
     def refused(self) -> bool:
@@ -133,18 +133,18 @@ class Entry:
             action=action,
             file=self.file,
             line=line or self.line,
-            entry=shown(self.name),
-            field=shown(field),
+            entry=one_line(self.name),
+            field=one_line(field),
             value=value,
-            text=shown(text, most=2 * LONGEST_VALUE),
+            text=one_line(text, length=2 * LONGEST_VALUE),
         )
 
 
-def shown(value: object, most: int = LONGEST_VALUE) -> str:
+def one_line(value: object, length: int = LONGEST_VALUE) -> str:
     """Return a stranger's value on one line of a terminal, cut if it is long."""
     text = value if isinstance(value, str) else "" if value is None else repr(value)
     text = text if text.isprintable() else repr(text)[1:-1]
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def notes_of(entries: Iterable[Entry]) -> tuple[Note, ...]:

@@ -38,14 +38,14 @@ def questions(commands: Mapping[str, str]) -> str:
 
 def sections(answer: str) -> dict[str, list[str]]:
     """Return the lines of each section. Lines in front of the first, such as greetings, are left out."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in answer.splitlines():
         if line.startswith(SECTION):
-            lines = found.setdefault(line.removeprefix(SECTION).strip(), [])
+            lines = by_name.setdefault(line.removeprefix(SECTION).strip(), [])
         elif line.strip():
             lines.append(line.strip())
-    return found
+    return by_name
 
 
 def free_space(line: str) -> float | None:
@@ -63,10 +63,10 @@ def small_storage(free: float | None, entry: Entry) -> dict[str, float]:
     return {"storage_min_free": least}
 
 
-def note_old_python(lines: list[str], where: str, entry: Entry) -> None:
+def note_old_python(lines: list[str], place: str, entry: Entry) -> None:
     """Note a Python that is too old for pilots."""
     version = re.search(r"Python (\d+)\.(\d+)", " ".join(lines))
     if version is None or (int(version[1]), int(version[2])) < LEAST_PYTHON:
-        seen = version[0] if version else "none"
-        text = f"{where}'s python3 is too old for pilots: name one of the nodes with option python"
-        entry.note("guessed", "python", seen, text)
+        installed = version[0] if version else "none"
+        text = f"{place}'s python3 is too old for pilots: name one of the nodes with option python"
+        entry.note("guessed", "python", installed, text)

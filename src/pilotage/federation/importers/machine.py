@@ -46,19 +46,19 @@ def describe(
     storage; without it, a folder below the home of the account, by SFTP. ``name`` is the site's; by default
     the machine's own. Raises ValueError if it did not say how many cores it has.
     """
-    told = sections(answer)
-    cores = _number(told.get("cores", []))
+    answers = sections(answer)
+    cores = _number(answers.get("cores", []))
     if not cores:
         raise ValueError("the machine did not say how many cores it has (nproc): is it Linux?")
-    own = (told.get("host") or ["machine"])[0].partition(".")[0]
-    entry = Entry("", None, name or own)
+    host = (answers.get("host") or ["machine"])[0].partition(".")[0]
+    entry = Entry("", None, name or host)
     site = Names().take(entry.name, entry, "name", "machine")
-    note_old_python(told.get("python", []), "the machine", entry)
+    note_old_python(answers.get("python", []), "the machine", entry)
     if not storage:
-        storage = f"sftp://{options['ssh']}{(told.get('home') or ['/tmp'])[-1]}/pilotage-data"
+        storage = f"sftp://{options['ssh']}{(answers.get('home') or ['/tmp'])[-1]}/pilotage-data"
         entry.note("guessed", "storage", storage, "a folder below the home of the account")
-    least = small_storage(free_space(" ".join(told.get("space", []))), entry)
-    queue = _queue(site, kind, options, cores, told, entry)
+    least = small_storage(free_space(" ".join(answers.get("space", []))), entry)
+    queue = _queue(site, kind, options, cores, answers, entry)
     return Inspected(
         {
             "sites": [{"name": site}],
@@ -70,7 +70,12 @@ def describe(
 
 
 def _queue(
-    site: str, kind: str, options: Mapping[str, Any], cores: int, told: Mapping[str, list[str]], entry: Entry
+    site: str,
+    kind: str,
+    options: Mapping[str, Any],
+    cores: int,
+    answers: Mapping[str, list[str]],
+    entry: Entry,
 ) -> dict[str, Any]:
     """Return a queue of single cores."""
     queue: dict[str, Any] = {
@@ -86,17 +91,17 @@ def _queue(
         },
     }
     entry.note("guessed", "max_pilots", cores, "a pilot for each core, which runs one job of one core")
-    known = (_number(told.get("memory", [])) * 1024, _number(told.get("limit", [])))
-    if memory := min((size for size in known if size), default=0):
+    sizes = (_number(answers.get("memory", [])) * 1024, _number(answers.get("limit", [])))
+    if memory := min((size for size in sizes if size), default=0):
         queue["max_memory"] = int(memory / 1e6 * MEMORY_PART / cores)
         text = f"MB of a job: {MEMORY_PART:.0%} of the memory, shared among the cores"
         entry.note("guessed", "max_memory", queue["max_memory"], text)
-    if models := sorted(set(told.get("gpus", []))):
+    if models := sorted(set(answers.get("gpus", []))):
         text = "GPUs are left out: give architectures and max_pilots by hand"
         entry.note("dropped", "gpus", ", ".join(models), text)
     return queue
 
 
 def _number(lines: list[str]) -> int:
-    found = re.search(r"\d+", " ".join(lines))
-    return int(found[0]) if found else 0
+    match = re.search(r"\d+", " ".join(lines))
+    return int(match[0]) if match else 0

@@ -56,17 +56,17 @@ def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Inspect
     ``options`` apply to all its computing elements. ``site`` is its name; by default the cluster's own.
     Raises ValueError if the output has no partition.
     """
-    told = sections(answer)
-    partitions = list(_partitions(told.get("partitions", [])))
+    answers = sections(answer)
+    partitions = list(_partitions(answers.get("partitions", [])))
     if not partitions:
         raise ValueError(
             "sinfo names no partition: is this a Slurm cluster, and are its commands in the PATH?"
         )
-    configured = dict(_pairs(told.get("configuration", [])))
-    entry = Entry("", None, site or configured.get("ClusterName") or (told.get("host") or ["cluster"])[0])
+    configured = dict(_pairs(answers.get("configuration", [])))
+    entry = Entry("", None, site or configured.get("ClusterName") or (answers.get("host") or ["cluster"])[0])
     name = Names().take(entry.name, entry, "name", "cluster")
-    options = {**options, **_asked_of_all(told, configured, entry)}
-    storage = _storage(name, told.get("places", []), entry)
+    options = {**options, **_asked_of_all(answers, configured, entry)}
+    storage = _storage(name, answers.get("places", []), entry)
     queues = [_queue(name, partition, options, entry) for partition in partitions]
     records: dict[str, list[dict[str, Any]]] = {
         "sites": [{"name": name}],
@@ -84,28 +84,28 @@ def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _partitions(lines: list[str]) -> Iterator[_Partition]:
-    found: dict[str, _Partition] = {}
+    partitions: dict[str, _Partition] = {}
     for line in lines:
         values = line.split("|")
         if len(values) != 7 or not values[3].isdecimal():
             continue
         name, availability, limit, nodes, cores, memory, gres = values
         each = int(cores.rstrip("+") or 1) if cores.rstrip("+").isdecimal() else 1
-        part = found.setdefault(name, _Partition(name.rstrip("*"), availability == "up", limit))
+        part = partitions.setdefault(name, _Partition(name.rstrip("*"), availability == "up", limit))
         part.slots += int(nodes) * each
         if memory.rstrip("+").isdecimal():
             share = int(memory.rstrip("+")) / max(each, 1)
             part.memory = min(part.memory or share, share)
         part.gres.add(re.sub(r"\([^)]*\)", "", gres))
-    yield from found.values()
+    yield from partitions.values()
 
 
 def _asked_of_all(
-    told: Mapping[str, list[str]], configured: Mapping[str, str], entry: Entry
+    answers: Mapping[str, list[str]], configured: Mapping[str, str], entry: Entry
 ) -> dict[str, Any]:
     """Return options for every partition: the account, the largest array, a Python that is new enough."""
     options: dict[str, Any] = {}
-    accounts = sorted({line.partition("|")[0] for line in told.get("accounts", []) if "|" in line})
+    accounts = sorted({line.partition("|")[0] for line in answers.get("accounts", []) if "|" in line})
     if accounts:
         options["account"] = accounts[0]
         text = f"one of {', '.join(accounts)}" if len(accounts) > 1 else "the only one of this user"
@@ -118,7 +118,7 @@ def _asked_of_all(
         if int(largest) < 3:
             text = "pilots are single jobs: Slurm's MaxArraySize leaves no index above 1"
         entry.note("clipped", "array", largest, text)
-    note_old_python(told.get("python", []), "the login node", entry)
+    note_old_python(answers.get("python", []), "the login node", entry)
     return options
 
 
@@ -150,40 +150,40 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
 def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
     """Return a queue of single cores. A GPU partition gives one GPU to each pilot."""
     limit = slurm_seconds(partition.limit)
-    asked = {**options, "partition": partition.name}
+    element_options = {**options, "partition": partition.name}
     queue: dict[str, Any] = {
         "name": f"{site}-{partition.name}",
         "site": site,
         "storage": f"{site}-disk",
         "cores": 1,
     }
-    what = f"partition {partition.name}"
-    entry.note("guessed", "cores", 1, f"{what}: single cores; make queues of more cores by hand")
+    subject = f"partition {partition.name}"
+    entry.note("guessed", "cores", 1, f"{subject}: single cores; make queues of more cores by hand")
     if partition.memory:
-        queue["max_memory"] = int(partition.memory)
-        entry.note(
-            "guessed", "max_memory", int(partition.memory), f"{what}: MB of its smallest node, by core"
-        )
+        queue["max_memory"] = memory = int(partition.memory)
+        entry.note("guessed", "max_memory", memory, f"{subject}: MB of its smallest node, by core")
     if limit:
         queue["max_walltime"] = limit
     else:
         entry.note(
-            "guessed", "pilot_walltime", partition.limit, f"{what} has no limit: pilots ask for two days"
+            "guessed", "pilot_walltime", partition.limit, f"{subject} has no limit: pilots ask for two days"
         )
     if not partition.is_up:
         queue["status"] = "offline"
-        entry.note("converted", "status", "down", f"{what} is not up: its queue is offline")
+        entry.note("converted", "status", "down", f"{subject} is not up: its queue is offline")
     if models := _gpus(partition.gres):
-        asked["gres"] = "gpu:1"
+        element_options["gres"] = "gpu:1"
         queue["architectures"] = [{"type": "gpu", "model": models or ["any"]}]
-        entry.note("guessed", "gres", ", ".join(sorted(partition.gres)), f"{what}: a GPU for each pilot")
-    most = max(1, min(MOST_PILOTS, partition.slots))
-    entry.note("guessed", "max_pilots", most, f"{what}: it has {partition.slots} cores, for all its users")
+        entry.note("guessed", "gres", ", ".join(sorted(partition.gres)), f"{subject}: a GPU for each pilot")
+    pilots = max(1, min(MOST_PILOTS, partition.slots))
+    entry.note(
+        "guessed", "max_pilots", pilots, f"{subject}: it has {partition.slots} cores, for all its users"
+    )
     queue["computing_element"] = {
         "kind": "slurm",
-        "max_pilots": most,
+        "max_pilots": pilots,
         "pilot_walltime": limit or DEFAULT_WALLTIME,
-        "options": asked,
+        "options": element_options,
     }
     return queue
 

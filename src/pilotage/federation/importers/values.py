@@ -27,7 +27,7 @@ class Measure(NamedTuple):
 
     unit: str
     least: float
-    most: float
+    greatest: float
     whole: bool = False
 
 
@@ -45,24 +45,24 @@ def number(field: str, value: object, measure: Measure) -> float | None:
     """Return a number of this measure, None if there is none. Raises ``RefusedEntry``."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    found = _parsed(value, measure)
-    if found is None:
+    amount = _parsed(value, measure)
+    if amount is None:
         kind = "a whole number" if measure.whole else "a number"
         raise RefusedEntry(field, value, f"is not {kind}", f"give {measure.unit} in digits")
-    if found < 0:
+    if amount < 0:
         raise RefusedEntry(field, value, "is negative", f"give {measure.unit}, or 0 for no limit")
-    if found and not measure.least <= found <= measure.most:
-        between = f"{measure.least:.12g} to {measure.most:.12g}"
+    if amount and not measure.least <= amount <= measure.greatest:
+        between = f"{measure.least:.12g} to {measure.greatest:.12g}"
         raise RefusedEntry(
             field, value, f"is beyond reason as {measure.unit}", f"give {between}: is it in another unit?"
         )
-    return found
+    return amount
 
 
 def whole(field: str, value: object, measure: Measure) -> int | None:
     """Return a whole number of this measure, None if there is none."""
-    found = number(field, value, measure)
-    return None if found is None else int(found)
+    amount = number(field, value, measure)
+    return None if amount is None else int(amount)
 
 
 def _parsed(value: object, measure: Measure) -> float | None:
@@ -114,10 +114,10 @@ class Names:
             # Keep ten characters for a number that distinguishes two cut names.
             plain = re.sub("--+", "-", _ILLEGAL.sub("-", name)).lstrip("_.:@+-")[: _LONGEST_NAME - 10]
         plain = plain or fallback
-        found, number = plain, 2
-        while found in self._taken:
-            found, number = f"{plain}-{number}", number + 1
-        return found
+        candidate, number = plain, 2
+        while candidate in self._taken:
+            candidate, number = f"{plain}-{number}", number + 1
+        return candidate
 
 
 def _legal(name: str) -> bool:

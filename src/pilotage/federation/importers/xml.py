@@ -44,8 +44,8 @@ def parse(text: str) -> Element:
         # Pass unpaired surrogates on, so that expat refuses them with their line.
         builder.parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
-        what = expat.errors.messages.get(error.code, str(error))
-        raise BadXml(error.lineno, f"is not XML: {what}", "check it with an XML editor") from error
+        problem = expat.errors.messages.get(error.code, str(error))
+        raise BadXml(error.lineno, f"is not XML: {problem}", "check it with an XML editor") from error
     return builder.root[0]
 
 

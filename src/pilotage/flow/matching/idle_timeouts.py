@@ -45,6 +45,6 @@ class IdleTimeouts:
         for limit in pilot_limits(federation)[queue.name]:
             others = [name for name in limit.queues if name != queue.name]
             waiting = beyond + (heartbeats.waiting(others) if others else 0)
-            if waiting and is_in_the_way(limit.most, *heartbeats.live(limit.queues), waiting, draw):
+            if waiting and is_in_the_way(limit.pilots, *heartbeats.live(limit.queues), waiting, draw):
                 return True
         return False

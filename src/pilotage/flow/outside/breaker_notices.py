@@ -29,4 +29,4 @@ def tell(world: World, decision: Decision, committed: Committed) -> None:
         failed = (*world.failed_deliveries, *new)
         for one in storage_breakers(failed, world.federation.staging, world.time):
             if one not in before:
-                log.warning("%s", one.told)
+                log.warning("%s", one.sentence)

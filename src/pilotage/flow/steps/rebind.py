@@ -80,7 +80,7 @@ class _Rooms:
     def __init__(self, world: World) -> None:
         self._sites = {queue.name: queue.site for queue in world.federation.queues}
         there = jobs_there(world.federation, world.job_counts)
-        self._left = {site: own.left(there.get(site, NOBODY)) for site, own in all_bounds(world).items()}
+        self._left = {site: own.room(there.get(site, NOBODY)) for site, own in all_bounds(world).items()}
 
     def fitting(self, queue: str, jobs: Sequence[Job]) -> Sequence[Job]:
         """Return the jobs that a queue's site accepts: its own, and others as far as it has room."""

@@ -112,17 +112,17 @@ class CircuitBreaker:
             return f"jobs at {'/'.join(filter(None, self.place))} for {self.whom}"
         if self.kind == "empty-pilots":
             return f"pilots at {first}" + (f" for jobs that need {second}" if second else "")
-        what = "pilots at" if self.kind == "server" else "list-match at"
-        return f"{what} {'/'.join(filter(None, self.place))}"
+        subject = "pilots at" if self.kind == "server" else "list-match at"
+        return f"{subject} {'/'.join(filter(None, self.place))}"
 
     @property
     def names(self) -> frozenset[str]:
         """The names of what it guards, by each of which it may be lifted."""
         first, second = self.place
-        found = {first, second} if self.kind in ("storage", "node") else {first}
+        places = {first, second} if self.kind in ("storage", "node") else {first}
         if self.kind in ("node", "server", "list-match") and second:
-            found.add(f"{first}/{second}")
-        return frozenset(found - {""})
+            places.add(f"{first}/{second}")
+        return frozenset(places - {""})
 
     @property
     def text(self) -> str:
@@ -130,7 +130,7 @@ class CircuitBreaker:
         return f"circuit breaker open until {moment(self.until)}: {self.reason}"
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The same, with what it holds back."""
         return f"{self.what}: {self.text}"
 
@@ -170,12 +170,14 @@ def scopes(vo: str, owner: str, task: int) -> tuple[Scope, Scope, Scope]:
 
 def open_at(breakers: Iterable[CircuitBreaker], time: float) -> tuple[CircuitBreaker, ...]:
     """The breakers that are open at a time, not half-open."""
-    return tuple(one for one in breakers if one.state(time) == "open")
+    return tuple(breaker for breaker in breakers if breaker.state(time) == "open")
 
 
 def lifted_at(lifted: Iterable[LiftedBreaker], kind: Kind, *place: str) -> float:
     """When a breaker was lifted, in s since 1970 UTC; minus infinity where it was not."""
-    return max((one.time for one in lifted if one.kind == kind and one.place == place), default=-inf)
+    return max(
+        (breaker.time for breaker in lifted if breaker.kind == kind and breaker.place == place), default=-inf
+    )
 
 
 class Timed(Protocol):
@@ -213,13 +215,13 @@ class Tripped(NamedTuple, Generic[F]):
         return counted._replace(openings=self.openings + 1, since=failure.time, until=until)
 
     def breaker(
-        self, kind: Kind, place: tuple[str, str], error: str, whose: Scope = EVERYBODY
+        self, kind: Kind, place: tuple[str, str], error: str, scope: Scope = EVERYBODY
     ) -> CircuitBreaker:
         """The record of it."""
         return CircuitBreaker(
             kind=kind,
             place=place,
-            whose=whose,
+            whose=scope,
             since=self.since,
             until=self.until,
             failures=self.failures,
@@ -231,10 +233,10 @@ def followed(
     failures: Iterable[F], trips: Callable[[F], bool], open_for: Callable[[int], float]
 ) -> Tripped[F] | None:
     """Follow failures in time; None where they never tripped the breaker."""
-    found: Tripped[F] = Tripped()
+    tripped: Tripped[F] = Tripped()
     for failure in failures:
-        found = found.after(failure, trips, open_for)
-    return found if found.openings else None
+        tripped = tripped.after(failure, trips, open_for)
+    return tripped if tripped.openings else None
 
 
 class FailedBatch(NamedTuple):
@@ -249,10 +251,10 @@ def each_opens(
     failures: Iterable[FailedBatch], open_for: Callable[[int], float]
 ) -> Tripped[FailedBatch] | None:
     """Open for each batch that failed, whenever it was sent; None where none did."""
-    found = sorted(failures)
-    if not found:
+    ordered = sorted(failures)
+    if not ordered:
         return None
-    batches, last = len({one.batch for one in found}), found[-1]
+    batches, last = len({failure.batch for failure in ordered}), ordered[-1]
     return Tripped(batches, batches, last, last.time, last.time + open_for(batches - 1))
 
 
@@ -260,8 +262,10 @@ def seen_by(breakers: Iterable[CircuitBreaker], person: Identity | None) -> tupl
     """Return the breakers that concern a person's work, without errors of others' payloads; None: all."""
     if person is None:
         return tuple(breakers)
-    own = (person.vo, person.name)
-    return tuple(without_payload_error(one) for one in breakers if one.whose[:2] in (own, EVERYBODY[:2]))
+    owner = (person.vo, person.name)
+    return tuple(
+        without_payload_error(breaker) for breaker in breakers if breaker.whose[:2] in (owner, EVERYBODY[:2])
+    )
 
 
 def without_payload_error(breaker: CircuitBreaker) -> CircuitBreaker:

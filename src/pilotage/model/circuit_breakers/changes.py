@@ -38,22 +38,22 @@ def breaker_changes(
     noted: Mapping[NotedKey, BreakerState], tripped: Iterable[CircuitBreaker], time: float
 ) -> tuple[BreakerChange, ...]:
     """Return how the breakers that have tripped differ at a time from the noted ones, by kind and place."""
-    now = {(one.key, one.whose): one for one in tripped}
-    found = []
+    now = {(breaker.key, breaker.whose): breaker for breaker in tripped}
+    changes = []
     for key in sorted({*noted, *now}):
         before, breaker = noted.get(key, "closed"), now.get(key)
         after: BreakerState = breaker.state(time) if breaker else "closed"
         if before != after:
-            found.append(
+            changes.append(
                 BreakerChange(key=key[0], whose=key[1], source=before, target=after, cause=_cause(key))
             )
-    return tuple(found[:MOST_CHANGES])
+    return tuple(changes[:MOST_CHANGES])
 
 
 def _cause(key: NotedKey) -> str:
     (kind, first, second), (_, owner, task) = key
-    whose = ("", "one person" if owner else "", task)
-    known = CircuitBreaker(
-        kind=kind, place=(first, second), whose=whose, since=0, until=0, failures=0, error=""
+    scope = ("", "one person" if owner else "", task)
+    breaker = CircuitBreaker(
+        kind=kind, place=(first, second), whose=scope, since=0, until=0, failures=0, error=""
     )
-    return f"{known.what}: {known.words.failures}"
+    return f"{breaker.what}: {breaker.words.failures}"

@@ -20,17 +20,17 @@ from pilotage.model.values.phrases import plural
 CONTAINERS, GPUS = "containers", "GPUs"
 
 NEEDS: Mapping[str, Callable[[Requirements], bool]] = {
-    GPUS: lambda wanted: wanted.gpus > 0,
-    CONTAINERS: lambda wanted: wanted.container,
+    GPUS: lambda requirements: requirements.gpus > 0,
+    CONTAINERS: lambda requirements: requirements.container,
 }
 """What queues promise for all their nodes, and which task queues need it."""
 
 _LACKS = {GPUS: "too few GPUs", CONTAINERS: "no container runtime"}
 
 
-def is_missed(lacks: str, wanted: Requirements) -> bool:
+def is_missed(lacks: str, requirements: Requirements) -> bool:
     """Return whether jobs need something that a node ``lacks``."""
-    return any(need in lacks and asks(wanted) for need, asks in NEEDS.items())
+    return any(need in lacks and asks(requirements) for need, asks in NEEDS.items())
 
 
 def made_for(pilots: Iterable[Pilot], need: str) -> list[Pilot]:
@@ -76,13 +76,13 @@ def of_nodes(
     by_queue: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         by_queue[pilot.queue].append(pilot)
-    found = (
-        _of_need(queue, own, need, director, lifted)
-        for queue, own in sorted(by_queue.items())
+    breakers = (
+        _of_need(queue, queue_pilots, need, director, lifted)
+        for queue, queue_pilots in sorted(by_queue.items())
         for need in NEEDS
-        if any(need in pilot.lacks for pilot in own)
+        if any(need in pilot.lacks for pilot in queue_pilots)
     )
-    return tuple(one for one in found if one)
+    return tuple(breaker for breaker in breakers if breaker)
 
 
 def _of_need(
@@ -95,20 +95,20 @@ def _of_need(
     lacking = [pilot for pilot in sent if need in pilot.lacks]
     vain = _since_useful(lacking, useful, lifted_at(lifted, "empty-pilots", queue, need))
     nodes = {pilot.node or pilot.id for pilot in vain}
-    why = f"{_LACKS[need]} ({plural(len(nodes), 'node')} checked)"
-    return _opened((queue, need), vain, why, director)
+    error = f"{_LACKS[need]} ({plural(len(nodes), 'node')} checked)"
+    return _opened((queue, need), vain, error, director)
 
 
 def _since_useful(vain: Iterable[Pilot], useful: Sequence[Pilot], lifted: float) -> list[Pilot]:
     """Return the pilots in vain that were made after the last useful one, and after the breaker was
     lifted."""
     after, began = max([lifted, *(pilot.created for pilot in useful)]), begun(useful)
-    return [one for one in vain if one.created > after and one.since > began]
+    return [pilot for pilot in vain if pilot.created > after and pilot.since > began]
 
 
 def _opened(
-    place: tuple[str, str], vain: Iterable[Pilot], why: str, director: DirectorConstants
+    place: tuple[str, str], vain: Iterable[Pilot], error: str, director: DirectorConstants
 ) -> CircuitBreaker | None:
-    ends = [FailedBatch(one.since, one.created, why) for one in vain]
-    found = each_opens(ends, lambda openings: longer_each_time(director.empty_pause, openings + 1))
-    return found.breaker("empty-pilots", place, why) if found else None
+    ends = [FailedBatch(pilot.since, pilot.created, error) for pilot in vain]
+    tripped = each_opens(ends, lambda openings: longer_each_time(director.empty_pause, openings + 1))
+    return tripped.breaker("empty-pilots", place, error) if tripped else None

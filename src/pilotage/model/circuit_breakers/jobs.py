@@ -22,16 +22,16 @@ def job_breakers(failures: Iterable[Failure], federation: Federation) -> tuple[C
     """
     rows: dict[tuple[tuple[str, ...], str], list[Failure]] = defaultdict(list)
     together, constants = counted_together(federation), federation.guard
-    for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
+    for failure in sorted(failures, key=lambda failure: (failure.time, failure.job, failure.attempt)):
         if failure.rules.trips and failure.lasted <= constants.fast and not failure.lifted:
             queues = together.get(failure.queue, (failure.queue,))
             rows[queues, failure.node].append(failure)
             rows[queues, ""].append(failure)
     return tuple(
-        one
+        breaker
         for (queues, node), row in sorted(rows.items())
         for queue in queues
-        for one in _of_place(queue, node, row, constants)
+        for breaker in _of_place(queue, node, row, constants)
     )
 
 
@@ -39,7 +39,9 @@ def open_queues(
     failures: Iterable[Failure], federation: Federation, time: float
 ) -> tuple[CircuitBreaker, ...]:
     """The breakers of whole queues that are open."""
-    return open_at((one for one in job_breakers(failures, federation) if one.kind == "queue"), time)
+    return open_at(
+        (breaker for breaker in job_breakers(failures, federation) if breaker.kind == "queue"), time
+    )
 
 
 def _of_place(
@@ -52,23 +54,23 @@ def _of_place(
             for scope in scopes(failure.vo, failure.owner, failure.task):
                 by_scope[scope].append(failure)
     for scope, failures in sorted(by_scope.items()):
-        if found := _breaker(queue, node, scope, failures, constants):
-            yield found
+        if breaker := _breaker(queue, node, scope, failures, constants):
+            yield breaker
 
 
 def _breaker(
     queue: str, node: str, scope: Scope, row: list[Failure], constants: GuardConstants
 ) -> CircuitBreaker | None:
     pilots: set[int] = set()
-    seen: list[Failure] = []
+    counted: list[Failure] = []
     has_opened = False
 
     def trips(failure: Failure) -> bool:
         nonlocal has_opened
-        seen.append(failure)
+        counted.append(failure)
         pilots.add(failure.pilot)
-        many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
-        has_opened = has_opened or (many and _is_shown_for(scope, seen, constants))
+        is_enough = bool(node) or len(pilots) >= constants.pilots * failure.pilots
+        has_opened = has_opened or (is_enough and _is_shown_for(scope, counted, constants))
         return has_opened
 
     def counts(failure: Failure) -> bool:
@@ -77,24 +79,29 @@ def _breaker(
         return failure.shows(bool(node))
 
     # One by one: whether the next counts depends on those before it. A place that was closed needs no proof.
-    found = followed((one for one in row if has_opened or counts(one)), trips, constants.open_for)
-    if found is None or found.last is None:
+    tripped = followed(
+        (failure for failure in row if has_opened or counts(failure)), trips, constants.open_for
+    )
+    if tripped is None or tripped.last is None:
         return None
-    return found.breaker("node" if node else "queue", (queue, node), found.last.ending, scope)
+    return tripped.breaker("node" if node else "queue", (queue, node), tripped.last.ending, scope)
 
 
-def _is_shown_for(scope: Scope, seen: list[Failure], constants: GuardConstants) -> bool:
+def _is_shown_for(scope: Scope, failures: list[Failure], constants: GuardConstants) -> bool:
     """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners.
 
     Scouts may be fewer: their attempts count.
     """
     (_, owner, task), in_a_row = scope, constants.in_a_row
-    if task and all(one.scouting for one in seen):
-        return len(seen) >= min(in_a_row, constants.fewest)
-    if owner and not task and len({one.task for one in seen}) < 2:
+    if task and all(failure.scouting for failure in failures):
+        return len(failures) >= min(in_a_row, constants.fewest)
+    if owner and not task and len({failure.task for failure in failures}) < 2:
         return False
     # One bad input fails again and again. A payload that never ran has read none.
-    jobs = {(one.job, one.attempt if one.exit_code is None else 0): one.whose for one in seen}
+    jobs = {
+        (failure.job, failure.attempt if failure.exit_code is None else 0): failure.person
+        for failure in failures
+    }
     if owner:
         return len(jobs) >= in_a_row
     return sum(count >= in_a_row for count in Counter(jobs.values()).values()) > 1

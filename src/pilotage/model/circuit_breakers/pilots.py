@@ -38,18 +38,19 @@ def server_breaker(
         return None
     # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
     ends = [
-        FailedBatch(one.since, one.since, one.error.partition("\n")[0]) for one in made_since(failed, changed)
+        FailedBatch(pilot.since, pilot.since, pilot.error.partition("\n")[0])
+        for pilot in made_since(failed, changed)
     ]
-    found = each_opens(ends, director.open_for)
-    if found is None:
-        last = max(failed, key=lambda one: one.since)
+    tripped = each_opens(ends, director.open_for)
+    if tripped is None:
+        last = max(failed, key=lambda pilot: pilot.since)
         return Tripped(1, 1, None, changed or 0.0, changed or 0.0).breaker("server", place, last.error)
-    return found.breaker("server", place, found.last.error if found.last else "")
+    return tripped.breaker("server", place, tripped.last.error if tripped.last else "")
 
 
 def begun(pilots: Iterable[Pilot]) -> float:
     """Return when the last of these pilots called for the first time, as far as they still run."""
-    return max((one.since for one in pilots if one.state is PilotState.RUNNING), default=-inf)
+    return max((pilot.since for pilot in pilots if pilot.state is PilotState.RUNNING), default=-inf)
 
 
 def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:

@@ -75,10 +75,12 @@ def storage_breakers(
     long as it was open.
     """
     rows: dict[End, list[FailedDelivery]] = defaultdict(list)
-    for one in sorted(failed, key=lambda one: (one.time, one.transfer, one.job, one.attempt)):
-        rows[one.end].append(one)
-    found = (_breaker(end, row, constants) for end, row in sorted(rows.items()))
-    return tuple(one for one in found if one is not None and time < one.forgotten)
+    for failure in sorted(
+        failed, key=lambda failure: (failure.time, failure.transfer, failure.job, failure.attempt)
+    ):
+        rows[failure.end].append(failure)
+    breakers = (_breaker(end, row, constants) for end, row in sorted(rows.items()))
+    return tuple(breaker for breaker in breakers if breaker is not None and time < breaker.forgotten)
 
 
 def retried_at(failed: Iterable[FailedDelivery], constants: StagingConstants) -> dict[int, float]:
@@ -87,23 +89,23 @@ def retried_at(failed: Iterable[FailedDelivery], constants: StagingConstants) ->
     Pilots are believed as to their own job: after each such attempt it waits, twice as long each time.
     """
     times: dict[int, list[float]] = defaultdict(list)
-    for one in failed:
-        if one.job:
-            times[one.job].append(one.time)
-    return {job: max(own) + constants.open_for(len(own) - 1) for job, own in times.items()}
+    for failure in failed:
+        if failure.job:
+            times[failure.job].append(failure.time)
+    return {job: max(job_times) + constants.open_for(len(job_times) - 1) for job, job_times in times.items()}
 
 
 def _breaker(end: End, row: list[FailedDelivery], constants: StagingConstants) -> CircuitBreaker | None:
-    seen: list[FailedDelivery] = []
+    failures: list[FailedDelivery] = []
 
     def trips(failure: FailedDelivery) -> bool:
-        seen.append(failure)
-        return _enough(seen, constants.failing_files)
+        failures.append(failure)
+        return _enough(failures, constants.failing_files)
 
-    found = followed(row, trips, constants.open_for)
-    if found is None or found.last is None:
+    tripped = followed(row, trips, constants.open_for)
+    if tripped is None or tripped.last is None:
         return None
-    return found.breaker("storage", end, _without_file(found.last))
+    return tripped.breaker("storage", end, _without_file(tripped.last))
 
 
 def _without_file(failure: FailedDelivery) -> str:
@@ -112,31 +114,33 @@ def _without_file(failure: FailedDelivery) -> str:
     The file's name may be quoted, or cut at the end. In other folders of a storage it has its last part.
     """
     name = name_of(failure.file.removeprefix(f"{failure.job}/"))
-    told = failure.error
-    for one in (name, quote(name)):
-        if len(one) >= _LEAST:
-            told = _without_beginning(told.replace(one, "FILE"), one)
+    error = failure.error
+    for text in (name, quote(name)):
+        if len(text) >= _LEAST:
+            error = _without_beginning(error.replace(text, "FILE"), text)
     last = name.rpartition("/")[2]
-    for one in (last, quote(last)):
-        if len(one) >= _LEAST:
-            told = re.sub(rf"[^\s'\"]*{re.escape(one)}", "FILE", told)
-    return told
+    for text in (last, quote(last)):
+        if len(text) >= _LEAST:
+            error = re.sub(rf"[^\s'\"]*{re.escape(text)}", "FILE", error)
+    return error
 
 
 def _without_beginning(error: str, name: str) -> str:
     """Return an error that was cut without the beginning of a name, or of a path, at its end."""
     if not error.endswith(_CUT):
         return error
-    kept = error.removesuffix(_CUT)
-    for end in range(min(len(name), len(kept)), _LEAST - 1, -1):
-        if kept.endswith(name[:end]):
-            return f"{kept[:-end]}FILE{_CUT}"
-    return re.sub(r"[^\s'\"]*/[^\s]*$", "FILE", kept) + _CUT
+    rest = error.removesuffix(_CUT)
+    for end in range(min(len(name), len(rest)), _LEAST - 1, -1):
+        if rest.endswith(name[:end]):
+            return f"{rest[:-end]}FILE{_CUT}"
+    return re.sub(r"[^\s'\"]*/[^\s]*$", "FILE", rest) + _CUT
 
 
-def _enough(seen: Sequence[FailedDelivery], files: int) -> bool:
+def _enough(failures: Sequence[FailedDelivery], files: int) -> bool:
     """Tell whether failures in a row trip a breaker: movers are believed, pilots where others agree."""
-    if len({one.file for one in seen if not one.job}) >= files:
+    if len({failure.file for failure in failures if not failure.job}) >= files:
         return True
-    agree = len({one.node for one in seen}) > 1 and len({one.task for one in seen}) > 1
-    return agree and len({one.file for one in seen}) >= files
+    agree = (
+        len({failure.node for failure in failures}) > 1 and len({failure.task for failure in failures}) > 1
+    )
+    return agree and len({failure.file for failure in failures}) >= files

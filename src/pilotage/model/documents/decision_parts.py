@@ -9,17 +9,17 @@ PART = 1000
 """Approximate number of records that one part moves: the writer is blocked for well under 100 ms."""
 
 
-def parts(decision: Decision, most: int = PART) -> Iterator[Decision]:
+def parts(decision: Decision, size: int = PART) -> Iterator[Decision]:
     """Yield the changes of a decision in order, as decisions that move about ``most`` records each.
 
     The moves must not depend on each other. Tasks move together with the changes before them, so that nobody
     sees a live task whose last job has ended.
     """
-    if sum(len(move.ids) for move in decision.moves) <= most:
+    if sum(len(move.ids) for move in decision.moves) <= size:
         yield decision
         return
     part: list[Change] = []
-    room = most
+    room = size
     for change in decision.changes:
         # Claims count what exists at the commit of their part, so half a claim would mean another limit.
         if not isinstance(change, Move) or change.claims or change.kind == "task":
@@ -29,7 +29,7 @@ def parts(decision: Decision, most: int = PART) -> Iterator[Decision]:
         while start < len(change.ids):
             if not room:
                 yield replace(decision, changes=tuple(part))
-                part, room = [], most
+                part, room = [], size
             part.append(piece(change, start, start + room))
             start, room = start + room, max(0, room - (len(change.ids) - start))
     yield replace(decision, changes=tuple(part))

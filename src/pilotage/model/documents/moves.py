@@ -77,7 +77,7 @@ class _Group:
     next_attempt: bool
     changes: Mapping[str, Value]
     attempts: dict[int, int] = field(default_factory=dict)
-    own: dict[int, Mapping[str, Value]] = field(default_factory=dict)
+    job_changes: dict[int, Mapping[str, Value]] = field(default_factory=dict)
     creates: dict[int, tuple[Creation, ...]] = field(default_factory=dict)
 
     def move(self) -> Move:
@@ -91,7 +91,7 @@ class _Group:
             cause=self.cause,
             next_attempt=self.next_attempt,
             changes=self.changes,
-            own_changes=self.own,
+            own_changes=self.job_changes,
             creates={id_: self.creates[id_] for id_ in ids if id_ in self.creates},
         )
 
@@ -114,7 +114,7 @@ class JobMoves:
         *,
         cause: str,
         changes: Mapping[str, Value] | None = None,
-        own: Mapping[str, Value] | None = None,
+        job_changes: Mapping[str, Value] | None = None,
         creates: tuple[Creation, ...] = (),
         next_attempt: bool = False,
     ) -> None:
@@ -125,8 +125,8 @@ class JobMoves:
         if group is None:
             group = self._groups[key] = _Group(source, target, cause, next_attempt, changes)
         group.attempts[job.id] = job.attempt
-        if own:
-            group.own[job.id] = own
+        if job_changes:
+            group.job_changes[job.id] = job_changes
         if creates:
             group.creates[job.id] = creates
 
@@ -147,8 +147,8 @@ class JobMoves:
         attempt may ask for other values, or be none.
         """
         if following.no_more:
-            first, *others = str(changes["error"]).splitlines()
-            changes = {**changes, "error": "\n".join([f"{first}; {following.no_more}", *others])}
+            first, *rest = str(changes["error"]).splitlines()
+            changes = {**changes, "error": "\n".join([f"{first}; {following.no_more}", *rest])}
         self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
         if tries.remain(job.attempt) and not following.no_more:
             again = f"tried again, {tries.next_in_words(job.attempt)}"

@@ -26,27 +26,29 @@ def projected(world: World, decision: Decision, committed: Committed | None = No
     Use what a commit accepted, or all changes if nothing is committed yet. New jobs and transfers are
     missing, because they have no number before the commit. Whoever decides about them reads the world again.
     """
-    held = list(_held(decision, committed))
-    made = [record for change, ids in held for id_ in ids for record in _made(change, id_)]
+    accepted = list(_accepted_changes(decision, committed))
+    created = [record for change, ids in accepted for id_ in ids for record in _created_records(change, id_)]
     cleared = {end for change in decision.changes if isinstance(change, Forget) for end in change.failed_at}
-    failed = (one for one in world.failed_deliveries if one.end not in cleared)
+    failed = (delivery for delivery in world.failed_deliveries if delivery.end not in cleared)
     return replace(
         world,
-        jobs=_after(world.jobs, "job", held, world.time),
-        transfers=_after(world.transfers, "transfer", held, world.time),
-        replicas=(*world.replicas, *(one for one in made if isinstance(one, Replica))),
-        failed_deliveries=(*failed, *(one for one in made if isinstance(one, FailedDelivery))),
+        jobs=_after(world.jobs, "job", accepted, world.time),
+        transfers=_after(world.transfers, "transfer", accepted, world.time),
+        replicas=(*world.replicas, *(record for record in created if isinstance(record, Replica))),
+        failed_deliveries=(*failed, *(record for record in created if isinstance(record, FailedDelivery))),
     )
 
 
-def _held(decision: Decision, committed: Committed | None) -> Iterator[tuple[Move | Touch, tuple[int, ...]]]:
+def _accepted_changes(
+    decision: Decision, committed: Committed | None
+) -> Iterator[tuple[Move | Touch, tuple[int, ...]]]:
     """Yield the changes of existing records, each with the records that it applies to."""
     for number, change in enumerate(decision.changes):
         if isinstance(change, Move | Touch):
             yield change, change.ids if committed is None else committed.accepted[number]
 
 
-def _made(change: Change, id_: int) -> tuple[Creation, ...]:
+def _created_records(change: Change, id_: int) -> tuple[Creation, ...]:
     return change.creates.get(id_, ()) if isinstance(change, Move) else ()
 
 
@@ -57,25 +59,27 @@ def _columns(kind: Kind, changes: Mapping[str, Any]) -> dict[str, Any]:
 def _after(
     records: tuple[Record, ...],
     kind: Kind,
-    held: Sequence[tuple[Move | Touch, tuple[int, ...]]],
+    accepted: Sequence[tuple[Move | Touch, tuple[int, ...]]],
     time: float,
 ) -> tuple[Record, ...]:
     """Return the records of a kind after these changes."""
     values: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     more: defaultdict[int, int] = defaultdict(int)
-    for change, ids in held:
+    for change, ids in accepted:
         if change.kind != kind:
             continue
         new = _columns(kind, change.changes)
-        own = change.own_changes if isinstance(change, Move) else {}
+        record_changes = change.own_changes if isinstance(change, Move) else {}
         if isinstance(change, Move):
             new |= {"state": change.target, "since": time}
         for id_ in ids:
-            values[id_].update(new, **_columns(kind, own.get(id_, {})))
+            values[id_].update(new, **_columns(kind, record_changes.get(id_, {})))
             more[id_] += isinstance(change, Move) and change.next_attempt
     if not values:
         return records
     return tuple(
-        replace(one, attempt=one.attempt + more[one.id], **values[one.id]) if one.id in values else one
-        for one in records
+        replace(record, attempt=record.attempt + more[record.id], **values[record.id])
+        if record.id in values
+        else record
+        for record in records
     )

@@ -143,20 +143,20 @@ def packed(
     choices = [choices[place] for place in places]
     names = {name: number for number, name in enumerate(sorted(_names(choices)))}
     labels: dict[Label, int] = {}
-    found = [_packed(choice, names, labels) for choice in choices]
-    return Facts(queues=tuple(names), labels=tuple(labels), columns=()), found
+    packed_choices = [_packed(choice, names, labels) for choice in choices]
+    return Facts(queues=tuple(names), labels=tuple(labels), columns=()), packed_choices
 
 
 def _names(choices: Sequence[Choice]) -> set[str]:
-    found = {name for choice in choices for name in choice.candidates.queues}
+    names = {name for choice in choices for name in choice.candidates.queues}
     for choice in choices:
-        found.update(name for refusal in (*choice.refusals, *choice.waived) for name in refusal.queues)
-    return found
+        names.update(name for refusal in (*choice.refusals, *choice.waived) for name in refusal.queues)
+    return names
 
 
 def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
     """Return the choice for a person to read."""
-    found, names = choice.candidates, facts.queues
+    candidates, names = choice.candidates, facts.queues
     return Choice(
         task=choice.task,
         job_kind=choice.job_kind,
@@ -164,12 +164,12 @@ def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
         placed=choice.placed,
         considered=choice.considered,
         candidates=Candidates(
-            queues=tuple([names[number] for number in found.queues]),
-            weights=_weights(found),
-            factors={rule: tuple(values) for rule, values in found.factors.items()},
-            ordering=found.ordering,
-            room=tuple(found.room),
-            most=found.most,
+            queues=tuple([names[number] for number in candidates.queues]),
+            weights=_weights(candidates),
+            factors={rule: tuple(values) for rule, values in candidates.factors.items()},
+            ordering=candidates.ordering,
+            room=tuple(candidates.room),
+            most=candidates.most,
         ),
         refusals=tuple(unpacked_refusal(refusal, facts) for refusal in choice.refusals),
         left=choice.left,
@@ -177,11 +177,11 @@ def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
     )
 
 
-def _weights(found: PackedCandidates) -> tuple[float, ...]:
-    if found.weights is not None:
-        return tuple(found.weights)
-    first, *others = found.factors.values()
-    return tuple([value * prod(rest) for value, *rest in zip(first, *others, strict=True)])
+def _weights(candidates: PackedCandidates) -> tuple[float, ...]:
+    if candidates.weights is not None:
+        return tuple(candidates.weights)
+    first, *further = candidates.factors.values()
+    return tuple([value * prod(rest) for value, *rest in zip(first, *further, strict=True)])
 
 
 def unpacked_refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
@@ -210,21 +210,21 @@ def numbers(bits: bytes) -> list[int]:
     return list(compress(range(len(digits)), map(int, digits)))
 
 
-def _values(given: Given, places: Sequence[int], facts: Facts) -> Value | tuple[Value, ...]:
-    if isinstance(given, Shared):
-        column = facts.columns[given.column]
-        return _known([column[place] for place in places], column)
-    return _known(given, given) if isinstance(given, array | tuple) else given  # type: ignore[return-value]
+def _values(values: Given, places: Sequence[int], facts: Facts) -> Value | tuple[Value, ...]:
+    if isinstance(values, Shared):
+        column = facts.columns[values.column]
+        return _plain_values([column[place] for place in places], column)
+    return _plain_values(values, values) if isinstance(values, array | tuple) else values  # type: ignore[return-value]
 
 
-def _known(values: Values, column: Values) -> tuple[Value, ...]:
+def _plain_values(values: Values, column: Values) -> tuple[Value, ...]:
     if isinstance(column, array):
         return tuple([None if isnan(value) else value for value in values])  # type: ignore[arg-type]
     return tuple(values)
 
 
 def _packed(choice: Choice, names: Mapping[str, int], labels: dict[Label, int]) -> PackedChoice:
-    found = choice.candidates
+    candidates = choice.candidates
     return PackedChoice(
         task=choice.task,
         job_kind=choice.job_kind,
@@ -233,12 +233,12 @@ def _packed(choice: Choice, names: Mapping[str, int], labels: dict[Label, int]) 
         considered=choice.considered,
         left=choice.left,
         candidates=PackedCandidates(
-            queues=array("I", [names[name] for name in found.queues]),
-            weights=array("d", found.weights),
-            factors={rule: array("d", values) for rule, values in found.factors.items()},
-            room=array("q", found.room),
-            ordering=found.ordering,
-            most=found.most,
+            queues=array("I", [names[name] for name in candidates.queues]),
+            weights=array("d", candidates.weights),
+            factors={rule: array("d", values) for rule, values in candidates.factors.items()},
+            room=array("q", candidates.room),
+            ordering=candidates.ordering,
+            most=candidates.most,
         ),
         refusals=tuple(_packed_refusal(refusal, names, labels) for refusal in choice.refusals),
         waived=tuple(_packed_refusal(refusal, names, labels) for refusal in choice.waived),

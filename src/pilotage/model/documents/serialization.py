@@ -57,13 +57,13 @@ def given_json(record: Any) -> bytes:
 
     So the former version, which refuses fields that it does not know, reads records that need none of these.
     """
-    given = {
+    names = {
         field.name
         for field in fields(record)
         if field.default_factory is not MISSING or getattr(record, field.name) != field.default
         if field.default_factory is MISSING or getattr(record, field.name) != field.default_factory()
     }
-    return _adapter(type(record)).dump_json(record, include=given)
+    return _adapter(type(record)).dump_json(record, include=names)
 
 
 def declared_digest(value: object) -> str:

@@ -60,27 +60,29 @@ class Subject:
 def _task_keys(world: World) -> list[Key]:
     nobody = Identity(name="")
     owners = _owners(world)
-    found = {
+    keys = {
         *owners,
         *(job.task for job in world.jobs),
-        *(one.task for one in world.publications),
-        *(one.task for one in world.notifications),
+        *(record.task for record in world.publications),
+        *(record.task for record in world.notifications),
         *world.lapsed,
     }
-    return sorted(found, key=lambda id_: (astuple(owners.get(id_, nobody)), id_))
+    return sorted(keys, key=lambda id_: (astuple(owners.get(id_, nobody)), id_))
 
 
 def _owners(world: World) -> Mapping[Key, Identity]:
     return {task.id: task.owner for task in world.tasks}
 
 
-def _without(world: World, kind: str, keys: Collection[Key], **others: Any) -> World:
+def _without(world: World, kind: str, keys: Collection[Key], **changes: Any) -> World:
     """Leave out what is of some subjects; ``others`` are fields that are changed in other ways."""
-    left: dict[str, Any] = {
-        name: tuple(one for one in getattr(world, name) if (getattr(one, key) if key else one) not in keys)
+    rest: dict[str, Any] = {
+        name: tuple(
+            record for record in getattr(world, name) if (getattr(record, key) if key else record) not in keys
+        )
         for name, key in RECORDS_OF[kind].items()
     }
-    return replace(world, **left, **others)
+    return replace(world, **rest, **changes)
 
 
 def _without_tasks(world: World, ids: Collection[Key]) -> World:
@@ -91,10 +93,10 @@ def _without_tasks(world: World, ids: Collection[Key]) -> World:
 def _without_transfers(world: World, ids: Collection[Key]) -> World:
     """Return the world without these transfers, and without jobs that read or made their files: these wait
     with them."""
-    files = {one.file for one in world.transfers if one.id in ids}
+    files = {transfer.file for transfer in world.transfers if transfer.id in ids}
     makers = {file.job for file in world.files if file.name in files}
-    left = (job for job in world.jobs if job.id not in makers and files.isdisjoint(job.inputs))
-    return _without(world, "transfer", ids, jobs=tuple(left))
+    jobs = (job for job in world.jobs if job.id not in makers and files.isdisjoint(job.inputs))
+    return _without(world, "transfer", ids, jobs=tuple(jobs))
 
 
 def _without_queues(world: World, names: Collection[Key]) -> World:
@@ -102,8 +104,8 @@ def _without_queues(world: World, names: Collection[Key]) -> World:
     from there."""
     gone = {pilot.id for pilot in world.pilots if pilot.queue in names}
     queues = tuple(queue for queue in world.federation.queues if queue.name not in names)
-    left = _without(world, "queue", names, federation=replace(world.federation, queues=queues))
-    return _without(left, "pilot", gone) if gone else left
+    rest = _without(world, "queue", names, federation=replace(world.federation, queues=queues))
+    return _without(rest, "pilot", gone) if gone else rest
 
 
 def _without_sites(world: World, names: Collection[Key]) -> World:
@@ -111,11 +113,11 @@ def _without_sites(world: World, names: Collection[Key]) -> World:
     federation = world.federation
     gone = {storage.name for storage in federation.storages if storage.site in names}
     queues = {queue.name for queue in federation.queues if queue.site in names or queue.storage in gone}
-    left = _without(_without_queues(world, queues), "site", names)
+    rest = _without(_without_queues(world, queues), "site", names)
     sites = tuple(site for site in federation.sites if site.name not in names)
     storages = tuple(storage for storage in federation.storages if storage.name not in gone)
     return _without(
-        left, "storage", gone, federation=replace(left.federation, sites=sites, storages=storages)
+        rest, "storage", gone, federation=replace(rest.federation, sites=sites, storages=storages)
     )
 
 
@@ -124,7 +126,9 @@ def _sorted(keys: Iterable[Key]) -> list[Key]:
 
 
 TASK = Subject("task", _task_keys, _without_tasks, _owners)
-TRANSFER = Subject("transfer", lambda world: _sorted(one.id for one in world.transfers), _without_transfers)
+TRANSFER = Subject(
+    "transfer", lambda world: _sorted(transfer.id for transfer in world.transfers), _without_transfers
+)
 PILOT = Subject(
     "pilot",
     lambda world: _sorted(pilot.id for pilot in world.pilots),
@@ -133,7 +137,7 @@ PILOT = Subject(
 TASK_QUEUE = Subject(
     "task queue",
     lambda world: _sorted(
-        one.requirements for found in (world.task_queues, world.borrowable_lines) for one in found
+        line.requirements for lines in (world.task_queues, world.borrowable_lines) for line in lines
     ),
     lambda world, texts: _without(world, "task queue", texts),
 )
@@ -148,6 +152,6 @@ FILE = Subject(
 )
 
 SUBJECTS: Mapping[str, Subject] = {
-    one.name: one for one in (TASK, TRANSFER, PILOT, TASK_QUEUE, QUEUE, SITE, FILE)
+    subject.name: subject for subject in (TASK, TRANSFER, PILOT, TASK_QUEUE, QUEUE, SITE, FILE)
 }
 """Every kind of subject by name."""

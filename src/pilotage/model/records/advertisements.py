@@ -155,25 +155,25 @@ class Advertisement(SitesWord):
     @property
     def other_jobs(self) -> int:
         """Return the jobs in its batch system that are not our pilots (M5)."""
-        return self._others("CurrentJobs", self.pilots)
+        return self._foreign_jobs("CurrentJobs", self.pilots)
 
     @property
     def other_submitting_jobs(self) -> int:
         """Return those of them that are entering it (M5)."""
-        return self._others("CurrentSubmittingJobs", self.submitting)
+        return self._foreign_jobs("CurrentSubmittingJobs", self.submitting)
 
     @property
     def other_pending_jobs(self) -> int:
         """Return those of them that wait in it (M6)."""
         name = "PendingJobs" if "PendingJobs" in self.attributes else "CurrentSubmittingJobs"
-        return self._others(name, self.submitting)
+        return self._foreign_jobs(name, self.submitting)
 
     def count(self, name: str) -> int | None:
         """Return its count or limit; None if it has none, or an invalid one."""
         return as_count(self.attributes.get(name))
 
-    def _others(self, name: str, ours: int) -> int:
-        return max(0, (self.count(name) or 0) - ours)
+    def _foreign_jobs(self, name: str, our_jobs: int) -> int:
+        return max(0, (self.count(name) or 0) - our_jobs)
 
 
 def current(advertisement: Advertisement | None, time: float, period: float) -> bool:
@@ -199,11 +199,11 @@ def usable(*parts: Mapping[str, Constant]) -> tuple[dict[str, Constant], dict[st
 
     If several parts give an attribute, the last one counts.
     """
-    said: dict[str, Constant] = {}
+    attributes: dict[str, Constant] = {}
     for part in parts:
-        said |= canonical(part)
-    faults = {name: fault for name, value in said.items() if (fault := problem(name, value))}
-    return {name: value for name, value in said.items() if name not in faults}, faults
+        attributes |= canonical(part)
+    faults = {name: fault for name, value in attributes.items() if (fault := problem(name, value))}
+    return {name: value for name, value in attributes.items() if name not in faults}, faults
 
 
 def problem(name: str, value: object) -> str:
@@ -214,13 +214,13 @@ def problem(name: str, value: object) -> str:
         return "is Pilotage's own attribute, and not the site's to give"
     if not _is_constant(value):
         return f"is no text, truth value, number up to {LARGEST}, or list of these"
-    wanted = TYPES.get(_KNOWN.get(name.lower(), name))
-    if wanted is not None and not wanted.holds(value):
-        return f"is {_shown(value)}, no {wanted.words}"
+    type_ = TYPES.get(_KNOWN.get(name.lower(), name))
+    if type_ is not None and not type_.holds(value):
+        return f"is {_short_text(value)}, no {type_.words}"
     return ""
 
 
-def _shown(value: object) -> str:
+def _short_text(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -232,30 +232,30 @@ def parsed(text: str, site: str) -> NewAdvertisement:
     """
     if len(text.encode()) > MOST_BYTES:
         raise ClassAdError(1, f"has more than {MOST_BYTES} bytes")
-    found = _Ad(text)
-    found.read()
-    for name, value in found.attributes.items():
+    ad = _Ad(text)
+    ad.read()
+    for name, value in ad.attributes.items():
         if fault := problem(name, value):
-            raise ClassAdError(found.places[name] + 1, f"{name} {fault}")
+            raise ClassAdError(ad.places[name] + 1, f"{name} {fault}")
     return NewAdvertisement(
-        site=site, source="pushed", attributes=found.attributes, requirements=found.requirements
+        site=site, source="pushed", attributes=ad.attributes, requirements=ad.requirements
     )
 
 
 def faults(attributes: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield attributes that operators cannot give a site, each with its fault."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for name, value in attributes.items():
-        known = _KNOWN.get(name.lower(), name)
-        if known in LIMITS:
-            yield name, f"is a limit; give {LIMITS[known]} of the site"
-        elif known in COUNTS or name.lower() in ("requirements", "rank"):
+        standard_name = _KNOWN.get(name.lower(), name)
+        if standard_name in LIMITS:
+            yield name, f"is a limit; give {LIMITS[standard_name]} of the site"
+        elif standard_name in COUNTS or name.lower() in ("requirements", "rank"):
             yield name, "is no attribute that operators may set"
-        elif name.lower() in seen:
+        elif name.lower() in names:
             yield name, "is given twice: names of attributes have no case"
         elif fault := problem(name, value):
             yield name, fault
-        seen.add(name.lower())
+        names.add(name.lower())
 
 
 def _is_constant(value: object) -> bool:
@@ -303,7 +303,7 @@ class _Ad(TokenReader):
         self._needs("=")
         # Attribute names ignore case.
         name = _KNOWN.get(token.text.lower(), token.text)
-        if name.lower() in {known.lower() for known in self.places}:
+        if name.lower() in {place.lower() for place in self.places}:
             raise ClassAdError(token.start + 1, f"{name} is given twice")
         if name.lower() in KEPT:
             raise ClassAdError(

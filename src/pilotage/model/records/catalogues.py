@@ -99,8 +99,8 @@ def moving_scope(catalogues: Iterable[ExternalCatalogue], scope: str) -> str:
     Files of an external catalogue move with the credentials of the first VO that may read them.
     """
     name, tilde, _ = scope.partition("~")
-    found = (vo_scope(one.vos[0]) for one in catalogues if tilde and one.name == name)
-    return next(found, scope)
+    scopes = (vo_scope(catalogue.vos[0]) for catalogue in catalogues if tilde and catalogue.name == name)
+    return next(scopes, scope)
 
 
 def open_to(
@@ -108,7 +108,7 @@ def open_to(
 ) -> tuple[ExternalCatalogue, str] | None:
     """Return the catalogue of a scope, and its own name for that; None if the owner may not use it."""
     name, tilde, inner = scope.partition("~")
-    for one in catalogues if tilde and inner else ():
-        if one.name == name and owner.vo in one.vos:
-            return one, inner
+    for catalogue in catalogues if tilde and inner else ():
+        if catalogue.name == name and owner.vo in catalogue.vos:
+            return catalogue, inner
     return None

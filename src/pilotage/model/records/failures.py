@@ -52,7 +52,7 @@ class FailedAttempt:
         return FAILURE_RULES[self.kind]
 
     @property
-    def way(self) -> tuple[FailureKind, int | None, str]:
+    def signature(self) -> tuple[FailureKind, int | None, str]:
         """Return how it failed, to compare it with others: they fail alike if these are equal (F3)."""
         return (self.kind, None, "") if self.rules.exceeded else (self.kind, self.exit_code, self.ending)
 
@@ -112,7 +112,7 @@ class Failure(FailedAttempt):
         return bool({self.at_node, self.at_queue} & {"place", "doubt"})
 
     @property
-    def whose(self) -> tuple[str, str]:
+    def person(self) -> tuple[str, str]:
         """Return VO and name of the owner."""
         return self.vo, self.owner
 
@@ -144,28 +144,28 @@ def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) ->
         against = (
             max(failure.against, least, key=_LESS.__getitem__) if failure.task == task else failure.against
         )
-        others = max(failure.others, least, key=_LESS.__getitem__)
-        if (against, others) != (failure.against, failure.others):
-            yield replace(failure, against=against, others=others)
+        other_tasks = max(failure.others, least, key=_LESS.__getitem__)
+        if (against, other_tasks) != (failure.against, failure.others):
+            yield replace(failure, against=against, others=other_tasks)
 
 
 class Tries(NamedTuple):
     """How many attempts of a job count: at most ``most``, after those ``before`` a person retried it."""
 
-    most: int
+    limit: int
     before: int = 0
     excused: int = 0
     """Attempts that do not count."""
 
     def remain(self, attempt: int) -> bool:
         """Return whether another one may follow an attempt that failed."""
-        return attempt - self.before - self.excused < self.most
+        return attempt - self.before - self.excused < self.limit
 
     def next_in_words(self, attempt: int) -> str:
         """Return the number of the attempt after this one among those that count."""
         number = max(0, attempt - self.before - self.excused) + 1
         excused = f" ({self.excused} did not count)" if self.excused else ""
-        return f"attempt {number} of {self.most}{excused}"
+        return f"attempt {number} of {self.limit}{excused}"
 
 
 def tries_of(failures: Iterable[Failure], job: int, guard: GuardConstants, tries: Tries) -> Tries:
@@ -175,14 +175,14 @@ def tries_of(failures: Iterable[Failure], job: int, guard: GuardConstants, tries
     An attempt does not count if its kind says so (``FailureRules.counts``), or if it failed fast and its
     place is to blame by proof. A job that has one attempt begins once, whoever failed it.
     """
-    if tries.most == 1:
+    if tries.limit == 1:
         return tries
-    of_job = [one for one in failures if one.job == job and one.attempt > tries.before]
-    storages = sorted(one.time for one in of_job if one.rules.culprit == "storage")
+    of_job = [failure for failure in failures if failure.job == job and failure.attempt > tries.before]
+    storages = sorted(failure.time for failure in of_job if failure.rules.culprit == "storage")
     spared = sum(time - storages[0] <= guard.storage_time for time in storages[: guard.storage_attempts])
     excused = sum(
-        not one.rules.counts or (one.is_proof and one.lasted <= guard.fast)
-        for one in of_job
-        if one.rules.culprit != "storage"
+        not failure.rules.counts or (failure.is_proof and failure.lasted <= guard.fast)
+        for failure in of_job
+        if failure.rules.culprit != "storage"
     )
-    return tries._replace(excused=min(tries.most, excused) + spared)
+    return tries._replace(excused=min(tries.limit, excused) + spared)

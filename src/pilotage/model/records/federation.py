@@ -220,9 +220,9 @@ class ComputingElement:
 
     def at(self, server: str) -> "ComputingElement":
         """Return the element with one server's options, or unchanged if no server has this name."""
-        for one in self.servers:
-            if one.name == server:
-                return replace(self, options={**self.options, **one.options}, servers=(), rank="")
+        for declared in self.servers:
+            if declared.name == server:
+                return replace(self, options={**self.options, **declared.options}, servers=(), rank="")
         return self
 
 
@@ -302,8 +302,8 @@ class Queue:
     @property
     def own_slots(self) -> int:
         """Return the slots of all pilots that its computing element may have; 0 without one (B30)."""
-        own = self.computing_element
-        return own.max_pilots * own.pilot_slots if own else 0
+        element = self.computing_element
+        return element.max_pilots * element.pilot_slots if element else 0
 
     releases: tuple[str, ...] = ("ANY",)
     """``ANY`` offers all software; ``AUTO`` uses the fields below; otherwise releases, as ``version`` or

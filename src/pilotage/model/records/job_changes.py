@@ -72,7 +72,7 @@ def notes(text: str) -> tuple[ChangeNote, ...]:
 
 def noted(text: str, note: ChangeNote) -> str:
     """Return the stored form with one more note."""
-    return json.dumps([asdict(one) for one in (*notes(text), note)[-MOST_NOTES:]], separators=(",", ":"))
+    return json.dumps([asdict(entry) for entry in (*notes(text), note)[-MOST_NOTES:]], separators=(",", ":"))
 
 
 def to_text(values: Mapping[str, Any]) -> str:
@@ -83,8 +83,8 @@ def to_text(values: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=KNOWN_TEXTS)
 def from_text(text: str) -> Mapping[str, Any]:
     """Return the changed fields of a stored form."""
-    found: Mapping[str, Any] = json.loads(text) if text else {}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    values: Mapping[str, Any] = json.loads(text) if text else {}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def merged(text: str, values: Mapping[str, Any]) -> str:
@@ -94,22 +94,24 @@ def merged(text: str, values: Mapping[str, Any]) -> str:
 
 def without(text: str, names: Iterable[str]) -> str:
     """Return the stored form without some fields."""
-    left = set(names)
-    return to_text({name: value for name, value in from_text(text).items() if name not in left})
+    excluded = set(names)
+    return to_text({name: value for name, value in from_text(text).items() if name not in excluded})
 
 
 def for_merges(text: str, spec: TaskSpec) -> str:
     """Return a task's changes for a merge job made later: what ``merge`` itself says stays."""
-    said = {name for name in ("ram", "walltime") if getattr(spec.merge, name, None) is not None}
-    return without(text, NOT_OF_MERGES | said | (MEMORY_FIELDS if "ram" in said else frozenset()))
+    merge_fields = {name for name in ("ram", "walltime") if getattr(spec.merge, name, None) is not None}
+    return without(
+        text, NOT_OF_MERGES | merge_fields | (MEMORY_FIELDS if "ram" in merge_fields else frozenset())
+    )
 
 
 def changed_spec(spec: TaskSpec, text: str, *, is_merge: bool) -> TaskSpec:
     """Return the specification with changed fields; those of a merge job replace what ``merge`` says."""
     values = from_text(text)
     if is_merge and spec.merge is not None:
-        own = {name: values[name] for name in ("ram", "walltime") if name in values}
-        return replace(spec, **values, merge=replace(spec.merge, **own))
+        merge_values = {name: values[name] for name in ("ram", "walltime") if name in values}
+        return replace(spec, **values, merge=replace(spec.merge, **merge_values))
     return replace(spec, **values)
 
 

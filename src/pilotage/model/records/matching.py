@@ -53,17 +53,17 @@ class MatchRequest:
 
     def less(self, requirements: Iterable[str]) -> "MatchRequest":
         """Return what is left of it once it has jobs of these requirements, one each."""
-        asked = [Requirements.from_text(text) for text in requirements]
-        if not asked:
+        needs = [Requirements.from_text(text) for text in requirements]
+        if not needs:
             return self
         # Never 0, which would stand for no limit.
-        memory = self.memory and max(1e-9, self.memory - sum(one.memory for one in asked))
+        memory = self.memory and max(1e-9, self.memory - sum(need.memory for need in needs))
         return replace(
             self,
-            max_jobs=self.max_jobs - len(asked),
-            cores=self.cores - sum(one.cores for one in asked),
+            max_jobs=self.max_jobs - len(needs),
+            cores=self.cores - sum(need.cores for need in needs),
             memory=memory,
-            gpus=self.gpus - sum(one.gpus for one in asked),
+            gpus=self.gpus - sum(need.gpus for need in needs),
         )
 
 

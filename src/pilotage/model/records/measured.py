@@ -44,12 +44,12 @@ class Measured:
     def replaced(self, spec: TaskSpec) -> TaskSpec:
         """Return the same with measured values in place of estimates."""
         names = ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")
-        found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        values = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.memory is not None:
             base = 0.0 if spec.ram_unit == "MB" else min(spec.base_ram, self.memory)
             # The measurement is for the whole job: convert it to the unit of the request.
-            found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
-        return replace(spec, **found)
+            values |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
+        return replace(spec, **values)
 
 
 @dataclass(frozen=True, kw_only=True)

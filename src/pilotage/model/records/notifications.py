@@ -152,5 +152,5 @@ class NotificationSighting:
 
 def armed(notify: Iterable[Notify]) -> str:
     """Return a task's first ``notices``: the topics that somebody wants to hear of."""
-    wanted = {topic for one in notify for topic in one.on}
-    return " ".join(topic for topic in TOPICS if topic in wanted)
+    topics = {topic for settings in notify for topic in settings.on}
+    return " ".join(topic for topic in TOPICS if topic in topics)

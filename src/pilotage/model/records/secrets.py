@@ -48,7 +48,7 @@ def _from_name(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
     if isinstance(value, Mapping) and "as" in value and "variable" not in value:
-        return {("variable" if key == "as" else key): one for key, one in value.items()}
+        return {("variable" if key == "as" else key): item for key, item in value.items()}
     return value
 
 

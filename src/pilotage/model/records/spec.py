@@ -368,9 +368,9 @@ class LiveWork:
             files=sum(part.files for part in all_),
         )
 
-    def is_within(self, most: "LiveWork") -> bool:
+    def is_within(self, limit: "LiveWork") -> bool:
         """Return whether it exceeds this in no respect."""
-        return self.tasks <= most.tasks and self.jobs <= most.jobs and self.files <= most.files
+        return self.tasks <= limit.tasks and self.jobs <= limit.jobs and self.files <= limit.files
 
     def with_task(self, spec: TaskSpec) -> "LiveWork":
         """Return the same with one more task."""

@@ -21,7 +21,7 @@ class FileAtStorage:
     """Bytes."""
     checksum: str
     """Its checksum; empty if unknown."""
-    others: tuple[str, ...] = ()
+    other_storages: tuple[str, ...] = ()
     """The other storages that have it."""
     is_read: bool = False
     """Whether a live job reads it."""

@@ -42,25 +42,24 @@ class StorageSpace:
 class FreeSpace:
     """The current free space of a storage: measured, or declared by the federation.
 
-    ``gigabytes`` is None if both are unknown. ``told`` is the time of the measurement in s since 1970; None
-    means declared. ``total`` is the storage's total size, if it reports it. ``problem`` says why there is no
-    measurement.
+    ``gigabytes`` is None if both are unknown. ``measured_at`` is in s since 1970; None means declared.
+    ``total`` is the storage's total size, if it reports it. ``problem`` says why there is no measurement.
     """
 
     gigabytes: float | None
-    told: float | None = None
+    measured_at: float | None = None
     total: float | None = None
     problem: str = ""
 
     @property
     def text(self) -> str:
         """Return the number and its origin, in words."""
-        if self.told is not None:
-            return f"{_short(self.gigabytes)} GB free, measured {moment(self.told)}"
-        why = f"; not measured: {self.problem}" if self.problem else ""
+        if self.measured_at is not None:
+            return f"{_short(self.gigabytes)} GB free, measured {moment(self.measured_at)}"
+        problem = f"; not measured: {self.problem}" if self.problem else ""
         if self.gigabytes is None:
-            return f"free space neither measured nor declared{why}"
-        return f"{_short(self.gigabytes)} GB free, declared{why}"
+            return f"free space neither measured nor declared{problem}"
+        return f"{_short(self.gigabytes)} GB free, declared{problem}"
 
 
 def free_spaces(federation: Federation, spaces: Iterable[StorageSpace], time: float) -> dict[str, FreeSpace]:
@@ -69,22 +68,24 @@ def free_spaces(federation: Federation, spaces: Iterable[StorageSpace], time: fl
     A report counts for ``PERIODS`` times the period between questions. After that, or if the storage has
     another URL now, the federation's number counts.
     """
-    known = {(one.storage, one.url): one for one in spaces}
+    latest = {(space.storage, space.url): space for space in spaces}
     period = federation.brokerage.storage_space_period
     return {
-        one.name: _free_space(one, known.get((one.name, one.url)), time, period)
-        for one in federation.storages
+        storage.name: _free_space(storage, latest.get((storage.name, storage.url)), time, period)
+        for storage in federation.storages
     }
 
 
-def _free_space(storage: Storage, found: StorageSpace | None, time: float, period: float) -> FreeSpace:
-    if found is None:
+def _free_space(storage: Storage, space: StorageSpace | None, time: float, period: float) -> FreeSpace:
+    if space is None:
         return FreeSpace(gigabytes=storage.free)
-    if found.told is not None and time - found.told < PERIODS * period:
-        return FreeSpace(gigabytes=found.free, told=found.told, total=found.total, problem=found.problem)
-    problem = found.problem
-    if found.told is not None:
-        problem = f"its last answer is of {moment(found.told)}" + (
+    if space.told is not None and time - space.told < PERIODS * period:
+        return FreeSpace(
+            gigabytes=space.free, measured_at=space.told, total=space.total, problem=space.problem
+        )
+    problem = space.problem
+    if space.told is not None:
+        problem = f"its last answer is of {moment(space.told)}" + (
             f"; since then: {problem}" if problem else ""
         )
     return FreeSpace(gigabytes=storage.free, problem=problem)

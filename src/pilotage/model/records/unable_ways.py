@@ -26,7 +26,7 @@ class UnableWay:
 def undeletable(storages: Iterable[Storage], unable: Iterable[UnableWay]) -> frozenset[str]:
     """Return the storages at which a server cannot delete files: it has no mover for their URL scheme."""
     schemes = _schemes(unable)
-    return frozenset(one.name for one in storages if one.url.partition("://")[0] in schemes)
+    return frozenset(storage.name for storage in storages if storage.url.partition("://")[0] in schemes)
 
 
 def iteration_name(step: str, unable: Iterable[UnableWay]) -> str:
@@ -36,7 +36,7 @@ def iteration_name(step: str, unable: Iterable[UnableWay]) -> str:
 
 
 def _schemes(unable: Iterable[UnableWay]) -> set[str]:
-    return {one.source for one in unable if one.source == one.destination and not one.service}
+    return {pair.source for pair in unable if pair.source == pair.destination and not pair.service}
 
 
 Way = tuple[str, str, str]
@@ -46,7 +46,7 @@ Way = tuple[str, str, str]
 def way_of(source: Storage, destination: Storage) -> Way:
     """Return the kind of way between two storages."""
     service = destination.transfer_service or source.transfer_service
-    schemes = (one.url.partition("://")[0] for one in (source, destination))
+    schemes = (storage.url.partition("://")[0] for storage in (source, destination))
     return (*schemes, service.kind if service else "")  # type: ignore[return-value]
 
 
@@ -55,15 +55,15 @@ class UnableWays:
     """The ways that a server cannot use, between the storages of a federation by name."""
 
     storages: dict[str, Storage]
-    ways: dict[Way, str]
+    reasons: dict[Way, str]
 
     @classmethod
     def of(cls, storages: Iterable[Storage], unable: Iterable[UnableWay]) -> "UnableWays":
         """Return the ways between these storages."""
-        ways = {(one.source, one.destination, one.service): one.reason for one in unable}
-        return cls({one.name: one for one in storages}, ways)
+        reasons = {(pair.source, pair.destination, pair.service): pair.reason for pair in unable}
+        return cls({storage.name: storage for storage in storages}, reasons)
 
     def reason(self, source: str, destination: str) -> str:
         """Return what the server lacks between two storages; empty if nothing, or if one is unknown."""
         ends = self.storages.get(source), self.storages.get(destination)
-        return self.ways.get(way_of(ends[0], ends[1]), "") if self.ways and ends[0] and ends[1] else ""
+        return self.reasons.get(way_of(ends[0], ends[1]), "") if self.reasons and ends[0] and ends[1] else ""

@@ -13,16 +13,16 @@ _BY_OPENNESS: tuple[QueueStatus, ...] = (
 
 
 def _lower(*limits: float | None) -> float | None:
-    return min((one for one in limits if one is not None), default=None)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 CONDITIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "status": lambda own, unified: max(own, unified, key=_BY_OPENNESS.index),
-    "computing_element": lambda own, unified: own or unified,
-    "disable_reassign": lambda own, unified: own or unified,
-    "vos": lambda own, unified: own or unified,
-    "num_slots": lambda own, unified: unified if own is None else own,
-    "max_disk_io": lambda own, unified: _lower(own or None, unified or None),
+    "status": lambda pseudo, unified: max(pseudo, unified, key=_BY_OPENNESS.index),
+    "computing_element": lambda pseudo, unified: pseudo or unified,
+    "disable_reassign": lambda pseudo, unified: pseudo or unified,
+    "vos": lambda pseudo, unified: pseudo or unified,
+    "num_slots": lambda pseudo, unified: unified if pseudo is None else pseudo,
+    "max_disk_io": lambda pseudo, unified: _lower(pseudo or None, unified or None),
     "transferring_limit": _lower,
 }
 """The attributes of a unified queue that reach its pseudo-queues, with what follows from both values."""
@@ -30,13 +30,13 @@ CONDITIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def conditioned(federation: Federation) -> Federation:
     """Return the federation whose pseudo-queues have their unified queue's conditions besides their own."""
-    known = {queue.name: queue for queue in federation.queues}
-    if not any(queue.parent in known for queue in federation.queues):
+    queues_by_name = {queue.name: queue for queue in federation.queues}
+    if not any(queue.parent in queues_by_name for queue in federation.queues):
         return federation
     return replace(
         federation,
         queues=tuple(
-            _conditioned(queue, known[queue.parent]) if queue.parent in known else queue
+            _conditioned(queue, queues_by_name[queue.parent]) if queue.parent in queues_by_name else queue
             for queue in federation.queues
         ),
     )
@@ -60,10 +60,10 @@ def unconditioned(queue: Queue, unified: Queue) -> Queue:
 def counted_together(federation: Federation) -> Mapping[str, tuple[str, ...]]:
     """Return the queues that count together with each queue, by name: a unified queue with its
     pseudo-queues."""
-    found: dict[str, list[str]] = defaultdict(list)
+    together: dict[str, list[str]] = defaultdict(list)
     for queue in federation.queues:
-        found[queue.parent or queue.name].append(queue.name)
-    return {name: tuple(sorted(names)) for names in found.values() for name in names}
+        together[queue.parent or queue.name].append(queue.name)
+    return {name: tuple(sorted(names)) for names in together.values() for name in names}
 
 
 def queues_served(federation: Federation, name: str) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class PilotLimit(NamedTuple):
     """The most live pilots of some queues together."""
 
     queues: tuple[str, ...]
-    most: int
+    pilots: int
 
 
 def pilot_limits(federation: Federation) -> Mapping[str, tuple[PilotLimit, ...]]:
@@ -83,15 +83,15 @@ def pilot_limits(federation: Federation) -> Mapping[str, tuple[PilotLimit, ...]]
 
     ``max_pilots`` of a unified queue is for all its pseudo-queues together, whatever their own limits.
     """
-    known, together = {queue.name: queue for queue in federation.queues}, counted_together(federation)
-    found = {}
+    queues, together = {queue.name: queue for queue in federation.queues}, counted_together(federation)
+    limits_by_queue = {}
     for queue in federation.queues:
-        element, unified = queue.computing_element, known.get(queue.parent, queue)
+        element, unified = queue.computing_element, queues.get(queue.parent, queue)
         limits = []
         if element and element != unified.computing_element:
             limits.append(PilotLimit((queue.name,), element.max_pilots))
         if element and unified.computing_element:
             limits.append(PilotLimit(together[queue.name], unified.computing_element.max_pilots))
         if limits:
-            found[queue.name] = tuple(limits)
-    return found
+            limits_by_queue[queue.name] = tuple(limits)
+    return limits_by_queue

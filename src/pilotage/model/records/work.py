@@ -153,7 +153,7 @@ class Task(Life):
             return self.spec.for_job(kind)
         return self.measured.replaced(self.spec)
 
-    def limit(self, kind: JobKind, asked: float, most: float) -> float:
+    def limit(self, kind: JobKind, request: float, queue_limit: float) -> float:
         """Return the limit of memory or walltime beyond which a payload is ended; 0 means none.
 
         It is the request, else ``most``, the queue's limit; 0 means neither. For a task with scouts it is the
@@ -161,8 +161,8 @@ class Task(Life):
         may exceed. Merge jobs were not measured.
         """
         if kind == "merge" or (kind == "normal" and self.measured is None):
-            return asked or most
-        return max(asked, most) if most else 0
+            return request or queue_limit
+        return max(request, queue_limit) if queue_limit else 0
 
 
 @dataclass(frozen=True, kw_only=True)

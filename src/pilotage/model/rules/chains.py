@@ -22,33 +22,33 @@ _STATES = {
 
 def references(spec: TaskSpec) -> dict[str, str]:
     """Return the tasks that a task comes after, by name or number, each with its first field."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for at, reference in enumerate(spec.after):
-        found.setdefault(str(reference), f"after[{at}]")
+        fields.setdefault(str(reference), f"after[{at}]")
     for at, item in enumerate(spec.inputs):
         if isinstance(item, TaskOutputs):
-            found.setdefault(str(item.task), f"inputs[{at}].task")
-    return found
+            fields.setdefault(str(item.task), f"inputs[{at}].task")
+    return fields
 
 
 def awaited(predecessors: Iterable[Predecessor]) -> list[Predecessor]:
     """Return the tasks that have not ended."""
-    return [one for one in predecessors if one.state in LIVE_TASKS]
+    return [predecessor for predecessor in predecessors if predecessor.state in LIVE_TASKS]
 
 
 def obstacles(predecessors: Iterable[Predecessor], on_end: bool) -> list[Predecessor]:
     """Return the tasks that did not finish, and so hold their successors."""
-    return [one for one in predecessors if one.state in _ENDED_BADLY and not on_end]
+    return [predecessor for predecessor in predecessors if predecessor.state in _ENDED_BADLY and not on_end]
 
 
-def why(task: int, predecessors: Sequence[Predecessor], on_end: bool) -> str:
+def waiting_reason(task: int, predecessors: Sequence[Predecessor], on_end: bool) -> str:
     """Return why a task waits for others, and what lets it go on; empty if they have all ended well."""
     if bad := obstacles(predecessors, on_end):
-        again = " ".join(str(one.task) for one in bad[:MOST_NAMED])
+        again = " ".join(str(predecessor.task) for predecessor in bad[:MOST_NAMED])
         verb = f"pilotage retry {again} runs {'it' if len(bad) == 1 else 'them'} again"
         return f"is held: {_named(bad)}; {verb}, pilotage release {task} starts it with what is there"
-    left = awaited(predecessors)
-    return f"waits: {_named(left)}" if left else ""
+    waiting = awaited(predecessors)
+    return f"waits: {_named(waiting)}" if waiting else ""
 
 
 def why_not_yet(bad: Predecessor) -> str:
@@ -58,11 +58,14 @@ def why_not_yet(bad: Predecessor) -> str:
 
 def before(predecessors: Iterable[Predecessor]) -> str:
     """Return the tasks that a task comes after, by number and name; empty if there are none."""
-    named = dict.fromkeys(f"{one.task} {one.name}" for one in predecessors)
+    named = dict.fromkeys(f"{predecessor.task} {predecessor.name}" for predecessor in predecessors)
     return ", ".join(named)
 
 
-def _named(found: Sequence[Predecessor]) -> str:
-    words = [f"task {one.task} ({one.name}) {_STATES[one.state]}" for one in found[:MOST_NAMED]]
-    more = len(found) - MOST_NAMED
+def _named(predecessors: Sequence[Predecessor]) -> str:
+    words = [
+        f"task {predecessor.task} ({predecessor.name}) {_STATES[predecessor.state]}"
+        for predecessor in predecessors[:MOST_NAMED]
+    ]
+    more = len(predecessors) - MOST_NAMED
     return ", ".join([*words, *([f"and {more} more"] if more > 0 else [])])

@@ -17,26 +17,28 @@ MOST_SHOWN = 100
 def changed_columns(task: Task, job: Job, values: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the columns of a job that these fields change; none if it stays as it is."""
     text = merged(job.changes, values)
-    before, after = (task.changed(one, job.kind) for one in (job.changes, text))
+    before, after = (task.changed(changes, job.kind) for changes in (job.changes, text))
     if before == after:
         return {}
     spec = after.expected(job.kind)
-    found: dict[str, str | int] = {
+    columns: dict[str, str | int] = {
         "changes": text,
         "requirements": Requirements.of(spec, task.owner).text,
     }
     if "priority" in values:
-        found["priority"] = spec.priority
+        columns["priority"] = spec.priority
     if "share" in values:
-        found["share"] = spec.share
-    return found
+        columns["share"] = spec.share
+    return columns
 
 
 def in_words(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any]) -> str:
     """Return the fields that differ for a job with earlier changes, from what to what."""
-    before, after = (task.changed(one, kind).expected(kind) for one in (changes, merged(changes, values)))
+    before, after = (task.changed(text, kind).expected(kind) for text in (changes, merged(changes, values)))
     pairs = ((name, getattr(before, name), getattr(after, name)) for name in sorted(values))
-    return ", ".join(f"{name} {_shown(old)} to {_shown(new)}" for name, old, new in pairs if old != new)
+    return ", ".join(
+        f"{name} {_short_text(old)} to {_short_text(new)}" for name, old, new in pairs if old != new
+    )
 
 
 def words_of_cause(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any]) -> str:
@@ -48,7 +50,7 @@ def words_of_cause(task: Task, changes: str, kind: JobKind, values: Mapping[str,
     return MANY_CHANGES if words and len(notes(task.change_notes)) >= MOST_NOTES else words
 
 
-def _shown(value: Any) -> str:
+def _short_text(value: Any) -> str:
     """Return a value for histories and notes, which every job repeats."""
     text = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
     if isinstance(value, float):

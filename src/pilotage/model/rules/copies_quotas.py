@@ -15,9 +15,9 @@ Counted = tuple[str, str | None]
 def usage(sizes: Iterable[CopiesSize]) -> Counter[Counted]:
     """Return the bytes of all copies by storage, and by storage and scope."""
     used: Counter[Counted] = Counter()
-    for one in sizes:
-        used[one.storage, None] += one.size
-        used[one.storage, one.scope] += one.size
+    for copies in sizes:
+        used[copies.storage, None] += copies.size
+        used[copies.storage, copies.scope] += copies.size
     return used
 
 
@@ -25,15 +25,17 @@ def quota(federation: Federation, place: Counted) -> float | None:
     """Return the most bytes of copies at a place; None if there is no limit."""
     storage, scope = place
     if scope is None:
-        found = next((one.copies_quota for one in federation.storages if one.name == storage), None)
+        gigabytes = next(
+            (declared.copies_quota for declared in federation.storages if declared.name == storage), None
+        )
     else:
-        found = federation.staging.copies_quotas.get(scope)
-    return None if found is None else found * GIGABYTE
+        gigabytes = federation.staging.copies_quotas.get(scope)
+    return None if gigabytes is None else gigabytes * GIGABYTE
 
 
 def exceeded(federation: Federation, sizes: Iterable[CopiesSize]) -> Iterator[Counted]:
     """Yield the places where copies exceed their limit."""
     for place, size in sorted(usage(sizes).items(), key=str):
-        most = quota(federation, place)
-        if most is not None and size > most:
+        limit = quota(federation, place)
+        if limit is not None and size > limit:
             yield place

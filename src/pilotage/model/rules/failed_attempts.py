@@ -23,12 +23,12 @@ class FailedAttempts:
     @cached_property
     def _running(self) -> dict[str, int]:
         """Running pilots by queue."""
-        return {one.queue: one.running_pilots for one in self._world.queue_reports}
+        return {report.queue: report.running_pilots for report in self._world.queue_reports}
 
-    def told(self, job: Job, pilot: Pilot, report: Report, grows: bool = False) -> Failure:
+    def of_report(self, job: Job, pilot: Pilot, report: Report, grows: bool = False) -> Failure:
         """Return the failure that a pilot reports; ``grows`` as in ``FailedAttempt``."""
         lasted, code = report.wall_seconds, report.exit_code
-        return self._made(job, pilot, report.error, report.kind, lasted, code, grows)
+        return self._failure(job, pilot, report.error, report.kind, lasted, code, grows)
 
     def lost(self, job: Job, pilot: Pilot, error: str, grows: bool = False) -> Failure:
         """Return the failure of an attempt that was lost with its pilot, or by it.
@@ -39,13 +39,13 @@ class FailedAttempts:
         if exceeded := exceeded_by(error):
             kind = exceeded
         lasted = max(0.0, self._time - job.since) if job.state is JobState.RUNNING else 0.0
-        return self._made(job, pilot, error, kind, lasted, None, grows)
+        return self._failure(job, pilot, error, kind, lasted, None, grows)
 
     def by_storages(self, job: Job, error: str) -> Failure:
         """Return the failure of an attempt that storages failed, before or after its pilot had it (F4)."""
-        return self._made(job, None, error, "storage", 0.0, None, grows=False)
+        return self._failure(job, None, error, "storage", 0.0, None, grows=False)
 
-    def _made(
+    def _failure(
         self,
         job: Job,
         pilot: Pilot | None,

@@ -97,13 +97,15 @@ class _Case:
         self._well = self._places(outcomes.well)
         self._placed = self._places(outcomes.placed)
         self._possible = self._places(outcomes.possible or ())
-        self._outstanding = Counter(self._place(one) for one in outcomes.failures if self._speaks(one))
+        self._outstanding = Counter(
+            self._place(failure) for failure in outcomes.failures if self._speaks(failure)
+        )
         self._alike: dict[object, _Alike] = defaultdict(_Alike)
         self._failed: dict[Place, set[int]] = defaultdict(set)
-        for one in outcomes.failures:
-            self._failed[self._place(one)].add(one.job)
-            for key in _keys(one):
-                self._alike[key].add(one, self._place(one))
+        for failure in outcomes.failures:
+            self._failed[self._place(failure)].add(failure.job)
+            for key in _keys(failure):
+                self._alike[key].add(failure, self._place(failure))
 
     def verdict(self, failure: Failure) -> Verdict:
         if not self._speaks(failure):
@@ -155,5 +157,5 @@ def _keys(failure: Failure) -> tuple[object, object]:
 
     One input may fail with a different message each time.
     """
-    way = failure.exit_code, _VARYING.sub("#", failure.ending)
-    return ("command", *way), ("input", failure.job, failure.exit_code)
+    ending = failure.exit_code, _VARYING.sub("#", failure.ending)
+    return ("command", *ending), ("input", failure.job, failure.exit_code)

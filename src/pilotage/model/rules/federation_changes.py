@@ -72,8 +72,8 @@ class FederationEffect:
     @property
     def text(self) -> str:
         """Return the effect in one line."""
-        told = f"{self.subject} {self.change}, with {self.standing}: {self.follows}"
-        return f"{told}. Instead: {self.instead}" if self.instead else told
+        sentence = f"{self.subject} {self.change}, with {self.standing}: {self.follows}"
+        return f"{sentence}. Instead: {self.instead}" if self.instead else sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,22 +106,22 @@ def differences(before: Federation, after: Federation) -> tuple[FederationChange
 
 
 def _differences(path: str, before: Any, after: Any) -> Iterator[FederationChange]:
-    for one in fields(before):
-        old, new = getattr(before, one.name), getattr(after, one.name)
-        at = f"{path}{one.name}"
+    for attribute in fields(before):
+        old, new = getattr(before, attribute.name), getattr(after, attribute.name)
+        at = f"{path}{attribute.name}"
         if old == new:
             continue
-        if one.name.endswith(SECRET):
+        if attribute.name.endswith(SECRET):
             yield FederationChange(path=at, before="otherwise", after="as in the file")
-        elif not path and one.name in _NAMED:
+        elif not path and attribute.name in _NAMED:
             yield from _by_name(at, {each.name: each for each in old}, {each.name: each for each in new})
-        elif not path and one.name == "links":
+        elif not path and attribute.name == "links":
             ends = ({f"{each.source}-{each.destination}": each for each in links} for links in (old, new))
             yield from _by_name(at, *ends)
         elif is_dataclass(old) and is_dataclass(new):
             yield from _differences(f"{at}.", old, new)
         else:
-            yield FederationChange(path=at, before=_shown(old), after=_shown(new))
+            yield FederationChange(path=at, before=_short_text(old), after=_short_text(new))
 
 
 def _by_name(at: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FederationChange]:
@@ -134,7 +134,7 @@ def _by_name(at: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterato
             yield from _differences(f"{at}.{name}.", old[name], new[name])
 
 
-def _shown(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if value is None or value == ():
         return "none"
     text = ADDED if is_dataclass(value) else str(value)
@@ -150,7 +150,7 @@ def concerned(before: Federation, after: Federation) -> tuple[set[str], set[str]
 
 def effects(before: Federation, after: Federation, there: WorkThere) -> tuple[FederationEffect, ...]:
     """Return the effects of a change on the work and the files there, losses first."""
-    found = [
+    effects = [
         *(
             effect
             for queue, change in _changed_queues(before, after)
@@ -162,7 +162,7 @@ def effects(before: Federation, after: Federation, there: WorkThere) -> tuple[Fe
             for effect in _of_storage(storage, change, before, there)
         ),
     ]
-    return tuple(sorted(found, key=lambda effect: not effect.lost))
+    return tuple(sorted(effects, key=lambda effect: not effect.lost))
 
 
 def _changed_queues(before: Federation, after: Federation) -> Iterator[tuple[Queue, str]]:
@@ -183,7 +183,7 @@ def _moved_servers(before: Queue, after: Queue) -> set[str]:
     old, new = before.computing_element, after.computing_element
     if old is None:
         return set()
-    names = {one.name for one in old.servers} or {""}
+    names = {server.name for server in old.servers} or {""}
     # A server that is not declared any more is looked for at the place of the element itself.
     return {name for name in names if not new or _place(old.at(name)) != _place(new.at(name))}
 
@@ -211,7 +211,7 @@ def _changed_storages(before: Federation, after: Federation) -> Iterator[tuple[S
 
 def _gone(queue: Queue, change: str, after: Federation) -> set[str]:
     """Return the servers whose pilots nobody can see after a change: any, unless the batch system moves."""
-    new = next((one for one in after.queues if one.name == queue.name), None)
+    new = next((candidate for candidate in after.queues if candidate.name == queue.name), None)
     return _moved_servers(queue, new) if new and change == ELSEWHERE else set()
 
 

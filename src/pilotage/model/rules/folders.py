@@ -40,8 +40,8 @@ def others_files(
 def not_yours(storage: Storage, path: str, owner: Identity) -> str:
     """Return that a person may not name a path, and which paths they may."""
     mine = [folder for folder, vos in sorted(storage.folders.items()) if owner.vo in vos]
-    whose = f"yours there are {', '.join(mine)}" if mine else "you have none there"
-    return f"{path!r} is in no folder of yours at {storage.name}; {whose}: ask an operator to register it"
+    remedy = f"yours there are {', '.join(mine)}" if mine else "you have none there"
+    return f"{path!r} is in no folder of yours at {storage.name}; {remedy}: ask an operator to register it"
 
 
 class OthersFilesError(LookupError):

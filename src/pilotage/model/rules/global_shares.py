@@ -21,23 +21,23 @@ def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str
 
     Raises ValueError for a circle of parents, which no checked federation has.
     """
-    known = {share.name: share for share in shares}
-    paths = {name: path(name, known) for name in known}
-    use = dict.fromkeys(known, 0)
+    by_name = {share.name: share for share in shares}
+    paths = {name: path(name, by_name) for name in by_name}
+    use = dict.fromkeys(by_name, 0)
     for row in counts:
         if row.state is JobState.RUNNING:
             for name in paths.get(row.share, ()):
                 use[name] += row.jobs
     standings = {share.name: standing(share, use[share.name]) for share in shares}
     # A share's path starts with its parent's. Prefixes sort first, so it comes right after its parent.
-    ordered = sorted(known, key=lambda name: [standings[above] for above in paths[name]])
+    ordered = sorted(by_name, key=lambda name: [standings[above] for above in paths[name]])
     return {name: place for place, name in enumerate(ordered)}
 
 
-def path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
+def path(name: str, shares: dict[str, GlobalShare]) -> tuple[str, ...]:
     """Return the path from the top to a share, without parents that do not exist."""
     path = [name]
-    while (name := known[name].parent) in known:
+    while (name := shares[name].parent) in shares:
         if name in path:
             raise ValueError(f"the parents of share {path[0]!r} run in a circle at {name!r}")
         path.append(name)

@@ -13,18 +13,18 @@ def idle_slots(
 ) -> dict[str, int]:
     """Return the idle slots by queue, if any: the slots of running pilots, minus the jobs that wait for
     them or run in them."""
-    taken: Counter[str] = Counter()
+    jobs: Counter[str] = Counter()
     for count in counts:
         if count.state is JobState.ACTIVATED or count.state in AT_A_PILOT:
-            taken[count.queue] += count.jobs
+            jobs[count.queue] += count.jobs
     slots = {
         queue.name: queue.computing_element.pilot_slots
         for queue in federation.queues
         if queue.computing_element is not None
     }
-    found = {
-        report.queue: report.running_pilots * slots[report.queue] - taken[report.queue]
+    slots_left = {
+        report.queue: report.running_pilots * slots[report.queue] - jobs[report.queue]
         for report in reports
         if report.queue in slots
     }
-    return {queue: idle for queue, idle in sorted(found.items()) if idle > 0}
+    return {queue: idle for queue, idle in sorted(slots_left.items()) if idle > 0}

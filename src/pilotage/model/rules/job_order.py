@@ -30,13 +30,13 @@ class Heads:
 
         Raises ``.OverBudget`` where pilots pass over jobs of a task too often.
         """
-        taken: list[Job] = []
+        jobs: list[Job] = []
         for head in request.heads:
             line = self._lines[request.queue, head.requirements, head.priority]
-            found = list(islice(self._let_through(line, request.passed_over), head.jobs))
-            taken += found
-            self.leave(found)
-        return taken
+            head_jobs = list(islice(self._let_through(line, request.passed_over), head.jobs))
+            jobs += head_jobs
+            self.leave(head_jobs)
+        return jobs
 
     def leave(self, jobs: Iterable[Job]) -> None:
         """Take jobs out that somebody else has; one that does not stand here changes nothing."""

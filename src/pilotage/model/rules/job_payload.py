@@ -36,14 +36,16 @@ def variables(task: Task, job: Job) -> dict[str, str]:
     The payload learns the number of jobs once all are made. Where a task reads files, a job's events are
     those of its files, so that it has no first event.
     """
-    told = {}
+    variables = {}
     if job.index is not None:
-        told = {f"PILOTAGE_{name.upper()}": value for name, value in _own(task, job.index).items()}
+        variables = {
+            f"PILOTAGE_{name.upper()}": value for name, value in _job_values(task, job.index).items()
+        }
         rows = parameters_of(task.spec, job.index)
-        told |= {f"{VARIABLE}{name}": value for name, value in rows.items()}
+        variables |= {f"{VARIABLE}{name}": value for name, value in rows.items()}
     if task.state in (TaskState.RUNNING, TaskState.MERGING) and not task.finishing:
-        told["PILOTAGE_JOBS"] = str(task.spec.planned_jobs)
-    return told
+        variables["PILOTAGE_JOBS"] = str(task.spec.planned_jobs)
+    return variables
 
 
 def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
@@ -51,7 +53,7 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
     if job.index is None or job.kind == "merge":
         return spec
     strict = bool(spec.parameters)
-    values = {**_own(task, job.index), **parameters_of(spec, job.index)}
+    values = {**_job_values(task, job.index), **parameters_of(spec, job.index)}
 
     def texts(templates: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(filled(template, values, strict) for template in templates)
@@ -60,9 +62,9 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
     command = texts(spec.command)
     outputs, optional = texts(spec.outputs), texts(spec.optional_outputs)
     stdin = spec.stdin if spec.stdin == ONE_INPUT else filled(spec.stdin, values, strict)
-    made = (command, environment, outputs, optional, stdin)
+    after = (command, environment, outputs, optional, stdin)
     before = (spec.command, spec.environment, spec.outputs, spec.optional_outputs, spec.stdin)
-    if not strict and made == before:
+    if not strict and after == before:
         return spec
     return replace(
         spec,
@@ -75,7 +77,7 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
     )
 
 
-def _own(task: Task, index: int) -> Mapping[str, str]:
+def _job_values(task: Task, index: int) -> Mapping[str, str]:
     values = {"index": str(index), "seed": str(seed_of(task, index))}
     if not task.spec.inputs:
         values["first_event"] = str(index * task.spec.events_per_job)

@@ -15,10 +15,10 @@ class JobQuota(NamedTuple):
     """One quota of live jobs: whose it is, in words and as a key; the constant of its limit; and the
     limit."""
 
-    whose: str
+    holder: str
     key: Key
     constant: str
-    most: int
+    limit: int
 
 
 def quotas_of(constants: QuotaConstants, owner: Identity) -> Iterator[JobQuota]:
@@ -28,8 +28,8 @@ def quotas_of(constants: QuotaConstants, owner: Identity) -> Iterator[JobQuota]:
     if owner.group:
         key = "group", vo, owner.group
         yield JobQuota(f"group {owner.group}", key, "jobs_by_group", constants.jobs_by_group)
-    whose = f"VO {vo}" if vo else "those without a VO"
-    yield JobQuota(whose, ("vo", vo, ""), "jobs_by_vo", constants.jobs_by_vo)
+    holder = f"VO {vo}" if vo else "those without a VO"
+    yield JobQuota(holder, ("vo", vo, ""), "jobs_by_vo", constants.jobs_by_vo)
 
 
 class JobRooms:
@@ -39,14 +39,16 @@ class JobRooms:
         self._constants = constants
         self._have: Counter[Key] = Counter()
         self._throttled: Counter[tuple[str, str, str]] = Counter()
-        for one in live:
-            self._throttled[one.vo, one.group, one.owner] += one.throttled
-            for quota in quotas_of(constants, Identity(name=one.owner, vo=one.vo, group=one.group)):
-                self._have[quota.key] += one.live
+        for owner_jobs in live:
+            self._throttled[owner_jobs.vo, owner_jobs.group, owner_jobs.owner] += owner_jobs.throttled
+            for quota in quotas_of(
+                constants, Identity(name=owner_jobs.owner, vo=owner_jobs.vo, group=owner_jobs.group)
+            ):
+                self._have[quota.key] += owner_jobs.live
 
     def room(self, owner: Identity) -> int:
         """Return how many more jobs may become live."""
-        return max(0, min(one.most - self._have[one.key] for one in quotas_of(self._constants, owner)))
+        return max(0, min(quota.limit - self._have[quota.key] for quota in quotas_of(self._constants, owner)))
 
     def take(self, owner: Identity, jobs: int) -> None:
         """Count jobs that become live."""
@@ -68,5 +70,5 @@ class JobRooms:
 
     def full(self, owner: Identity) -> list[tuple[JobQuota, int]]:
         """Return the full quotas, each with its live jobs."""
-        found = ((one, self._have[one.key]) for one in quotas_of(self._constants, owner))
-        return [(quota, have) for quota, have in found if have >= quota.most]
+        quotas = ((quota, self._have[quota.key]) for quota in quotas_of(self._constants, owner))
+        return [(quota, have) for quota, have in quotas if have >= quota.limit]

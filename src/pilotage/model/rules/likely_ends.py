@@ -49,12 +49,12 @@ def likely_end(progress: Progress) -> LikelyEnd | None:
 
     That is so if few jobs have finished, none is left, or nothing of its share runs while its jobs wait.
     """
-    left = progress.waiting + len(progress.running)
-    if len(progress.runs) < LEAST_FINISHED or not left or (progress.waiting and not progress.slots):
+    remaining = progress.waiting + len(progress.running)
+    if len(progress.runs) < LEAST_FINISHED or not remaining or (progress.waiting and not progress.slots):
         return None
     # Finished jobs alone would be the short ones.
-    known = [*progress.runs, *progress.running]
-    mean, longest = fmean(known), max(known)
+    durations = [*progress.runs, *progress.running]
+    mean, longest = fmean(durations), max(durations)
     rest = max(LEAST_PART * mean, longest - min(progress.running)) if progress.running else 0.0
     wait = 0.0
     if progress.waiting:

@@ -24,7 +24,11 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
     with ``num_slots``, and those without time-outs, keep their jobs. Slots of our own pilots do not count as
     ``num_slots`` (B30). Pseudo-queues count together (B2); those of a unified queue go in order.
     """
-    constants, together, kept = federation.timeouts, counted_together(federation), keeping_queues(federation)
+    constants, together, keeping = (
+        federation.timeouts,
+        counted_together(federation),
+        keeping_queues(federation),
+    )
     queued: Counter[tuple[str, str]] = Counter()
     running: Counter[tuple[str, str]] = Counter()
     everywhere: Counter[str] = Counter()
@@ -35,7 +39,7 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
         elif count.state is JobState.RUNNING:
             running[count.queue, count.share] += count.jobs
     places = {(together.get(queue, (queue,)), share) for queue, share in queued}
-    found: dict[tuple[str, str], int] = {}
+    surplus: dict[tuple[str, str], int] = {}
     for queues, share in sorted(places):
         if share not in constants.fast_rebro_threshold_nqueue:
             continue
@@ -44,17 +48,20 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
             constants.fast_rebro_threshold_nqueue_frac * everywhere[share],
             constants.fast_rebro_threshold_nqueue[share],
         )
-        left = int(sum(queued[queue, share] for queue in queues) - threshold)
+        rest = int(sum(queued[queue, share] for queue in queues) - threshold)
         for queue in queues:
-            if left > 0 and queue not in kept:
-                found[queue, share] = min(left, queued[queue, share])
-                left -= found[queue, share]
-    return {place: jobs for place, jobs in found.items() if jobs}
+            if rest > 0 and queue not in keeping:
+                surplus[queue, share] = min(rest, queued[queue, share])
+                rest -= surplus[queue, share]
+    return {place: jobs for place, jobs in surplus.items() if jobs}
 
 
 def is_pinned(spec: TaskSpec, queue: str, federation: Federation) -> bool:
     """Return whether a task names a queue, or its unified queue (B2), and no other: its jobs stay there."""
-    named, places = set(spec.queues), {one.name: one.parent or one.name for one in federation.queues}
+    named, places = (
+        set(spec.queues),
+        {candidate.name: candidate.parent or candidate.name for candidate in federation.queues},
+    )
     here = places.get(queue, queue)
     return bool(named) and all(place == here for name, place in places.items() if {name, place} & named)
 

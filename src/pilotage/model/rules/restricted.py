@@ -25,7 +25,9 @@ def restricted(federation: Federation, restrictions: Sequence[Restriction]) -> F
     return replace(
         federation,
         queues=tuple(_queue(queue, of_queue(restrictions, queue)) for queue in federation.queues),
-        storages=tuple(_storage(one, of_storage(restrictions, one)) for one in federation.storages),
+        storages=tuple(
+            _storage(storage, of_storage(restrictions, storage)) for storage in federation.storages
+        ),
     )
 
 
@@ -36,39 +38,45 @@ def of_queue(restrictions: Iterable[Restriction], queue: Queue) -> list[Restrict
 
 def of_storage(restrictions: Iterable[Restriction], storage: Storage) -> list[Restriction]:
     """Return the restrictions that hold at a storage. A site that is drained still stages out."""
-    found = _of(restrictions, "storage", (storage.name,), storage.site)
-    return [one for one in found if one.kind == "storage" or one.mode == "close"]
+    restrictions = _of(restrictions, "storage", (storage.name,), storage.site)
+    return [
+        restriction
+        for restriction in restrictions
+        if restriction.kind == "storage" or restriction.mode == "close"
+    ]
 
 
-def known(federation: Federation, restrictions: Iterable[Restriction]) -> tuple[Restriction, ...]:
+def of_federation(federation: Federation, restrictions: Iterable[Restriction]) -> tuple[Restriction, ...]:
     """Return the restrictions of what the federation has."""
     names: Mapping[RestrictedKind, set[str]] = {
         "site": {site.name for site in federation.sites},
         "queue": {queue.name for queue in federation.queues},
         "storage": {storage.name for storage in federation.storages},
     }
-    return tuple(one for one in restrictions if one.name in names[one.kind])
+    return tuple(restriction for restriction in restrictions if restriction.name in names[restriction.kind])
 
 
 def _of(
     restrictions: Iterable[Restriction], kind: RestrictedKind, names: Sequence[str], site: str
 ) -> list[Restriction]:
     places = [*((kind, name) for name in names), ("site", site)]
-    found = [one for one in restrictions if (one.kind, one.name) in places]
-    return sorted(found, key=lambda one: places.index((one.kind, one.name)))
+    matching = [restriction for restriction in restrictions if (restriction.kind, restriction.name) in places]
+    return sorted(matching, key=lambda restriction: places.index((restriction.kind, restriction.name)))
 
 
-def _queue(queue: Queue, found: Sequence[Restriction]) -> Queue:
+def _queue(queue: Queue, restrictions: Sequence[Restriction]) -> Queue:
     # A queue that is offline in the file stays so: no restriction opens anything.
-    if not found or queue.status in ("offline", "draining"):
+    if not restrictions or queue.status in ("offline", "draining"):
         return queue
-    modes = {one.mode for one in found}
+    modes = {restriction.mode for restriction in restrictions}
     return replace(queue, status=_STATUS["drain" if "drain" in modes else "close"])
 
 
-def _storage(storage: Storage, found: Sequence[Restriction]) -> Storage:
-    forbidden = {way for one in found for way in _FORBIDDEN[one.mode]}
+def _storage(storage: Storage, restrictions: Sequence[Restriction]) -> Storage:
+    forbidden = {access for restriction in restrictions for access in _FORBIDDEN[restriction.mode]}
     if not forbidden:
         return storage
-    ways = [way for way in _FORBIDDEN["close"] if way in forbidden or way in storage.blacklisted]
-    return replace(storage, blacklisted=tuple(ways))
+    accesses = [
+        access for access in _FORBIDDEN["close"] if access in forbidden or access in storage.blacklisted
+    ]
+    return replace(storage, blacklisted=tuple(accesses))

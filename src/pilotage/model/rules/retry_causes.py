@@ -48,19 +48,19 @@ def next_attempt(
     if rules is None or not rules.exceeded:
         return AS_BEFORE
     if not tries.remain(job.attempt):
-        return NextAttempt(no_more=f"it was attempt {tries.most} of {tries.most}")
-    seen = task.changed(job.changes, job.kind)
+        return NextAttempt(no_more=f"it was attempt {tries.limit} of {tries.limit}")
+    changed = task.changed(job.changes, job.kind)
     factor = getattr(task.spec.retries, rules.exceeded)
-    expected = seen.expected(job.kind)
+    expected = changed.expected(job.kind)
     if kind == "slot-walltime" and expected.cpu_time and not expected.walltime:
-        return _changed(task, job, _outlasting(seen, job, lasted * factor, federation))
-    limit, most = _limits(seen, job, rules.exceeded, federation)
-    wanted = min(ceil(limit * factor), most)
-    if wanted > limit > 0:
-        return _changed(task, job, _asking(expected, rules.exceeded, wanted))
+        return _changed(task, job, _outlasting(changed, job, lasted * factor, federation))
+    limit, ceiling = _limits(changed, job, rules.exceeded, federation)
+    request = min(ceil(limit * factor), ceiling)
+    if request > limit > 0:
+        return _changed(task, job, _asking(expected, rules.exceeded, request))
     if factor > 1 and limit > 0 and not rules.shared:
         unit = "MB" if rules.exceeded == "memory" else "s"
-        return NextAttempt(no_more=f"no queue of it allows more than {most:.0f} {unit}")
+        return NextAttempt(no_more=f"no queue of it allows more than {ceiling:.0f} {unit}")
     return AS_BEFORE
 
 
@@ -71,12 +71,12 @@ def _changed(task: Task, job: Job, values: Mapping[str, Any]) -> NextAttempt:
     return NextAttempt(columns=columns, words=in_words(task, job.changes, job.kind, values))
 
 
-def _outlasting(seen: Task, job: Job, seconds: float, federation: Federation) -> dict[str, Any]:
+def _outlasting(changed: Task, job: Job, seconds: float, federation: Federation) -> dict[str, Any]:
     """Return the CPU time of a job that takes more than so many s where it ran; nothing if it is known.
 
     Otherwise the next pilot with as little time left would take it. No queue's limit is exceeded by it.
     """
-    spec = seen.expected(job.kind)
+    spec = changed.expected(job.kind)
     base, cores = spec.base_time, max(1, spec.cores)
     work = spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
 
@@ -87,31 +87,31 @@ def _outlasting(seen: Task, job: Job, seconds: float, federation: Federation) ->
     # A job must take less than the queue's limit (B21).
     limits = [
         in_time(queue, queue.max_walltime - 1) if queue.max_walltime else inf
-        for queue in _of_job(seen, federation)
+        for queue in _of_job(changed, federation)
     ]
-    wanted = min(in_time(here, seconds) if here else 0.0, max(limits, default=0.0))
-    return {"cpu_time": float(ceil(spec.cpu_time * wanted / work))} if wanted > work else {}
+    outlasted = min(in_time(here, seconds) if here else 0.0, max(limits, default=0.0))
+    return {"cpu_time": float(ceil(spec.cpu_time * outlasted / work))} if outlasted > work else {}
 
 
-def _limits(seen: Task, job: Job, exceeded: Exceeded, federation: Federation) -> tuple[float, float]:
+def _limits(changed: Task, job: Job, exceeded: Exceeded, federation: Federation) -> tuple[float, float]:
     """Return the limit in force, and the most that a queue of the job allows, in MB or s."""
-    asked = seen.spec.for_job(job.kind)
-    queues = list(_of_job(seen, federation))
+    spec = changed.spec.for_job(job.kind)
+    queues = list(_of_job(changed, federation))
     here = next((queue for queue in federation.queues if queue.name == job.queue), None)
     if exceeded == "memory":
-        limit = seen.limit(job.kind, asked.memory, here.max_memory if here else 0)
-        return limit, min(_most(queue.max_memory for queue in queues), MOST_MEGABYTES)
-    limit = seen.limit(job.kind, asked.walltime, here.max_walltime if here else 0)
+        limit = changed.limit(job.kind, spec.memory, here.max_memory if here else 0)
+        return limit, min(_largest_limit(queue.max_memory for queue in queues), MOST_MEGABYTES)
+    limit = changed.limit(job.kind, spec.walltime, here.max_walltime if here else 0)
     # A job must take less than the queue's limit (B21).
-    most = _most(queue.max_walltime - 1 if queue.max_walltime else 0 for queue in queues)
-    return limit, min(most, MOST_SECONDS)
+    ceiling = _largest_limit(queue.max_walltime - 1 if queue.max_walltime else 0 for queue in queues)
+    return limit, min(ceiling, MOST_SECONDS)
 
 
-def _asking(expected: TaskSpec, exceeded: Exceeded, wanted: float) -> dict[str, Any]:
+def _asking(expected: TaskSpec, exceeded: Exceeded, request: float) -> dict[str, Any]:
     """Return the fields of a task that asks for so much memory or walltime."""
     if exceeded == "memory":
-        return {"ram": expected.ram + (wanted - expected.memory) / expected.ram_units}
-    return {"walltime": wanted} | ({"cpu_time": 0} if expected.cpu_time else {})
+        return {"ram": expected.ram + (request - expected.memory) / expected.ram_units}
+    return {"walltime": request} | ({"cpu_time": 0} if expected.cpu_time else {})
 
 
 def _of_job(task: Task, federation: Federation) -> Iterable[Queue]:
@@ -124,7 +124,7 @@ def _of_job(task: Task, federation: Federation) -> Iterable[Queue]:
             yield queue
 
 
-def _most(limits: Iterable[float]) -> float:
+def _largest_limit(limits: Iterable[float]) -> float:
     """Return the largest limit; 0 means none."""
-    found = list(limits)
-    return inf if _UNLIMITED in found else max(found, default=inf)
+    values = list(limits)
+    return inf if _UNLIMITED in values else max(values, default=inf)

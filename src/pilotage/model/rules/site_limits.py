@@ -36,10 +36,10 @@ class Bounds(NamedTuple):
 
     def without(self, places: int) -> "Bounds":
         """Return the same less some places that are held for others."""
-        less = (None if most is None else max(0, most - places) for most in self)
+        less = (None if bound is None else max(0, bound - places) for bound in self)
         return Bounds(*less)
 
-    def left(self, there: JobsThere) -> int:
+    def room(self, there: JobsThere) -> int:
         """Return how many more jobs may be matched to the site."""
         room = ANY_NUMBER if self.jobs is None else self.jobs - there.jobs
         if self.submitting is not None:
@@ -52,7 +52,7 @@ UNANSWERED = Bounds(0, 0)
 """The limits of a site whose batch system has not answered yet: nothing goes there (M2)."""
 
 
-def limits(site: Site, told: Advertisement | None) -> dict[str, int]:
+def limits(site: Site, advertisement: Advertisement | None) -> dict[str, int]:
     """Return the limits of a site by name: the lower of the declared and the advertised one.
 
     Missing limits are left out.
@@ -61,48 +61,48 @@ def limits(site: Site, told: Advertisement | None) -> dict[str, int]:
     declared[MAX_PENDING] = site.max_pending_jobs
     # Older federations may have them among the attributes too.
     added = canonical(site.attributes) if site.attributes else {}
-    found: dict[str, int] = {}
-    for name, most in declared.items():
-        said = (most, as_count(added.get(name)), told.count(name) if told else None)
-        known = [limit for limit in said if limit is not None]
-        if known:
-            found[name] = min(known)
-    return found
+    limits: dict[str, int] = {}
+    for name, limit in declared.items():
+        values = (limit, as_count(added.get(name)), advertisement.count(name) if advertisement else None)
+        numbers = [limit for limit in values if limit is not None]
+        if numbers:
+            limits[name] = min(numbers)
+    return limits
 
 
-def bounds(site: Site, told: Advertisement | None) -> Bounds:
+def bounds(site: Site, advertisement: Advertisement | None) -> Bounds:
     """Return the limits of a site minus other people's jobs there, by its last advertisement.
 
     A silent site keeps the limits of its last advertisement.
     """
-    most = limits(site, told)
-    if not most:
+    site_limits = limits(site, advertisement)
+    if not site_limits:
         return NO_BOUNDS
-    jobs = most.get(MAX_JOBS)
+    jobs = site_limits.get(MAX_JOBS)
     waiting = [
-        most[name] - others
-        for name, others in (
-            (MAX_SUBMITTING, told.other_submitting_jobs if told else 0),
-            (MAX_PENDING, told.other_pending_jobs if told else 0),
+        site_limits[name] - other_jobs
+        for name, other_jobs in (
+            (MAX_SUBMITTING, advertisement.other_submitting_jobs if advertisement else 0),
+            (MAX_PENDING, advertisement.other_pending_jobs if advertisement else 0),
         )
-        if name in most
+        if name in site_limits
     ]
     return Bounds(
-        None if jobs is None else max(0, jobs - (told.other_jobs if told else 0)),
+        None if jobs is None else max(0, jobs - (advertisement.other_jobs if advertisement else 0)),
         max(0, min(waiting)) if waiting else None,
     )
 
 
 def all_bounds(world: World) -> Mapping[str, Bounds]:
     """Return the limits of every site that has any, by name."""
-    ads, asked = {ad.site: ad for ad in world.advertisements if ad.time}, asked_sites(world.federation)
-    found = {}
+    ads, polled = {ad.site: ad for ad in world.advertisements if ad.time}, asked_sites(world.federation)
+    by_site = {}
     for site in world.federation.sites:
-        most = bounds(site, ads.get(site.name))
-        if most is not NO_BOUNDS:
+        site_bounds = bounds(site, ads.get(site.name))
+        if site_bounds is not NO_BOUNDS:
             # Until its batch system has answered, nobody knows how many jobs of others are there (M2).
-            found[site.name] = UNANSWERED if site.name in asked and site.name not in ads else most
-    return found
+            by_site[site.name] = UNANSWERED if site.name in polled and site.name not in ads else site_bounds
+    return by_site
 
 
 def next_cycle(time: float, period: float) -> float:
@@ -113,9 +113,9 @@ def next_cycle(time: float, period: float) -> float:
     return float((floor(time / period) + 1) * period)
 
 
-def held_against(held: Iterable[HeldPlaces], site: str, priority: int) -> int:
+def held_against(places: Iterable[HeldPlaces], site: str, priority: int) -> int:
     """Return the places at a site that jobs above a priority wait for until the next cycle (M7, M8)."""
-    return sum(one.jobs for one in held if one.site == site and one.priority > priority)
+    return sum(place.jobs for place in places if place.site == site and place.priority > priority)
 
 
 def asked_sites(federation: Federation) -> frozenset[str]:
@@ -141,31 +141,33 @@ _AT_A_SITE, _SUBMITTING = frozenset(JOBS_AT_A_SITE), frozenset(SUBMITTING_JOBS)
 
 def queues_by_site(federation: Federation) -> Mapping[str, Sequence[str]]:
     """Return the names of each site's queues, in order."""
-    found: dict[str, list[str]] = defaultdict(list)
+    queues: dict[str, list[str]] = defaultdict(list)
     for queue in federation.queues:
-        found[queue.site].append(queue.name)
-    return {site: sorted(names) for site, names in found.items()}
+        queues[queue.site].append(queue.name)
+    return {site: sorted(names) for site, names in queues.items()}
 
 
-def claims(own: Bounds, queues: Sequence[str], told: Advertisement | None) -> tuple[Claim, ...]:
+def claims(
+    site_bounds: Bounds, queues: Sequence[str], advertisement: Advertisement | None
+) -> tuple[Claim, ...]:
     """Return claims of jobs matched to a site with these queues, whoever matches them (M5, M8).
 
     They count the jobs themselves. They also claim that the advertisement is still current: another one may
     count more jobs of other people.
     """
-    found = [
+    claims = [
         _claim(queues, states, limit)
-        for states, limit in ((JOBS_AT_A_SITE, own.jobs), (SUBMITTING_JOBS, own.submitting))
+        for states, limit in ((JOBS_AT_A_SITE, site_bounds.jobs), (SUBMITTING_JOBS, site_bounds.submitting))
         if limit is not None
     ]
-    if found and told is not None:
-        found.append(match_claim(told.site, told.number))
-    return tuple(found)
+    if claims and advertisement is not None:
+        claims.append(match_claim(advertisement.site, advertisement.number))
+    return tuple(claims)
 
 
 def _claim(queues: Sequence[str], states: tuple[str, ...], limit: int) -> Claim:
-    (first, *others) = ((name, None) for name in queues)
-    return Claim(counter=JOBS_BY_QUEUE, key=first, others=tuple(others), states=states, limit=limit)  # type: ignore[arg-type]
+    (first, *further) = ((name, None) for name in queues)
+    return Claim(counter=JOBS_BY_QUEUE, key=first, others=tuple(further), states=states, limit=limit)  # type: ignore[arg-type]
 
 
 def match_claim(site: str, number: int, limit: int = ANY_NUMBER) -> Claim:

@@ -86,12 +86,12 @@ class Sources:
         breaker only if there is no other. Tape is too slow.
         """
         ranked = (self._storages[name] for name in self.ranked(holders, destination))
-        return next((one for one in ranked if one.remote_reads and not one.tape), None)
+        return next((storage for storage in ranked if storage.remote_reads and not storage.tape), None)
 
     def promises(self, holders: Iterable[str], destination: str) -> Storage | None:
         """Return the same for jobs that may go elsewhere: None if its circuit breaker has tripped (F4)."""
-        found = self.readable_from(holders, destination)
-        return None if found is None or self.is_tripped(found.name, destination) else found
+        storage = self.readable_from(holders, destination)
+        return None if storage is None or self.is_tripped(storage.name, destination) else storage
 
     def rate(self, source: str, destination: str) -> float | None:
         """Return the MB/s of the link between two sites; infinity within one, None if unmeasured."""
@@ -116,7 +116,7 @@ class Sources:
 
     def is_tripped(self, name: str, destination: str) -> bool:
         """Return whether a storage has an open or half-open breaker as a source for another (F4)."""
-        return any(one.concerns(name, destination) for one in self.breakers if one.place[0])
+        return any(breaker.concerns(name, destination) for breaker in self.breakers if breaker.place[0])
 
     def _rank(self, name: str, destination: str) -> tuple[bool, bool, bool, float, float, str]:
         storage, target = self._storages[name], self._storages[destination]
@@ -130,16 +130,18 @@ class Sources:
 
 def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
     """Return the storages of a nucleus that may take outputs, neither tape nor scratch, by name (B19)."""
-    own = (storage for storage in federation.storages if storage.site == site)
-    kept = (storage for storage in own if not storage.tape and not storage.scratch)
-    return tuple(sorted(kept, key=lambda storage: storage.name))
+    of_site = (storage for storage in federation.storages if storage.site == site)
+    usable = (storage for storage in of_site if not storage.tape and not storage.scratch)
+    return tuple(sorted(usable, key=lambda storage: storage.name))
 
 
 def output_storages(spec: TaskSpec, federation: Federation) -> tuple[str, ...]:
     """Return the storages where outputs of a task may lie: those of its nucleus, or of its queues."""
     sites = {storage.name: storage.site for storage in federation.storages}
-    queues = (one for one in federation.queues if not spec.queues or {one.name, one.parent} & {*spec.queues})
-    found = {one.storage for one in queues if spec.nucleus in ("", sites.get(one.storage))}
+    queues = (
+        queue for queue in federation.queues if not spec.queues or {queue.name, queue.parent} & {*spec.queues}
+    )
+    names = {queue.storage for queue in queues if spec.nucleus in ("", sites.get(queue.storage))}
     if spec.nucleus:
-        found |= {one.name for one in outputs_at(federation, spec.nucleus)}
-    return tuple(sorted(found))
+        names |= {storage.name for storage in outputs_at(federation, spec.nucleus)}
+    return tuple(sorted(names))

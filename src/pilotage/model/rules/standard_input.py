@@ -26,10 +26,10 @@ def stdin_file(spec: TaskSpec, inputs: Sequence[str]) -> str:
 def named_files(spec: TaskSpec) -> Iterator[str]:
     """Yield the names that jobs read from, each with its own values in it."""
     strict = bool(spec.parameters)
-    own = any(name in OWN for name in names(spec.stdin, strict))
+    differs_by_job = any(name in OWN for name in names(spec.stdin, strict))
     groups = max(1, spec.groups_of_inputs)
     # Jobs of one row differ by their own values alone.
-    step = 1 if own else groups if strict else max(1, spec.planned_jobs)
+    step = 1 if differs_by_job else groups if strict else max(1, spec.planned_jobs)
     for index in range(0, spec.planned_jobs, step):
         row = row_at(spec.parameters, index // groups) if strict else {}
         yield filled(spec.stdin, {**dict.fromkeys(OWN, str(index)), **row}, strict)

@@ -11,38 +11,38 @@ def station_of(storage: Storage) -> str:
     return storage.station or storage.site
 
 
-def told_stations(told: Mapping[str, Constant]) -> tuple[str, ...]:
+def told_stations(attributes: Mapping[str, Constant]) -> tuple[str, ...]:
     """Return the stations among the attributes that a site or its operators tell; empty if they tell none."""
-    return tuple(told.get("StationNames") or filter(None, [told.get("StationName")]))
+    return tuple(attributes.get("StationNames") or filter(None, [attributes.get("StationName")]))
 
 
-def payload_variables(site: Site, storage: Storage, told: Mapping[str, Constant]) -> dict[str, str]:
+def payload_variables(site: Site, storage: Storage, attributes: Mapping[str, Constant]) -> dict[str, str]:
     """Return variables that give a payload its site, its station, and the target of its events (M2).
 
     The word of the site or its operators counts before the federation's. If they tell several stations, the
     one of the queue's storage counts, or else the first.
     """
-    stations, own = told_stations(told), station_of(storage)
+    stations, storage_station = told_stations(attributes), station_of(storage)
     variables = {
         "PILOTAGE_SITE": site.name,
-        "PILOTAGE_STATION": stations[0] if stations and own not in stations else own,
+        "PILOTAGE_STATION": stations[0] if stations and storage_station not in stations else storage_station,
     }
-    monitoring = told.get("MonitoringUrl", site.monitoring_url)
+    monitoring = attributes.get("MonitoringUrl", site.monitoring_url)
     return variables | ({"PILOTAGE_MONITORING_URL": monitoring} if monitoring else {})
 
 
 def stations_of(federation: Federation) -> Mapping[str, tuple[str, ...]]:
     """Return the stations of each site by name: those of its queues' storages."""
     storages = {storage.name: storage for storage in federation.storages}
-    found: dict[str, set[str]] = {site.name: set() for site in federation.sites}
+    stations: dict[str, set[str]] = {site.name: set() for site in federation.sites}
     for queue in federation.queues:
-        if queue.storage in storages and queue.site in found:
-            found[queue.site].add(station_of(storages[queue.storage]))
-    return {site: tuple(sorted(names)) for site, names in found.items()}
+        if queue.storage in storages and queue.site in stations:
+            stations[queue.site].add(station_of(storages[queue.storage]))
+    return {site: tuple(sorted(names)) for site, names in stations.items()}
 
 
 def known_stations(federation: Federation, ads: Iterable[Advertisement]) -> set[str]:
     """Return every station that a task may name: of storages, of operators, and of the sites' own ads."""
     attributes = [*(site.attributes for site in federation.sites), *(ad.attributes for ad in ads)]
-    told = (told_stations(usable(one)[0]) for one in attributes)
-    return {name for names in (*stations_of(federation).values(), *told) for name in names}
+    advertised = (told_stations(usable(part)[0]) for part in attributes)
+    return {name for names in (*stations_of(federation).values(), *advertised) for name in names}

@@ -135,11 +135,11 @@ class StuckGroup:
 
 def usual_times(past: Iterable[Stay]) -> dict[tuple[Kind, State, str], float]:
     """Return the usual time in s of each kind, state and place; under the place ``*`` that of all places."""
-    found: defaultdict[tuple[Kind, State, str], list[float]] = defaultdict(list)
+    durations: defaultdict[tuple[Kind, State, str], list[float]] = defaultdict(list)
     for stay in past:
         for place in (stay.place, "*"):
-            found[stay.kind, stay.state, place].append(stay.seconds)
-    return {key: quantile(times, QUANTILE) for key, times in found.items() if len(times) >= LEAST_PAST}
+            durations[stay.kind, stay.state, place].append(stay.seconds)
+    return {key: quantile(times, QUANTILE) for key, times in durations.items() if len(times) >= LEAST_PAST}
 
 
 def stuck(
@@ -150,13 +150,13 @@ def stuck(
     for record in live:
         if (record.kind, record.state) in EXPECTED:
             groups[record.kind, record.state, record.place].append(record)
-    found = []
+    stuck_groups = []
     for (kind, state, place), records in groups.items():
-        known = usual.get((kind, state, place), usual.get((kind, state, "*")))
-        limit = limit_of(kind, state, known)
-        late = [one for one in records if now - one.since > limit]
+        usual_time = usual.get((kind, state, place), usual.get((kind, state, "*")))
+        limit = limit_of(kind, state, usual_time)
+        late = [record for record in records if now - record.since > limit]
         if late:
-            oldest = min(late, key=lambda one: (one.since, one.id))
+            oldest = min(late, key=lambda record: (record.since, record.id))
             group = StuckGroup(
                 kind=kind,
                 state=state,
@@ -164,12 +164,15 @@ def stuck(
                 count=len(late),
                 oldest=oldest.id,
                 since=oldest.since,
-                usual=known,
+                usual=usual_time,
                 limit=limit,
                 error=oldest.error,
             )
-            found.append(group)
-    return sorted(found, key=lambda one: (-(now - one.since) / one.limit, one.kind, one.state, one.place))
+            stuck_groups.append(group)
+    return sorted(
+        stuck_groups,
+        key=lambda group: (-(now - group.since) / group.limit, group.kind, group.state, group.place),
+    )
 
 
 def limit_of(kind: Kind, state: State, usual: float | None) -> float:

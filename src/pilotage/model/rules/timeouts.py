@@ -165,12 +165,12 @@ def absent(
     Nobody was silent or late in them: a laptop that sleeps for a night costs no job its attempt.
     """
     total, at = 0.0, since
-    for one in sorted(absences, key=lambda one: one.began):
-        if one.queue not in ("", queue):
+    for absence in sorted(absences, key=lambda absence: absence.began):
+        if absence.queue not in ("", queue):
             continue
-        longest = constants.closed_tunnel if one.queue else inf
-        ended = min(one.ended, one.began + longest) + CALL_TIMEOUT
-        gone = min(ended, until) - max(one.began, at)
+        longest = constants.closed_tunnel if absence.queue else inf
+        ended = min(absence.ended, absence.began + longest) + CALL_TIMEOUT
+        gone = min(ended, until) - max(absence.began, at)
         if gone > 0:
             total, at = total + gone, ended
     return total

@@ -40,7 +40,7 @@ class Room:
     time: float = 0.0
     sources: Mapping[int, str] = field(default_factory=dict)
     _sites: Mapping[str, str] = field(init=False)
-    _left: Counter[Place] = field(init=False, default_factory=Counter)
+    _free: Counter[Place] = field(init=False, default_factory=Counter)
     _limits: Mapping[Place, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,25 +49,31 @@ class Room:
         if not times:
             return
         storages, links = self.federation.storages, self.federation.links
-        self._limits = {(one.name,): times * one.transfer_slots for one in storages if one.transfer_slots} | {
-            (one.source, one.destination): times * one.transfer_slots for one in links if one.transfer_slots
+        self._limits = {
+            (storage.name,): times * storage.transfer_slots for storage in storages if storage.transfer_slots
+        } | {
+            (link.source, link.destination): times * link.transfer_slots
+            for link in links
+            if link.transfer_slots
         }
-        self._limits |= {one.key: int(one.state(self.time) == "half-open") for one in self.breakers}
-        self._left.update(self._limits)
-        if self._left:
+        self._limits |= {
+            breaker.key: int(breaker.state(self.time) == "half-open") for breaker in self.breakers
+        }
+        self._free.update(self._limits)
+        if self._free:
             for transfer in self.transfers:
                 if transfer.state in states:
                     self.take(transfer)
 
     def full(self, transfer: Transfer) -> str:
         """Return the storage or link that is full for such a transfer; empty if none is."""
-        blocking = next((place for place in self.bounded(transfer) if self._left[place] <= 0), ())
+        blocking = next((place for place in self.bounded(transfer) if self._free[place] <= 0), ())
         return " to ".join(blocking[1:] if _is_breaker(blocking) else blocking)
 
     def breaker(self, transfer: Transfer) -> CircuitBreaker | None:
         """Return the circuit breaker that holds a transfer up (F4)."""
-        full = {place for place in self.bounded(transfer) if self._left[place] <= 0}
-        return next((one for one in self.breakers if one.key in full), None)
+        full = {place for place in self.bounded(transfer) if self._free[place] <= 0}
+        return next((candidate for candidate in self.breakers if candidate.key in full), None)
 
     def limits(self, transfer: Transfer) -> dict[Place, int]:
         """Return the limits of the storages and the link that a transfer uses."""
@@ -79,20 +85,20 @@ class Room:
 
     def take(self, transfer: Transfer) -> None:
         """Count one more transfer."""
-        self._left.subtract(self.bounded(transfer))
+        self._free.subtract(self.bounded(transfer))
 
     def full_storages(self) -> tuple[str, ...]:
         """Return the full storages."""
-        return tuple(sorted(place[0] for place, left in self._left.items() if left <= 0 and len(place) == 1))
+        return tuple(sorted(place[0] for place, free in self._free.items() if free <= 0 and len(place) == 1))
 
     def full_pairs(self) -> tuple[tuple[str, str], ...]:
         """Return the pairs of storages, source and destination, whose link is full."""
-        links = {place for place, left in self._left.items() if left <= 0 and len(place) == 2}
+        links = {place for place, free in self._free.items() if free <= 0 and len(place) == 2}
         return tuple(pair for pair in self._pairs() if self._link(*pair) in links) if links else ()
 
     def full_ends(self) -> tuple[End, ...]:
         """Return the ends whose circuit breakers take no transfer now (F4)."""
-        return tuple(one.place for one in self.breakers if self._left[one.key] <= 0)
+        return tuple(breaker.place for breaker in self.breakers if self._free[breaker.key] <= 0)
 
     def bounded(self, transfer: Transfer) -> tuple[Place, ...]:
         """Return what has a limit for a transfer: storages, its link, breakers; no unknown storage has."""
@@ -101,7 +107,9 @@ class Room:
         ends = transfer.source, transfer.destination
         places: set[Place] = {(ends[0],), (ends[1],), self._link(*ends)}
         source = self.sources.get(transfer.id, transfer.source)
-        breakers = {one.key for one in self.breakers if one.concerns(source, transfer.destination)}
+        breakers = {
+            breaker.key for breaker in self.breakers if breaker.concerns(source, transfer.destination)
+        }
         return tuple(sorted(places & self._limits.keys() | breakers))
 
     def claims(self, places: Collection[Place]) -> tuple[Claim, ...]:

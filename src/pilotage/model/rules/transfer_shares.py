@@ -35,8 +35,8 @@ def share_of(
     stem = ":".join(part for part in parts if part)
     suffix = f"-{sub_share or direction}" if sub_share or constants.sub_shares else ""
     # Only declared shares are shares. Otherwise everybody who submits would add one more.
-    known = {stem, stem + suffix} & set(constants.base_priorities)
-    return (stem if stem and known else DEFAULT_SHARE) + suffix
+    declared = {stem, stem + suffix} & set(constants.base_priorities)
+    return (stem if stem and declared else DEFAULT_SHARE) + suffix
 
 
 def base_priority(share: str, constants: StagingConstants) -> int:
@@ -50,10 +50,10 @@ def base_priority(share: str, constants: StagingConstants) -> int:
 def declared_sub_shares(identity: Identity, constants: StagingConstants) -> list[str]:
     """Return the sub-shares that an identity's tasks may name: those with a base priority (D6)."""
     stem = share_of(identity, "download", constants).removesuffix("-download")
-    found = (
+    names = (
         name.removeprefix(f"{stem}-") for name in constants.base_priorities if name.startswith(f"{stem}-")
     )
-    return sorted(set(found) - {"download", "upload"})
+    return sorted(set(names) - {"download", "upload"})
 
 
 def transfer_priority(share: str, job_priority: int, constants: StagingConstants) -> int:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 class CountedWork:
     """A kind of work, the most of it that one task has in one decision, and what its owner can change."""
 
-    what: str
-    most: int
+    unit: str
+    limit: int
     remedy: str
 
 
 EVALUATIONS = CountedWork(
-    what="evaluations of its ClassAd expressions",
-    most=1_000_000,
+    unit="evaluations of its ClassAd expressions",
+    limit=1_000_000,
     remedy="shorten them, or let them read fewer attributes that differ by job",
 )
 """Those of long expressions count once for each ``LONG_EXPRESSION`` characters."""
@@ -27,18 +27,18 @@ EVALUATIONS = CountedWork(
 LONG_EXPRESSION = 500
 
 PAIRS = CountedWork(
-    what="pairs of its jobs and queues",
-    most=100_000_000,
+    unit="pairs of its jobs and queues",
+    limit=100_000_000,
     remedy="give its jobs inputs at the same storages, bind it to fewer queues, or submit it in parts",
 )
 FILES = CountedWork(
-    what="files of its jobs",
-    most=5_000_000,
+    unit="files of its jobs",
+    limit=5_000_000,
     remedy="submit it in parts of fewer files",
 )
 PASSED_OVER = CountedWork(
-    what="jobs of it that pilots passed over",
-    most=5_000_000,
+    unit="jobs of it that pilots passed over",
+    limit=5_000_000,
     remedy="submit it in parts of fewer jobs",
 )
 
@@ -48,7 +48,7 @@ class OverBudget(Exception):
 
     def __init__(self, task: int, work: CountedWork, spent: int) -> None:
         self.task = task
-        self.problem = f"needs {spent} {work.what} in one decision, above {work.most}"
+        self.problem = f"needs {spent} {work.unit} in one decision, above {work.limit}"
         self.remedy = work.remedy
         super().__init__(f"task {task} {self.problem}; {self.remedy}")
 
@@ -62,5 +62,5 @@ class WorkBudget:
     def spend(self, task: int, work: CountedWork, amount: int = 1) -> None:
         """Count work for a task. Raises ``OverBudget`` where it is more than the task has."""
         self._spent[task, work] += amount
-        if self._spent[task, work] > work.most:
+        if self._spent[task, work] > work.limit:
             raise OverBudget(task, work, self._spent[task, work])

@@ -92,8 +92,8 @@ class AttributeReference(NamedTuple):
 class RelationalExpression:
     """The two sides of a comparison, as texts."""
 
-    left: str
-    right: str
+    first: str
+    second: str
     reads_other: bool
     """Whether the left side reads the other ad."""
 
@@ -149,7 +149,7 @@ def read(text: str, of_site: bool = False) -> Expression:
 def constant(text: str, at: int = 0) -> int | float | str:
     """Return the value of a number or of a quoted text that begins ``at``. Raises ``ClassAdError``."""
     if text.startswith('"'):
-        return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
+        return re.sub(r"\\(.)", lambda escape: _ESCAPED.get(escape[1], escape[1]), text[1:-1])
     value = int(text) if text.isdecimal() else float(text)
     if abs(value) > LARGEST:
         raise ClassAdError(at + 1, f"{text} is a number beyond {LARGEST}")
@@ -165,32 +165,32 @@ def _flat(span: _Span) -> Iterator[_Span]:
         yield from _flat(side)
 
 
-def _tokens(text: str, longest: int, most: int) -> list[Lexeme]:
+def _tokens(text: str, longest: int, limit: int) -> list[Lexeme]:
     """Return the words and signs of a text, followed by an ``end``. Raises ``ClassAdError``."""
     if len(text) > longest:
         raise ClassAdError(longest + 1, f"is longer than {longest} characters")
     for place, sign in enumerate(text):
         if sign == "\x00" or "\ud800" <= sign <= "\udfff":
             raise ClassAdError(place + 1, f"{sign!r} is not part of an expression")
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise ClassAdError(at + 1, f"{text[at : at + 20]!r} is not part of an expression")
         if match.lastgroup:
-            found.append(Lexeme(match.lastgroup, match.group(), at, match.end()))
+            tokens.append(Lexeme(match.lastgroup, match.group(), at, match.end()))
         at = match.end()
-        if len(found) > most:
-            raise ClassAdError(at, f"has more than {most} words and signs")
-    return [*found, Lexeme("end", "", len(text), len(text))]
+        if len(tokens) > limit:
+            raise ClassAdError(at, f"has more than {limit} words and signs")
+    return [*tokens, Lexeme("end", "", len(text), len(text))]
 
 
 class TokenReader:
     """Reads a text token by token. Each method raises ``ClassAdError`` at what it did not expect."""
 
-    def __init__(self, text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> None:
+    def __init__(self, text: str, longest: int = MOST_CHARACTERS, limit: int = MOST_TOKENS) -> None:
         self._text = text
-        self._tokens = _tokens(text, longest, most)
+        self._tokens = _tokens(text, longest, limit)
         self._at = 0
 
     @property
@@ -209,8 +209,8 @@ class TokenReader:
         return self._tokens[self._at - 1].end
 
     def _unexpected(self, expected: str) -> ClassAdError:
-        found = repr(self._now.text) if self._now.text else "the end"
-        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")
+        actual = repr(self._now.text) if self._now.text else "the end"
+        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {actual}")
 
 
 class _Parser(TokenReader):
@@ -236,14 +236,18 @@ class _Parser(TokenReader):
         return Subexpression(
             text=self._text[span.start : span.end],
             evaluated=self._evaluated(span),
-            references=frozenset(found for at, found in self._references if span.start <= at < span.end),
+            references=frozenset(
+                reference for at, reference in self._references if span.start <= at < span.end
+            ),
             comparison=self._comparison(span.compared) if span.compared else None,
         )
 
     def _comparison(self, sides: tuple[_Span, ...]) -> RelationalExpression:
-        left, right = sides
-        reads = any(reference.of_target for at, reference in self._references if left.start <= at < left.end)
-        return RelationalExpression(self._evaluated(left), self._evaluated(right), reads)
+        first, second = sides
+        reads = any(
+            reference.of_target for at, reference in self._references if first.start <= at < first.end
+        )
+        return RelationalExpression(self._evaluated(first), self._evaluated(second), reads)
 
     def _evaluated(self, span: _Span) -> str:
         at, pieces = span.start, []
@@ -279,10 +283,10 @@ class _Parser(TokenReader):
         span = self._binary(level + 1)
         while (sign := _WORDS.get(self._now.text.lower(), self._now.text)) in _LEVELS[level]:
             self._next()
-            other = self._binary(level + 1)
-            sides = (span, other)
+            operand = self._binary(level + 1)
+            sides = (span, operand)
             joined, compared = sides if sign == "&&" else (), sides if sign in _COMPARING else ()
-            span = _Span(span.start, other.end, joined, compared)
+            span = _Span(span.start, operand.end, joined, compared)
         return span
 
     def _unary(self) -> _Span:
@@ -332,19 +336,19 @@ class _Parser(TokenReader):
             return self._call(token)
         if name in _CONSTANTS:
             return _Span(token.start, token.end)
-        other, end = False, token.end
+        of_target, end = False, token.end
         if name in (_OWN, _OTHER):
             self._needs(".")
             attribute = self._next()
             if attribute.kind != "name":
                 self._at -= 1
                 raise self._unexpected("the name of an attribute")
-            other, name, end = name == _OTHER, attribute.text.lower(), attribute.end
+            of_target, name, end = name == _OTHER, attribute.text.lower(), attribute.end
         if name in ("requirements", "rank", "self", "parent", "toplevel", "root", "currenttime", *_WORDS):
             remedy = "call time()" if name == "currenttime" else "read single attributes"
             raise ClassAdError(token.start + 1, f"{name!r} may not be read here; {remedy}")
         # Keep its position, so that each part of the expression finds its own references.
-        self._references.append((token.start, AttributeReference(other, name)))
+        self._references.append((token.start, AttributeReference(of_target, name)))
         return _Span(token.start, end)
 
     def _call(self, token: Lexeme) -> _Span:
@@ -360,8 +364,8 @@ class _Parser(TokenReader):
                 f"{name}() may take for ever; compare, or call member()",
             )
         if name not in FUNCTIONS:
-            known = ", ".join(sorted(FUNCTIONS | {"time", "random"}))
-            raise ClassAdError(token.start + 1, f"{token.text}() may not be called; known: {known}")
+            names = ", ".join(sorted(FUNCTIONS | {"time", "random"}))
+            raise ClassAdError(token.start + 1, f"{token.text}() may not be called; known: {names}")
         before, end = self._arguments, self._list(")")
         if name in _MAKING:
             self._parts += self._arguments - before

@@ -27,8 +27,8 @@ def end_of(text: str, now: float, zone: tzinfo | None = None) -> float:
     if span := re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([mhd])", text):
         return now + float(span[1]) * _UNITS[span[2]]
     try:
-        given = datetime.fromisoformat(text)
-        return (given if given.tzinfo or zone is None else given.replace(tzinfo=zone)).timestamp()
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo or zone is None else moment.replace(tzinfo=zone)).timestamp()
     except (ValueError, OverflowError):
         raise ValueError("give 30m, 2h, 3d, or a time such as 2026-11-30T18:00") from None
 

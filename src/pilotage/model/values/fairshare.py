@@ -111,7 +111,7 @@ def _entry(part: str) -> FairshareEntry:
         conditions=tuple(_condition(part, word) for word in conditions),
         percent=int(match["percent"]),
         priority_bounds=tuple(
-            int(found["bound"]) for word in conditions if (found := _PRIORITY.fullmatch(word))
+            int(condition["bound"]) for word in conditions if (condition := _PRIORITY.fullmatch(word))
         ),
     )
 
@@ -122,8 +122,8 @@ def _condition(part: str, word: str) -> Condition:
         return lambda work: compare(work.priority, bound)
     match = _NAMED.fullmatch(word)
     if match is None:
-        known = "type=, group=, gshare=, priority<op>n"
-        raise PolicyError(f"{part!r} has the condition {word!r}, which is none of {known}")
+        forms = "type=, group=, gshare=, priority<op>n"
+        raise PolicyError(f"{part!r} has the condition {word!r}, which is none of {forms}")
     return _named(part, match["kind"], match["pattern"])
 
 
@@ -139,8 +139,8 @@ def _named(part: str, kind: str, pattern: str) -> Condition:
     if kind == "type" and pattern == "test":
         return lambda work: "test" in work.type.lower()
     if len(_REPEATS.findall(pattern)) > MOST_REPEATS or pattern.count("|") > MOST_ALTERNATIVES:
-        most = f"{MOST_REPEATS} of * + ? {{ and {MOST_ALTERNATIVES} |"
-        raise PolicyError(f"{part!r} has the pattern {pattern!r}, which has more than {most}")
+        limits = f"{MOST_REPEATS} of * + ? {{ and {MOST_ALTERNATIVES} |"
+        raise PolicyError(f"{part!r} has the pattern {pattern!r}, which has more than {limits}")
     if re.search(r"\)[+?{]", pattern):
         raise PolicyError(f"{part!r} has the pattern {pattern!r}, which repeats a group in brackets")
     try:

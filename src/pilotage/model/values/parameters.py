@@ -78,22 +78,22 @@ def row_at(parameters: Rows | Grid, number: int) -> dict[str, str]:
     return {name: row[name] for name in parameters}
 
 
-def _read(given: Any) -> Rows | Grid:
+def _read(parameters: Any) -> Rows | Grid:
     """Return parameters with every value as text. Raises PydanticCustomError in plain words."""
-    if isinstance(given, Mapping):
-        return _grid(given)
-    if isinstance(given, str):
-        raise _fault(f"{given[:60]!r} is a file, which only pilotage submit reads; give rows or a grid")
-    if not isinstance(given, list | tuple):
+    if isinstance(parameters, Mapping):
+        return _grid(parameters)
+    if isinstance(parameters, str):
+        raise _fault(f"{parameters[:60]!r} is a file, which only pilotage submit reads; give rows or a grid")
+    if not isinstance(parameters, list | tuple):
         raise _fault("are neither rows nor a grid; give - {k: 21} for each row, or k: [21, 31]")
-    if len(given) > MOST_ROWS:
-        raise _fault(f"have {len(given)} rows, above {MOST_ROWS}; submit several tasks")
-    if not given:
+    if len(parameters) > MOST_ROWS:
+        raise _fault(f"have {len(parameters)} rows, above {MOST_ROWS}; submit several tasks")
+    if not parameters:
         return ()
     names: list[str] = []
     rows = []
-    left = MOST_BYTES
-    for number, row in enumerate(given):
+    free_bytes = MOST_BYTES
+    for number, row in enumerate(parameters):
         if not isinstance(row, Mapping):
             raise _fault(f"have a row {number} without names; give - {{k: 21}} for each row")
         names = names or _checked_names(row)
@@ -102,46 +102,46 @@ def _read(given: Any) -> Rows | Grid:
             lacks = "lacks" if odd in names else "alone has"
             raise _fault(f"have a row {number} that {lacks} {odd[:60]!r}; give every row the same names")
         texts = {name: _text(row[name], f"row {number}, {name}") for name in names}
-        left -= _bytes(texts.values())
-        if left < 0:
+        free_bytes -= _bytes(texts.values())
+        if free_bytes < 0:
             raise _fault(f"have more than {MOST_BYTES} bytes; submit several tasks")
         rows.append(texts)
     return tuple(rows)
 
 
-def _grid(given: Mapping[Any, Any]) -> Grid:
-    if not given:
+def _grid(columns: Mapping[Any, Any]) -> Grid:
+    if not columns:
         return {}
-    for name in _checked_names(given):
-        if not isinstance(given[name], list | tuple):
+    for name in _checked_names(columns):
+        if not isinstance(columns[name], list | tuple):
             raise _fault(f"give {name} no list of values; write {name}: [21, 31]")
-        if not given[name]:
+        if not columns[name]:
             raise _fault(f"give {name} no values; give at least one")
-    rows = math.prod(map(len, given.values()))
+    rows = math.prod(map(len, columns.values()))
     if rows > MOST_ROWS:
-        sizes = " × ".join(str(len(values)) for values in given.values())
+        sizes = " × ".join(str(len(values)) for values in columns.values())
         raise _fault(f"make {sizes} = {rows} rows, above {MOST_ROWS}; submit several tasks")
     grid = {
         name: tuple(_text(value, f"{name}[{at}]") for at, value in enumerate(values))
-        for name, values in given.items()
+        for name, values in columns.items()
     }
     if sum(map(_bytes, grid.values())) > MOST_BYTES:
         raise _fault(f"have more than {MOST_BYTES} bytes; submit several tasks")
     return grid
 
 
-def _checked_names(given: Mapping[Any, Any]) -> list[str]:
-    if not given:
+def _checked_names(row: Mapping[Any, Any]) -> list[str]:
+    if not row:
         raise _fault("have a row without names; give - {k: 21} for each row")
-    if len(given) > MOST_NAMES:
-        raise _fault(f"have {len(given)} names, above {MOST_NAMES}; leave some out")
-    for name in given:
+    if len(row) > MOST_NAMES:
+        raise _fault(f"have {len(row)} names, above {MOST_NAMES}; leave some out")
+    for name in row:
         if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
             rule = f"letters, digits and _, without a digit first, up to {LONGEST_NAME} characters"
             raise _fault(f"have a name {str(name)[:60]!r}; give {rule}")
         if name in OWN:
             raise _fault(f"have a name {name!r}, which every job has already; give another one")
-    return [*given]
+    return [*row]
 
 
 def _text(value: Any, place: str) -> str:

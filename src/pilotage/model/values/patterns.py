@@ -35,16 +35,16 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     if len(pieces) > 1 and not pieces[-1]:
         # Two stars at the end stand for the files in any folder.
         pieces[-1].append(re.compile(translate("*")).match)
-    first, *others = pieces
-    between = [piece for piece in others[:-1] if piece]
-    last = others[-1] if others else None
+    first, *following = pieces
+    between = [piece for piece in following[:-1] if piece]
+    last = following[-1] if following else None
     return lambda name: _match(first, between, last, name.split("/"))
 
 
 def literal_beginning(pattern: str) -> str:
     """Return the part of a pattern before its first wildcard."""
-    found = WILDCARDS.search(pattern)
-    return pattern[: found.start()] if found else pattern
+    wildcard = WILDCARDS.search(pattern)
+    return pattern[: wildcard.start()] if wildcard else pattern
 
 
 def _match(

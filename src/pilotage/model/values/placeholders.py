@@ -28,23 +28,23 @@ def parts(template: str, strict: bool) -> Iterator[Part]:
     """Yield a template's texts and names in order. A brace that is neither, under strict rules, is
     ``stray``."""
     at = 0
-    for found in (_TOKEN if strict else _OWN).finditer(template):
-        if found.start() > at:
-            yield "text", template[at : found.start()]
-        at = found.end()
+    for token in (_TOKEN if strict else _OWN).finditer(template):
+        if token.start() > at:
+            yield "text", template[at : token.start()]
+        at = token.end()
         if not strict:
-            yield "name", found[1]
-        elif found[1]:
-            yield "text", found[1][0]
+            yield "name", token[1]
+        elif token[1]:
+            yield "text", token[1][0]
         else:
-            yield ("name", found[2]) if found[2] else ("stray", found[3])
+            yield ("name", token[2]) if token[2] else ("stray", token[3])
     if at < len(template):
         yield "text", template[at:]
 
 
 def stray(template: str) -> str:
     """Return a template from its first stray brace on, under strict rules; empty if it has none."""
-    return next((template[found.start() :] for found in _TOKEN.finditer(template) if found[3]), "")
+    return next((template[token.start() :] for token in _TOKEN.finditer(template) if token[3]), "")
 
 
 def names(template: str, strict: bool) -> list[str]:

@@ -39,8 +39,8 @@ def quickly_made(cls: type[T]) -> type[T]:
     values["become"] = object.__setattr__
     # Like dataclasses and named tuples: only code that contains the names of the fields is fast.
     exec(f"def __init__({', '.join(signature)}):\n  " + "\n  ".join(body), values)
-    made: Callable[..., None] = values["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__annotations__ = cls.__init__.__annotations__
-    setattr(cls, "__init__", made)  # noqa: B010
+    initializer: Callable[..., None] = values["__init__"]
+    initializer.__qualname__ = f"{cls.__qualname__}.__init__"
+    initializer.__annotations__ = cls.__init__.__annotations__
+    setattr(cls, "__init__", initializer)  # noqa: B010
     return cls

@@ -12,7 +12,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Div: lambda left, right: left / right if right else 0.0,
+    ast.Div: lambda first, second: first / second if second else 0.0,
 }
 _UNARY: Mapping[type[ast.unaryop], Callable[[float], float]] = {
     ast.USub: operator.neg,
@@ -47,12 +47,12 @@ def _value(node: ast.expr, values: Mapping[str, float]) -> float:
             return float(number)
         case ast.Name(id=name) if name in NAMES:
             return float(values.get(name, 0.0))
-        case ast.BinOp(left, kind, right) if type(kind) in _BINARY:
-            return _BINARY[type(kind)](_value(left, values), _value(right, values))
+        case ast.BinOp(first, kind, second) if type(kind) in _BINARY:
+            return _BINARY[type(kind)](_value(first, values), _value(second, values))
         case ast.UnaryOp(kind, operand) if type(kind) in _UNARY:
             return _UNARY[type(kind)](_value(operand, values))
         case ast.Call(ast.Name(id=name), [_, *_] as arguments, []) if name in _CALLS:
             return _CALLS[name](
-                *[_value(one, values) for one in arguments], *([] if len(arguments) > 1 else [0])
+                *[_value(argument, values) for argument in arguments], *([] if len(arguments) > 1 else [0])
             )
     raise RankError(f"{ast.unparse(node)!r} is no number, none of {', '.join(NAMES)}, and no + - * / min max")

@@ -25,8 +25,8 @@ def personal_scope(owner: Identity) -> str:
 
 def scopes_of(owner: Identity) -> tuple[str, ...]:
     """Return the scopes where a person may give and read names: their VO's, if any, and their own."""
-    own = personal_scope(owner)
-    return (vo_scope(owner.vo), own) if owner.vo else (own,)
+    personal = personal_scope(owner)
+    return (vo_scope(owner.vo), personal) if owner.vo else (personal,)
 
 
 def is_of_vo(scope: str, vo: str) -> bool:
@@ -49,8 +49,8 @@ def split_identifier(file: str) -> tuple[str, str]:
 
     A colon behind what no scope may be, such as a folder, belongs to the name.
     """
-    if found := _SCOPED.match(file):
-        return found[1], file[found.end() :]
+    if match := _SCOPED.match(file):
+        return match[1], file[match.end() :]
     return "", file
 
 

@@ -79,12 +79,12 @@ def parse_architecture(text: str) -> Architecture:
     return Architecture(
         platform=match["platform"],
         base_platform=match["base"] or "",
-        cpu=_asked(match["cpu"], ("arch", "vendor", "instr")),
-        gpu=_asked(match["gpu"], ("vendor", "model")),
+        cpu=_attributes(match["cpu"], ("arch", "vendor", "instr")),
+        gpu=_attributes(match["gpu"], ("vendor", "model")),
     )
 
 
-def _asked(text: str | None, attributes: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+def _attributes(text: str | None, attributes: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
     if text is None:
         return None
     values = text.split("-", len(attributes) - 1)

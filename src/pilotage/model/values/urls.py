@@ -36,10 +36,10 @@ def url_fault(url: str, schemes: Collection[str] = (), *, base: bool = False) ->
     A ``base`` has paths appended, so it ends with a path. The words contain no part of the URL that may be
     secret.
     """
-    found = next(_faults(url, schemes), "")
-    if not found and base and url.partition("://")[0] not in FOLDERS and ("?" in url or "#" in url):
+    fault = next(_faults(url, schemes), "")
+    if not fault and base and url.partition("://")[0] not in FOLDERS and ("?" in url or "#" in url):
         return "has a ? or #, behind which no path can follow; credentials belong into options"
-    return found
+    return fault
 
 
 def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
         yield "begins or ends with a blank"
     scheme, mark, rest = url.partition("://")
     if not mark or (schemes and scheme not in schemes):
-        yield f"does not begin with {' or '.join(f'{one}://' for one in sorted(schemes)) or 'a scheme://'}"
+        yield f"does not begin with {' or '.join(f'{expected}://' for expected in sorted(schemes)) or 'a scheme://'}"
     if scheme in FOLDERS:
         return
     if _BLANK.search(rest):

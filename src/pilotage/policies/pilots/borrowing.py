@@ -353,7 +353,7 @@ def room(world: World, queue: Queue) -> int:
     bounds = _bounds(world, queue)
     if bounds.jobs is None:
         return ANY_NUMBER
-    return bounds.left(jobs_there(world.federation, world.job_counts).get(queue.site, NOBODY))
+    return bounds.room(jobs_there(world.federation, world.job_counts).get(queue.site, NOBODY))
 
 
 def _bounds(world: World, queue: Queue) -> Bounds:

@@ -19,7 +19,7 @@ def to_ask(world: World) -> list[ListMatch]:
 
     Each server gets its own question. One that did not answer is skipped while its breaker is open.
     """
-    answers = {_key(question) for question in world.list_matches}
+    answers = {_key(answer) for answer in world.list_matches}
     closed = asked_in_vain(world)
     asking = {
         queue.name: queue
@@ -49,7 +49,7 @@ def without_unanswered(world: World) -> World:
     unanswered = {_key(question) for question in to_ask(world)}
     if not unanswered:
         return world
-    accepted = {_key(question) for question in world.list_matches if question.resources != 0}
+    accepted = {_key(answer) for answer in world.list_matches if answer.resources != 0}
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
 
     def is_open(queue: str, requirements: str) -> bool:

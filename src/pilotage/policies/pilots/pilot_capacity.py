@@ -53,7 +53,7 @@ class LimitedQueues(NamedTuple):
     @property
     def room(self) -> int:
         """Return how many new pilots these queues accept."""
-        return max(0, self.limit.most - self.there.live)
+        return max(0, self.limit.pilots - self.there.live)
 
     @property
     def claim(self) -> Claim:
@@ -64,7 +64,7 @@ class LimitedQueues(NamedTuple):
             key=first,
             others=tuple(keys),
             states=LIVE_PILOTS,
-            limit=self.limit.most,
+            limit=self.limit.pilots,
         )
 
 

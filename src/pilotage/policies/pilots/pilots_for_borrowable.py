@@ -93,7 +93,7 @@ class _Places:
         live = Counter(pilot.queue for pilot in self.world.pilots if pilot.state in LIVE_PILOTS)
         for name, queue in self.queues.items():
             pilots = [pilot for pilot in present.get(name, ()) if pilot.state in LIVE_PILOTS]
-            room = min(limit.most - sum(live[part] for part in limit.queues) for limit in limits[name])
+            room = min(limit.pilots - sum(live[part] for part in limit.queues) for limit in limits[name])
             self._free[name] = max(0, room) * element_of(queue).pilot_slots
             self._waits[name] = expected_wait(pilots, self.world.time)
         jobs = {(entry.queue, entry.requirements): entry.jobs for entry in self.world.task_queues}

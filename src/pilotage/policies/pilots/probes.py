@@ -99,7 +99,7 @@ class Probes:
     ) -> list[ProbeKey]:
         """Note that a pilot there gets jobs of task queues: they probe every place in the answer."""
         parsed = (Requirements.from_text(text) for text in set(requirements))
-        owners = {(breaker.vo, breaker.owner) for breaker in parsed}
+        owners = {(needs.vo, needs.owner) for needs in parsed}
         begun = []
         for breaker in _at(breakers, queue, node) if owners else ():
             since, _ = self.begun.get(_key(breaker), (0.0, 0.0))

@@ -15,7 +15,7 @@ from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.job_payload import payload_of
 from pilotage.model.rules.retry_causes import next_attempt
 from pilotage.model.values.identity import Identity
-from pilotage.model.values.outputs import missing, taken
+from pilotage.model.values.outputs import matching_outputs, missing
 from pilotage.model.values.paths import output_name
 from pilotage.model.values.scopes import identifier, name_of, personal_scope
 from pilotage.model.values.step_names import MATCH
@@ -76,7 +76,7 @@ def stops(world: World) -> dict[int, list[Attempt]]:
     for job in world.jobs:
         if job.pilot is not None and (job.state in AT_A_PILOT or job.state in DONE_JOBS):
             attempts[job.pilot].add((job.id, job.attempt))
-    heartbeats = {pilot.pilot: pilot for pilot in world.heartbeats}
+    heartbeats = {heartbeat.pilot: heartbeat for heartbeat in world.heartbeats}
     return {pilot.id: sorted(heartbeats[pilot.id].named - attempts[pilot.id]) for pilot in world.pilots}
 
 
@@ -174,7 +174,7 @@ class _Hearing:
                 self._lost |= {(file, self._storages[job.queue]) for file in lost}
             faults = self._storage_faults.failure(self._pilot, job, report)
             following = self._following(job, report)
-            failed = self._failed_attempts.told(job, self._pilot, report, grows=bool(following.columns))
+            failed = self._failed_attempts.of_report(job, self._pilot, report, grows=bool(following.columns))
             self._note(failed)
             news: tuple[Creation, ...] = (failed, *faults)
             error = report.error or "failed without saying why"
@@ -246,7 +246,7 @@ class _Hearing:
             target = JobState.MERGING if merged else JobState.FINISHED
         ending: dict[str, Value] = {"ended": self._world.time, "error": ""}
         instance = self._world.federation.name
-        files = tuple(_file(instance, task, job, stored[name]) for name in taken(expected, stored))
+        files = tuple(_file(instance, task, job, stored[name]) for name in matching_outputs(expected, stored))
         news: tuple[Creation, ...] = (*files, *self._outweighed(task, job.queue))
         self._step(job, target, "payload done", ending, news, _metrics(report, self._pilot))
 
@@ -260,7 +260,9 @@ class _Hearing:
         job_changes: Mapping[str, Value] | None = None,
     ) -> None:
         source = self._states[job.id]
-        self.moves.add(job, source, target, cause=cause, changes=changes, own=job_changes, creates=creates)
+        self.moves.add(
+            job, source, target, cause=cause, changes=changes, job_changes=job_changes, creates=creates
+        )
         self._states[job.id] = target
 
     def _fail(

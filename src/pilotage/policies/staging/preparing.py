@@ -27,7 +27,7 @@ def prepare(world: World) -> Decision:
     settled = (*_settled(world), *_put_back(world), *_left_to_others(world))
     slots = Slots(world, PREPARING, leaving=frozenset(id_ for move in settled for id_ in move.ids))
     gone = sum(len(move.ids) for move in settled if move.target is not TransferState.PREPARED)
-    ahead = sum(move.state in TRANSFERS_AHEAD for move in world.transfers) - gone
+    ahead = sum(transfer.state in TRANSFERS_AHEAD for transfer in world.transfers) - gone
     bound = world.federation.staging.max_prepared
     slots.give(slots.parts, bound - ahead, is_bound=ahead >= bound)
     changes = (*settled, *slots.changes({"wake_at": None}))

@@ -37,9 +37,7 @@ def observed(world: World) -> Decision:
     hour. A publication fails ``give_up_after`` s after its request. If its server has ended, it is retried at
     once. That is safe, because everything registered before stays.
     """
-    sightings = {
-        (publication.publication, publication.attempt): publication for publication in world.published
-    }
+    sightings = {(sighting.publication, sighting.attempt): sighting for sighting in world.published}
     terms = _terms(world)
     moves = _Moves(world)
     for publication in world.publications:

@@ -33,7 +33,7 @@ class SourcesNow:
 
     def is_unable(self, transfer: Transfer) -> bool:
         """Return whether this server could not deliver a waiting transfer from its source."""
-        if not self._unable.ways:
+        if not self._unable.reasons:
             return False
         is_settled = transfer.state is not TransferState.QUEUED
         source = transfer.source if is_settled else self.settled(transfer) or transfer.source

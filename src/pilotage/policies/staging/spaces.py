@@ -25,7 +25,7 @@ def due_storages(world: World) -> list[Storage]:
 
 def record(world: World) -> Decision:
     """Record the answers of storages. A storage without an answer keeps its last answer, with its time."""
-    before = {(sighting.storage, sighting.url): sighting for sighting in world.storage_spaces}
+    before = {(space.storage, space.url): space for space in world.storage_spaces}
     answers = tuple(
         _recorded(sighting, before.get((sighting.storage, sighting.url)))
         for sighting in world.space_sightings

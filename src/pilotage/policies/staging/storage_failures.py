@@ -44,7 +44,7 @@ def noted(move: Move, failed: FailedDelivery | None, breakers: Sequence[CircuitB
 
 def well_again(world: World, delivered: Iterable[Transfer]) -> tuple[Forget, ...]:
     """Forget the failures of storages between which a delivery succeeded."""
-    failing = {transfer.end for transfer in world.failed_deliveries}
+    failing = {delivery.end for delivery in world.failed_deliveries}
     if not failing:
         return ()
     served = {

@@ -73,7 +73,7 @@ def record(
 
 
 def _step(file: FileAtStorage, new: str, again: bool) -> MoveStep:
-    if new in file.others or (is_copy(file.path) and file.others):
+    if new in file.other_storages or (is_copy(file.path) and file.other_storages):
         return "in use" if file.is_read else "moved"
     if file.is_moving:
         return "moving"
@@ -89,7 +89,7 @@ def _moved_file(file: FileAtStorage, step: MoveStep) -> MovedFile:
         size=file.size,
         step=step,
         error=file.error if step == "failed" else "",
-        lost=is_over and not file.others,
+        lost=is_over and not file.other_storages,
     )
 
 

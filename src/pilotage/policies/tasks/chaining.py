@@ -40,7 +40,7 @@ def follow(world: World) -> Decision:
         work.spend(task.id, FILES, sum(len(predecessor.outputs) for predecessor in stage.predecessors))
         bad = chains.obstacles(stage.predecessors, task.on_end)
         if bad or chains.awaited(stage.predecessors):
-            reason = chains.why(task.id, stage.predecessors, task.on_end) if bad else ""
+            reason = chains.waiting_reason(task.id, stage.predecessors, task.on_end) if bad else ""
         elif fault := _fault(spec := _resolved(task.spec, stage.predecessors), stage.predecessors):
             moves.append(task_failed(task, NOTHING_TO_READ, fault))
             continue
@@ -54,7 +54,7 @@ def follow(world: World) -> Decision:
 
 def _resolved(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> TaskSpec:
     """Return the task with files in place of others' outputs; one without a match stays as it is."""
-    outputs = {file.reference: file.outputs for file in predecessors}
+    outputs = {predecessor.reference: predecessor.outputs for predecessor in predecessors}
     inputs: dict[str, Input] = {}
     for number, item in enumerate(spec.inputs):
         if not isinstance(item, TaskOutputs):

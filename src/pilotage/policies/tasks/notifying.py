@@ -99,9 +99,7 @@ def observed(world: World) -> Decision:
     The wait doubles from ``FIRST_DELAY`` to ``LONGEST_DELAY``. If its server has ended, a
     notification is sent again at once: its receiver may get it twice, with the same number.
     """
-    sightings = {
-        (notification.notification, notification.attempt): notification for notification in world.notified
-    }
+    sightings = {(result.notification, result.attempt): result for result in world.notified}
     moves = _Deliveries(world)
     for notification in world.notifications:
         if notification.state is NotificationState.SENDING:
@@ -139,9 +137,7 @@ def begin(world: World) -> Decision:
     allowance = Allowance(world)
     moves = _Deliveries(world)
     # The person with the fewest messages on their way goes first.
-    messages = sorted(
-        messages_due(world), key=lambda notification: len(busy[notification[0].vo, notification[0].owner])
-    )
+    messages = sorted(messages_due(world), key=lambda message: len(busy[message[0].vo, message[0].owner]))
     for message in messages:
         head, there = message[0], busy[message[0].vo, message[0].owner]
         limit, free_at = allowance.limit(head)

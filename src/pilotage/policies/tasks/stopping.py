@@ -62,9 +62,9 @@ def _is_hopeless(
     ):
         # A task of fewer jobs has as many attempts as its jobs may have.
         least = min(least, jobs) if _is_shown(failures, constants) else least
-    kinds = {failure.way for failure in failures}
+    signatures = {failure.signature for failure in failures}
     doubtful = any(failure.may_follow_place for failure in failures)
-    return len(failures) >= least and len(kinds) == 1 and not doubtful
+    return len(failures) >= least and len(signatures) == 1 and not doubtful
 
 
 def _is_shown(failures: list[Failure], constants: GuardConstants) -> bool:

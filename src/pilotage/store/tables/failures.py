@@ -136,7 +136,7 @@ _SHARED = (
 )
 _STOPPING = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if rules.stops_tasks])
 _EXCEEDED = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if rules.exceeded])
-# As FailedAttempt.way: the same for all if their least and their greatest agree.
+# As FailedAttempt.signature: the same for all if their least and their greatest agree.
 _WAY = (
     _f.kind,
     case((_EXCEEDED, 0), else_=func.coalesce(_f.exit_code, NO_CODE)),

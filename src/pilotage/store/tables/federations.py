@@ -24,7 +24,7 @@ from sqlalchemy import (
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import Restriction
-from pilotage.model.rules.restricted import known, restricted
+from pilotage.model.rules.restricted import of_federation, restricted
 from pilotage.model.values.urls import without_password
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
@@ -157,7 +157,7 @@ class Federations:
             if expected not in (None, version):
                 raise FederationChanged(expected or 0, version)
             row = {"version": version + 1, "time": time, "actor": actor, "document": document, "note": note}
-            row["restrictions"] = _text(known(federation, _restrictions(kept)))
+            row["restrictions"] = _text(of_federation(federation, _restrictions(kept)))
             if file is not None:
                 row |= {"file": file.path, "digest": file.digest}
             self._add(connection, row, event)

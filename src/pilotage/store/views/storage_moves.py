@@ -78,7 +78,7 @@ def _page(connection: Connection, old: str, new: str, after: str, most: int) -> 
             path=row.path,
             size=row.size,
             checksum=row.checksum,
-            others=tuple(sorted(others[row.file])),
+            other_storages=tuple(sorted(others[row.file])),
             is_read=row.file in read,
             is_being_made=row.job in making,
             is_moving=row.file in moving,

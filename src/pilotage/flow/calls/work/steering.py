@@ -10,7 +10,7 @@ from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_TASKS, JobState, State, TaskState
 from pilotage.model.records.work import Task
-from pilotage.model.rules.chains import awaited, why
+from pilotage.model.rules.chains import awaited, waiting_reason
 from pilotage.model.values.step_names import CHAIN, SPLIT
 from pilotage.policies.tasks import finishing, holding
 
@@ -81,7 +81,7 @@ def _all_ended(runtime: Runtime, task: Task) -> None:
     before = runtime.store.workflow_queries.predecessors(task.id)
     if awaited(before):
         end = f"pilotage finish {awaited(before)[0].task} ends that with what it has"
-        raise NotNow(f"task {task.id} {why(task.id, before, on_end=True)}; {end}")
+        raise NotNow(f"task {task.id} {waiting_reason(task.id, before, on_end=True)}; {end}")
 
 
 def _live(task: Task) -> None:

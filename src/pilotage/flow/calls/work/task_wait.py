@@ -42,7 +42,7 @@ def after(runtime: Runtime, task: TaskDetails) -> str:
     bad = None if chains.obstacles(before, on_end) else queries.blocked_by(task.id)
     if bad is not None:
         return chains.why_not_yet(bad)
-    return chains.why(task.id, before, on_end) or task.error
+    return chains.waiting_reason(task.id, before, on_end) or task.error
 
 
 def is_blocked(runtime: Runtime, task: TaskDetails) -> bool:

@@ -120,7 +120,7 @@ def _with_queues(
 
 
 def _unknown_queue(name: str, known: Collection[str]) -> Fault:
-    near = nearest(name, known, most=3)
+    near = nearest(name, known, number=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else "pilotage queues lists them"
     return Fault((name,), "there is no such queue", remedy)
 

@@ -84,12 +84,12 @@ def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     held_up = tasks.input_table.held_up[tasks.inputs[:, 0]].take(queues.storage, axis=1)
     for number, breaker in enumerate(breakers, 1):
         source, destination = breaker.place
-        have[missing & (held_up == number)] = breaker.told
+        have[missing & (held_up == number)] = breaker.sentence
         if source and destination:
             continue
         at_storage = queues.storage == queues.storages[source or destination]
         # Pilots write outputs to the storage of their queue, also where it is at the nucleus.
-        have[(away if source else missing | tasks.outputs) & at_storage] = breaker.told
+        have[(away if source else missing | tasks.outputs) & at_storage] = breaker.sentence
     return Verdict(have != "", "storages that do not fail", have)
 
 

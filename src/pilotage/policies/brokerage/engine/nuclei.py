@@ -86,7 +86,7 @@ def _closed(nucleus: str, queues: QueueColumns) -> bool:
 def _breaker(nucleus: str, queues: QueueColumns) -> str:
     """Return why no storage for outputs at the nucleus accepts any now; empty if one does, or if none may."""
     written = {
-        breaker.place[1]: breaker.told for breaker in queues.live.storage_breakers if not breaker.place[0]
+        breaker.place[1]: breaker.sentence for breaker in queues.live.storage_breakers if not breaker.place[0]
     }
     if not written:
         return ""

@@ -292,7 +292,7 @@ class QueueColumns:
         return SpaceColumns(
             # Unknown free space is enough.
             free=np.where(np.isnan(free), np.inf, free)[self.storage],
-            reported_at=number_column(space.told for space in free_spaces)[self.storage],
+            reported_at=number_column(space.measured_at for space in free_spaces)[self.storage],
         )
 
     def _breakers(self, world: World) -> tuple[CircuitBreaker, ...]:

@@ -198,7 +198,7 @@ def _site_ad(
         advertisement=advertisement,
         stale=stale,
         there=there,
-        room=bounds(site, advertisement).left(there) if advertisement else 0,
+        room=bounds(site, advertisement).room(there) if advertisement else 0,
         simple=site.throttle == "current",
         moves=any(
             reference.name in MOVING

@@ -126,7 +126,7 @@ class Reasons:
         Equal numbers explain nothing, because the part asks for more, or less, than the other side.
         """
         if part.comparison is not None:
-            sides = part.comparison.left, part.comparison.right
+            sides = part.comparison.first, part.comparison.second
             first, second = (self._sites.plain_value(text, ad, of_site, site) for text in sides)
             if _is_number(first) and _is_number(second) and first != second:
                 # One side is what the site has; the other is what the job needed.

@@ -108,11 +108,11 @@ def shown_storages(runtime: Runtime) -> list[ShownStorage]:
 def _space(found: FreeSpace) -> ShownSpace:
     source: Literal["measured", "declared", "unknown"] = "unknown"
     if found.gigabytes is not None:
-        source = "declared" if found.told is None else "measured"
+        source = "declared" if found.measured_at is None else "measured"
     return ShownSpace(
         free=found.gigabytes,
         source=source,
-        measured=found.told,
+        measured=found.measured_at,
         total=found.total,
         problem=found.problem,
     )

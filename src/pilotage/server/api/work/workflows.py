@@ -9,7 +9,7 @@ from pilotage.explain import chains
 from pilotage.explain.layout import folded
 from pilotage.flow.calls.work import lease, submit, sure_waits
 from pilotage.model.records.chains import MOST_STAGES
-from pilotage.model.rules.chains import why
+from pilotage.model.rules.chains import waiting_reason
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import Name, Seconds
 from pilotage.server.api.documents import Specified
@@ -129,7 +129,11 @@ def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
     """One workflow with its tasks, and for each that waits the reason."""
     found = seen(store, caller, workflow)
     stages = chains.in_order(store.workflow_queries.stages(workflow))
-    reasons = {one.id: why(one.id, one.predecessors, one.on_end) for one in stages if one.state == "waiting"}
+    reasons = {
+        one.id: waiting_reason(one.id, one.predecessors, one.on_end)
+        for one in stages
+        if one.state == "waiting"
+    }
     document = {"id": found.id, "name": found.name, "owner": found.owner, "vo": found.vo}
     return answer({**document, "created": found.created, "tasks": stages, "why": reasons})
 

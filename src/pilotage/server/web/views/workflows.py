@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from pilotage.explain import chains
 from pilotage.model.records.states import TaskState
-from pilotage.model.rules.chains import before, why
+from pilotage.model.rules.chains import before, waiting_reason
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.workflows import seen
 from pilotage.server.web.chain_graph import GraphNode, graph
@@ -104,7 +104,7 @@ def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
         stages=stages,
         after={one.id: before(one.predecessors) for one in stages},
         why={
-            one.id: why(one.id, one.predecessors, one.on_end)
+            one.id: waiting_reason(one.id, one.predecessors, one.on_end)
             for one in stages
             if one.state is TaskState.WAITING
         },
