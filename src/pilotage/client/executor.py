@@ -5,15 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ._sync.functions import Functions, MappedTask
 from .errors import CallFailed
 from .functions import Calls
-
-if TYPE_CHECKING:
-    from pilotage.settings import Settings
-
 
 GATHER = 0.1
 """Seconds for which calls are gathered into one task."""
@@ -27,6 +25,20 @@ MOST_WATCHED = 16
 _Item = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
+@dataclass
+class _Batch:
+    """Calls that become one task, with their futures. It began at ``begun`` on the monotonic clock."""
+
+    calls: Calls = field(default_factory=Calls)
+    futures: "list[Future[Any]]" = field(default_factory=list)
+    begun: float = 0.0
+
+    def add(self, future: "Future[Any]") -> None:
+        """Add the future of the last call."""
+        self.begun = self.begun or time.monotonic()
+        self.futures.append(future)
+
+
 class TaskExecutor(Executor):
     """Runs Python functions as jobs. Calls that come within a tenth of a second become one task.
 
@@ -35,10 +47,9 @@ class TaskExecutor(Executor):
     functions import. Results are unpickled here, so they must come from jobs that nobody else can change.
     """
 
-    def __init__(self, settings: "Settings", fields: Mapping[str, Any]) -> None:
-        from ._sync.client import Client
-
-        self._client: Client = Client(settings=settings)
+    def __init__(self, client: Functions, fields: Mapping[str, Any]) -> None:
+        """Run calls through a client, which a shutdown that waits closes."""
+        self._client = client
         self._fields = fields
         self._waiting: queue.Queue[_Item | None] = queue.Queue()
         self._lock = threading.Lock()
@@ -80,43 +91,38 @@ class TaskExecutor(Executor):
 
     def _gather(self) -> None:
         """Gather calls into tasks until the executor is shut."""
-        calls, futures, name, begun = Calls(), list[Future[Any]](), "", 0.0
+        batch = _Batch()
         while True:
             try:
-                item = self._waiting.get(timeout=GATHER if futures else None)
+                item = self._waiting.get(timeout=GATHER if batch.futures else None)
             except queue.Empty:
-                self._start(calls, futures, name)
-                calls, futures = Calls(), []
+                batch = self._start(batch)
                 continue
             if item is None:
-                self._start(calls, futures, name)
+                self._start(batch)
                 return
             future, function, args, keywords = item
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                if not calls.add(function, args, keywords):
-                    self._start(calls, futures, name)
-                    calls, futures = Calls(), []
-                    calls.add(function, args, keywords)
-            except Exception as error:  # what cannot be pickled is told by its future
+                if not batch.calls.add(function, args, keywords):
+                    batch = self._start(batch)
+                    batch.calls.add(function, args, keywords)
+            except Exception as error:  # its future says what cannot be pickled
                 future.set_exception(error)
                 continue
-            begun = begun if futures else time.monotonic()
-            futures.append(future)
-            if time.monotonic() - begun > LONGEST:
-                self._start(calls, futures, name)
-                calls, futures = Calls(), []
-            name = getattr(function, "__name__", "function")
+            batch.add(future)
+            if time.monotonic() - batch.begun > LONGEST:
+                batch = self._start(batch)
 
-    def _start(self, calls: Calls, futures: "list[Future[Any]]", name: str) -> None:
-        if futures:
-            self._watchers.submit(self._run, calls.document(name, self._fields), futures)
+    def _start(self, batch: "_Batch") -> "_Batch":
+        """Run gathered calls as one task. Return an empty batch."""
+        if batch.futures:
+            self._watchers.submit(self._run, batch.calls.document(self._fields), batch.futures)
+        return _Batch()
 
     def _run(self, document: Mapping[str, Any], futures: "list[Future[Any]]") -> None:
         """Submit one task, and give each future its result when its job has ended."""
-        from ._sync.functions import MappedTask
-
         try:
             mapped = MappedTask(self._client.submit(document), self._client)
             for job in mapped.as_completed():

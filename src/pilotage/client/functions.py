@@ -29,8 +29,9 @@ MOST_CALLS = 10_000
 
 @dataclass
 class Calls:
-    """Calls that become the jobs of one task."""
+    """Calls that become the jobs of one task, which has the name of the last function."""
 
+    name: str = "function"
     functions: list[str] = field(default_factory=list)
     calls: list[tuple[int, str]] = field(default_factory=list)
     size: int = 0
@@ -54,9 +55,10 @@ class Calls:
             self.functions.append(code)
         self.calls.append((self.functions.index(code), arguments))
         self.size += size
+        self.name = getattr(function, "__name__", self.name)
         return True
 
-    def document(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def document(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task that runs them, with further fields of a task."""
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         sent = {
@@ -66,7 +68,7 @@ class Calls:
             "calls": self.calls,
         }
         files = {RUNNER: _runner(), "calls.json": json.dumps(sent) + "\n"}
-        usual = {"name": _name(name), "scouts": 0, "max_attempts": 1, "jobs": len(self.calls)}
+        usual = {"name": _name(self.name), "scouts": 0, "max_attempts": 1, "jobs": len(self.calls)}
         return {
             **usual,
             **fields,

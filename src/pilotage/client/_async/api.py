@@ -30,6 +30,10 @@ class AsyncApi:
     def __init__(self, connection: AsyncServerConnection) -> None:
         self._connection = connection
 
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._connection.close()
+
     async def subject(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> RequestSubject:
         """Return what something is: ``12``, ``"align"``, ``"job:345"``, ``"pilot:6"``, ``"queue:north"``.
 

@@ -10,7 +10,6 @@ from .connection import AsyncServerConnection
 from .functions import AsyncFunctions
 from .notifications import AsyncNotificationRequests
 from .places import AsyncPlaces
-from .records import AsyncRequests
 from .steering import AsyncSteering
 from .workflows import AsyncWorkflowRequests
 
@@ -47,7 +46,7 @@ class AsyncClient(
         known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
         super().__init__(AsyncServerConnection(known))
 
-    def _client(self) -> AsyncRequests:
+    def _client(self) -> "AsyncClient":
         return self
 
     def executor(self, **fields: Any) -> "TaskExecutor":
@@ -56,9 +55,10 @@ class AsyncClient(
         ``fields`` are those of its tasks, such as ``ram=2000``. It needs the extra ``functions`` here, and
         the same minor version of Python on the nodes.
         """
+        from pilotage.client._sync.client import Client
         from pilotage.client.executor import TaskExecutor
 
-        return TaskExecutor(self._connection.settings, fields)
+        return TaskExecutor(Client(settings=self._connection.settings), fields)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._connection.settings.url}>"
@@ -70,7 +70,3 @@ class AsyncClient(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    async def close(self) -> None:
-        """Close its connections."""
-        await self._connection.close()

@@ -10,18 +10,12 @@ from pilotage.client.waiting import Pace, async_sleep
 from pilotage.model.records.states import ENDED
 
 from .api import MOST_ROWS
-from .events import MOST_NAMED, AsyncEventRequests
+from .events import AWAY, LOOK_EVERY, MOST_NAMED, AsyncEventRequests
 from .records import AsyncJob, AsyncTask
 from .tasks import AsyncTaskRequests
 
 if TYPE_CHECKING:
     Tasks = Iterable["int | str | RequestSubject | AsyncTask"]
-
-PATIENCE = 600.0
-"""Seconds for which a server that answered once may be away, for example during a restart."""
-
-LOOK_EVERY = 1.0
-"""Seconds between two requests to a server that is away."""
 
 MOST_JOBS = 10_000
 """Most jobs of one answer."""
@@ -160,7 +154,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
 
         again = AsyncRetrying(
             retry=retry_if_exception_type(Unreachable),
-            stop=stop_after_delay(PATIENCE),
+            stop=stop_after_delay(AWAY),
             wait=wait_fixed(LOOK_EVERY),
             reraise=True,
         )

@@ -107,4 +107,4 @@ class AsyncFunctions(AsyncFollowing, AsyncFetching):
                 raise Refused(f"{fit}: give fewer, or use client.executor(), which makes several tasks")
         if not calls.calls:
             raise Refused("there are no parameters to run it on")
-        return await self.submit(calls.document(getattr(work, "__name__", "function"), fields), key=key)
+        return await self.submit(calls.document(fields), key=key)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.client.errors import BadAnswer
 from pilotage.client.records import ExplainedRecord, Record, Table, outcome
@@ -23,7 +23,10 @@ from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
 from .connection import CHUNK
-from .records import AsyncJob, AsyncRequests, AsyncTask
+from .records import AsyncJob, AsyncTask
+
+if TYPE_CHECKING:
+    from .client import AsyncClient
 
 MOST_TASKS = 1000
 """Most tasks of one submission."""
@@ -91,7 +94,7 @@ class AsyncTaskRequests(AsyncApi):
     def _made_job(self, document: Any) -> AsyncJob:
         return AsyncJob(document, self._client())
 
-    def _client(self) -> AsyncRequests:
+    def _client(self) -> "AsyncClient":
         raise NotImplementedError
 
     async def tasks(
