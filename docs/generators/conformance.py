@@ -15,29 +15,29 @@ def brokerage() -> str:
     ]
     return (
         "# Production brokerage\n\n"
-        "All checks run on all queues, none hides another: see\n"
+        "All checks run on all queues, also after a refusal: see\n"
         "[how a queue is chosen](../explanation/brokerage.md).\n"
-        "Rules that begin with F are this house's own.\n\n"
-        + table(("rule", "check", "mended by", "unit", "what it says"), rows)
+        "Rules that begin with F are Pilotage's own.\n\n"
+        + table(("rule", "check", "mended by", "unit", "meaning"), rows)
         + "\n## Weight and spreading\n\n"
         + table(
-            ("rule", "what it says"),
+            ("rule", "meaning"),
             [(r.number, r.text) for r in RULES if r.number in numbers_in("B30 to B38")],
         )
     )
 
 
 def conformance() -> str:
-    """Every rule with where it stands, its defaults, what was settled and the tests that carry it."""
+    """Every rule with its modules, its defaults, our interpretation and the tests that carry its number."""
     found = tests()
     head = (
         "# Conformance\n\n"
-        "The published rules that Pilotage is built on, each in one line: where it stands in the code\n"
-        "(modules below `pilotage`), its defaults (times in s), what was settled where the text is silent\n"
-        "or contradicts itself, and how many tests carry its number. *not yet* is what is not built.\n\n"
+        "The published rules that Pilotage implements, each in one line: its modules (below `pilotage`),\n"
+        "its defaults (times in s), our interpretation if the text is open or contradicts itself,\n"
+        "and the number of its tests. *not yet* marks rules without code.\n\n"
     )
     rules = table(
-        ("rule", "says", "stands in", "defaults", "settled", "tests"),
+        ("rule", "text", "modules", "defaults", "interpretation", "tests"),
         [_rule(rule, found.get(rule.number, [])) for rule in RULES],
     )
     built = [rule for rule in RULES if rule.where]

@@ -57,7 +57,7 @@ EXPOSED = {
     "aiohttp": "speaks to Kubernetes",
     "xrootd": "reads XRootD storages, in a process of its own",
 }
-"""What meets bytes of strangers, and where."""
+"""Packages that read bytes of other people, and where."""
 
 FIXED_IN = {
     "aiohttp": ("CVE-2025-53643", "3.12.14"),
@@ -146,7 +146,7 @@ def dependencies() -> str:
         "`make audit` compares the lock with a database of advisories if it reaches one. It always checks "
         "that no version is below a known fix, and that Apache 2.0 may depend on every licence. psycopg and "
         "XRootD are LGPL: Pilotage only imports them.\n\n"
-        "## What meets bytes of strangers\n\n"
+        "## Packages that read other people's bytes\n\n"
         + table(
             ("package", "what it does", "last advisory known", "fixed in"),
             [(name, text, *FIXED_IN.get(name, ("none", ""))) for name, text in EXPOSED.items()],

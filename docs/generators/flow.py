@@ -58,7 +58,7 @@ def _diagram(kind: Kind) -> str:
 
 
 def steps() -> str:
-    """The steps of a job's way, what wakes each, and what each reads."""
+    """The steps of a job's path, with their wake-ups and the fields that they read."""
     rows = [
         (
             f"`{step.name}`",
@@ -66,7 +66,7 @@ def steps() -> str:
             ", ".join(
                 [
                     *sorted(f"{kind} {state}" for kind, state in step.wakes_on),
-                    *(f"news in `{field}`" for field in sorted(step.hears)),
+                    *(f"events in `{field}`" for field in sorted(step.hears)),
                 ]
             )
             or "–",
@@ -77,11 +77,11 @@ def steps() -> str:
     read = {step.name: step.fields - ALWAYS for step in STEPS}
     names = [one.name for one in dataclasses.fields(World) if one.name not in ALWAYS]
     return (
-        "# Steps\n\nIn the order of a job's way.\n"
-        "A loop takes its step at once when a record comes into a state\n"
-        "that wakes it, and otherwise every `loops.period`. `pilotage plan STEP` makes the decision of any\n"
+        "# Steps\n\nThe steps are in the order of a job's path.\n"
+        "A loop runs its step when a record enters a state that wakes the loop,\n"
+        "and otherwise every `loops.period`. `pilotage plan STEP` makes the decision of any\n"
         "step from a saved world.\n\n"
-        + table(("step", "what it does", "woken by", "taken"), rows)
+        + table(("step", "what it does", "woken by", "runs"), rows)
         + "\n## What each step reads\n\n"
         "Each step declares the fields of its world; the others are empty for it. Every world has its time,\n"
         "its seed, the federation, and when queues changed.\n\n"
@@ -108,21 +108,21 @@ def time_outs() -> str:
     ]
     outcomes = "\n".join(f"- **{name}**: {text}" for name, text in timeouts.OUTCOMES.items())
     return (
-        "# Time-outs (rules T)\n\nNone holds while the queue is paused or has `disable_reassign`.\n\n"
+        "# Time-outs (rules T)\n\nNone applies while the queue is paused or has `disable_reassign`.\n\n"
         + table(("kind", "state", "because", "after", "at priority ≥ 800", "outcome"), rows)
         + f"\n{outcomes}\n{_ends()}"
     )
 
 
 def _ends() -> str:
-    """For how long the end of a batch job is doubted, by kind of computing element."""
+    """How long Pilotage waits after the end of a batch job, by kind of computing element."""
     heartbeats = (
         f"{HEARTBEATS:g} × `loops.heartbeat`, {HEARTBEATS * LoopConstants().heartbeat:g} s by default"
     )
     rows = []
     for kind, entry in sorted(installed().items()):
         doubt = entry.load().end_doubt
-        rows.append((f"`{kind}`", heartbeats, f"{doubt:g} s" if doubt else "never said"))
+        rows.append((f"`{kind}`", heartbeats, f"{doubt:g} s" if doubt else "never reported"))
     return (
         "\n## After the end of a batch job\n\nThe attempts of a pilot end when its batch job, or process, "
         "has ended and the pilot has been silent since then for this long. Until then `explain`, `stuck`, "

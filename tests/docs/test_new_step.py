@@ -85,7 +85,7 @@ def test_a_new_step_is_known_everywhere_by_its_file_alone(extended: dict[str, st
         "loops": True,
         "choices": True,
         "page": [
-            "| `tally` | Count what waits. | job activated, news in `space_sightings` | every period |",
+            "| `tally` | Count what waits. | job activated, events in `space_sightings` | every period |",
             "| `tally` | `job_counts`, `space_sightings` |",
         ],
         "woken": [True, True],
