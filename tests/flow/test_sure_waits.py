@@ -9,13 +9,11 @@ from pilotage.flow.calls.work import sure_waits
 from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import MergeSpec
 
 from .house import House
 from .test_unable_servers import LACKS, Lacking, server
 
 DAY = 86_400
-MERGE = MergeSpec(command=("true",), outputs=("all",), walltime=60)
 
 
 def warned(house: House, task: int, runtime: Runtime | None = None) -> list[str]:
@@ -24,9 +22,16 @@ def warned(house: House, task: int, runtime: Runtime | None = None) -> list[str]
     return sure_waits.of_task(runtime or house.runtime, found)
 
 
-def submitted(house: House, **spec: Any) -> int:
-    ((_, task),) = house.submit({"command": ("true",), **spec}).tasks
+def brokered(house: House, **spec: Any) -> int:
+    task = house.task(command=("true",), **spec)
+    house.take("broker")
     return task
+
+
+def broker_again(house: House) -> None:
+    house.now += 61
+    house.take("lift")
+    house.take("broker")
 
 
 def storages(house: House, **fields: Any) -> None:
@@ -40,7 +45,6 @@ def storages(house: House, **fields: Any) -> None:
     [
         ({}, "its jobs", "walltime unknown"),
         ({"walltime": 60, "scouts": 2, "jobs": 50}, "its scouts", "long enough for scouts"),
-        ({"walltime": 60, "outputs": ("a",), "merge": MERGE}, "its merge jobs", "long enough"),
         ({"walltime": 60, "container_name": "docker://alpine", "only_tags": True}, "its jobs", " at 1 queue"),
         ({"walltime": 60, "ram": 9000}, "its jobs", "memory at"),
     ],
@@ -49,30 +53,31 @@ def test_what_no_queue_takes_until_somebody_acts_is_said_of_a_task(
     house: House, spec: dict[str, Any], what: str, rule: str
 ) -> None:
     house.federate(max_walltime=7200, max_memory=4000, releases=("AUTO",))
-    task = submitted(house, **spec)
+    task = brokered(house, **spec)
     (told,) = warned(house, task)
     assert told.startswith(f"no queue takes {what} until somebody acts: ")
     assert rule in told
     house.federate(max_walltime=2 * DAY, max_memory=10_000, containers=("any",), tags=())
+    broker_again(house)
     if "only_tags" not in spec:
         assert warned(house, task) == [], "it is true no more"
 
 
 def test_b18_too_little_declared_space_is_said_until_more_is_declared(house: House) -> None:
     storages(house, free=5, storage_min_free=None)
-    task = submitted(house, walltime=60)
+    task = brokered(house, walltime=60)
     (told,) = warned(house, task)
     assert "declared storage" in told
     assert "200 GB needed and 5 there at best" in told
     storages(house, free=500)
+    broker_again(house)
     assert warned(house, task) == []
 
 
 def test_refusals_of_a_changed_task_are_said_once_its_jobs_are_brokered_again(house: House) -> None:
     house.federate(max_memory=4000)
-    task = submitted(house, walltime=60, ram=9000, scouts=0)
+    task = brokered(house, walltime=60, ram=9000)
     for ram in (8000, 2000):
-        house.take("split")
         house.take("broker")
         set_fields(house.runtime, task, Wanted(fields={"ram": ram}, anyway=True), "alice")
         assert warned(house, task) == [], "the brokerage has yet to decide"
@@ -84,8 +89,8 @@ def test_refusals_of_a_changed_task_are_said_once_its_jobs_are_brokered_again(ho
 
 def test_what_only_waits_for_its_turn_is_no_warning(house: House) -> None:
     house.federate(num_slots=0)
-    tasks = [submitted(house, jobs=500, walltime=60), submitted(house, walltime=60)]
-    for _ in range(3):
+    tasks = [brokered(house, jobs=500, walltime=60), brokered(house, walltime=60)]
+    for _ in range(2):
         house.take("split")
         house.take("broker")
     assert house.states(tasks[0]).get(JobState.PENDING) or house.states(tasks[1]).get(JobState.PENDING)
@@ -94,19 +99,20 @@ def test_what_only_waits_for_its_turn_is_no_warning(house: House) -> None:
 
 def test_files_that_this_server_cannot_move_are_said_and_not_where_another_can(house: House) -> None:
     storages(house, url="memory://north")
-    task = submitted(house, walltime=60, outputs=("a",), nucleus="north")
+    task = brokered(house, walltime=60, outputs=("a",), nucleus="north")
     (told,) = warned(house, task, server(house, Lacking))
     assert told.startswith("this server cannot bring its outputs from north-disk to north-disk: ")
     assert LACKS in told
     assert warned(house, task, server(house)) == []
 
 
-def test_alike_tasks_of_a_submission_are_warned_of_once(house: House) -> None:
-    house.federate(max_walltime=7200)
-    many = house.submit(*({"name": f"t{number}"} for number in range(50)), {"name": "u", "walltime": 60})
-    told = sure_waits.of_submitted(house.runtime, [id_ for _, id_ in many.tasks])
-    assert len(told) == 1
-    assert told[0].startswith("task 1 t0: no queue takes its jobs")
+def test_alike_tasks_of_a_submission_are_warned_of_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house.store, "matches_begin", lambda: house.now + 60)
+    many = house.submit(*({"command": ("true",), "name": f"t{number}"} for number in range(50)))
+    (told,) = sure_waits.of_submitted(house.runtime, [id_ for _, id_ in many.tasks])
+    assert told.startswith("task 1 t0: nothing starts before ")
 
 
 def test_a_federation_is_warned_of_in_the_words_of_the_checks_that_decide(house: House) -> None:

@@ -233,7 +233,7 @@ def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
 
 
 def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequence[str]:
-    """What will surely wait: whoever follows a task asks once a second, so it is found out less often."""
+    """What will surely wait: whoever follows a task asks once a second, and it is looked up less often."""
     time = runtime.clock()
     version = (task.id, task.changes, bool(task.jobs.get(JobState.PENDING)))
     return runtime.recent_warnings.get(version, time, lambda: sure_waits.of_task(runtime, task, known))
