@@ -56,7 +56,7 @@ def test_a_waiting_task_leads_to_a_what_if_and_a_change(served: Served, visit: V
     expect(page.locator("form.whatif")).to_contain_text("It opens")
     page.get_by_role("link", name="Change it …").click()
     expect(page.locator("main")).to_contain_text("3 jobs will change")
-    page.get_by_role("button", name="Change them").click()
+    page.get_by_role("button", name="Change it").click()
     expect(page.get_by_role("status").filter(has_text="Changed. Jobs: 3.")).to_be_visible()
     expect(page.get_by_role("heading", name="before the last change of jobs")).to_be_visible()
     expect(page.locator("main")).not_to_contain_text("until somebody acts")

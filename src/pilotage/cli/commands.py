@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_command_name, get_group_from_info
 from typer.models import TyperInfo
 
+from pilotage.model.rules.verbs import OF_WORK
+
 if TYPE_CHECKING:
     from typer import Typer
     from typer._click.core import Command, Context
@@ -85,26 +87,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "Show how tasks go on until they have ended: a bar for each on a terminal, else a line a change.",
         ),
     },
-    "Change work": {
-        "retry": CommandEntry(
-            "work.steering", "Run jobs again that failed, were cancelled or closed. What is finished stays."
-        ),
-        "set": CommandEntry(
-            "work.steering", "Change fields of jobs that have not started, and of those not made yet."
-        ),
-        "hold": CommandEntry(
-            "work.steering", "Start no more jobs of tasks until they are released. Jobs that run go on."
-        ),
-        "release": CommandEntry("work.steering", "Let jobs of held tasks start again."),
-        "finish": CommandEntry(
-            "work.steering",
-            "End tasks with what they have: a merge takes the outputs so far; other jobs close.",
-        ),
-        "cancel": CommandEntry(
-            "work.steering",
-            "Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay.",
-        ),
-    },
+    "Change work": {verb.name: CommandEntry("work.steering", verb.help) for verb in OF_WORK},
     "Results and files": {
         "fetch": CommandEntry(
             "data.fetching",

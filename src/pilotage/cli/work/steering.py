@@ -13,12 +13,11 @@ from pilotage.cli.terminal.output import Json, counts, echo, show_json
 from pilotage.cli.terminal.subjects import tasks_of, work_of
 from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
 from pilotage.cli.work.bulk import Chosen, is_changeable
+from pilotage.model.rules.verbs import CANCEL, OF_TASKS, RETRY, SET, Verb
+from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
-    from pilotage.client import Client, Record
-    from pilotage.client.subjects import RequestSubject
-
-    Verb = Callable[[Client, RequestSubject], Record]
+    from pilotage.client import Client
 
 app = typer.Typer()
 
@@ -40,7 +39,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which jobs, an
 Anyway = Annotated[bool, typer.Option("--anyway", help="Change jobs even if no queue would take them.")]
 
 
-@app.command(epilog="Example: pilotage retry 12 --set ram=4000, or one job of it: pilotage retry job:345")
+@app.command(help=RETRY.help, epilog=f"Example: {RETRY.example}")
 @with_filters
 def retry(
     filters: TaskFilters,
@@ -56,19 +55,13 @@ def retry(
     yes: Yes = False,
     json_output: Json = False,
 ) -> None:
-    """Run jobs again that failed, were cancelled or closed. What is finished stays."""
     changed = _changes(changes or [])
-    word = "would be retried" if dry_run else "retried"
     # A dry run changes nothing: there is nothing to ask.
     chosen = Chosen(subjects, filters, yes or dry_run)
-
-    def verb(client: "Client", subject: "RequestSubject") -> "Record":
-        return client.retry(subject, changed, dry_run=dry_run, anyway=anyway)
-
-    _each(chosen, "retry", _told(word), json_output, verb)
+    _each(chosen, RETRY, json_output, changed, dry_run=dry_run, anyway=anyway)
 
 
-@app.command("set", epilog="Example: pilotage set 12 ram=4000 walltime=7200")
+@app.command("set", help=SET.help, epilog=f"Example: {SET.example}")
 @with_filters
 def change(
     filters: TaskFilters,
@@ -85,47 +78,33 @@ def change(
     yes: Yes = False,
     json_output: Json = False,
 ) -> None:
-    """Change fields of jobs that have not started, and of those not made yet."""
     changes = _changes([word for word in words if "=" in word])
     subjects = [word for word in words if "=" not in word]
     if not changes:
         raise BadInput("give tasks or jobs, then fields: pilotage set 12 ram=4000 walltime=7200")
-    word = "would be changed" if dry_run else "changed"
-
-    def verb(client: "Client", subject: "RequestSubject") -> "Record":
-        return client.set(subject, changes, dry_run=dry_run, anyway=anyway)
-
-    _each(Chosen(subjects, filters, yes or dry_run), "set", _told(word), json_output, verb)
+    chosen = Chosen(subjects, filters, yes or dry_run)
+    _each(chosen, SET, json_output, changes, dry_run=dry_run, anyway=anyway)
 
 
-@app.command(epilog="Example: pilotage hold 12, or many: pilotage hold --label campaign=a")
-@with_filters
-def hold(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
-    """Start no more jobs of tasks until they are released. Jobs that run go on."""
-    _each(Chosen(tasks, filters, yes), "hold", _told("held"), json_output)
+def _add_command(verb: Verb) -> None:
+    @app.command(verb.name, help=verb.help, epilog=f"Example: {verb.example}")
+    @with_filters
+    def of_tasks(
+        filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False
+    ) -> None:
+        _each(Chosen(tasks, filters, yes), verb, json_output)
 
 
-@app.command(epilog="Example: pilotage release 12")
-@with_filters
-def release(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
-    """Let jobs of held tasks start again."""
-    _each(Chosen(tasks, filters, yes), "release", _told("released"), json_output)
+for _verb in OF_TASKS:
+    _add_command(_verb)
 
 
-@app.command(epilog="Example: pilotage finish 12")
-@with_filters
-def finish(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
-    """End tasks with what they have: a merge takes the outputs so far; other jobs close."""
-    _each(Chosen(tasks, filters, yes), "finish", _told("closed"), json_output)
-
-
-@app.command(epilog="Example: pilotage cancel 12, or one job: pilotage cancel job:345")
+@app.command(help=CANCEL.help, epilog=f"Example: {CANCEL.example}")
 @with_filters
 def cancel(
     filters: TaskFilters, subjects: Subjects = None, yes: Yes = False, json_output: Json = False
 ) -> None:
-    """Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay."""
-    _each(Chosen(subjects, filters, yes), "cancel", lambda _: "", json_output)
+    _each(Chosen(subjects, filters, yes), CANCEL, json_output)
 
 
 def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
@@ -161,24 +140,19 @@ def _changes(words: list[str]) -> dict[str, Any]:
     return changes
 
 
-def _told(word: str) -> Callable[[Any], str]:
-    def told(answer: Any) -> str:
-        jobs = answer.get("jobs")
-        if jobs is None:
-            return ""
-        many = sum(jobs.values())
-        before = f" ({counts(jobs)} before)" if many else ""
-        return f", {many} job{'' if many == 1 else 's'} {word}{before}"
-
-    return told
+def _moved(verb: Verb, answer: Any, dry_run: bool) -> str:
+    """Return how many jobs a verb moved, and their states before; empty if it does not say."""
+    if not verb.outcome or (jobs := answer.get("jobs")) is None:
+        return ""
+    many = sum(jobs.values())
+    before = f" ({counts(jobs)} before)" if many else ""
+    return f", {plural(many, 'job')} {'would be ' if dry_run else ''}{verb.outcome}{before}"
 
 
-def _each(
-    chosen: Chosen, word: str, told: Callable[[Any], str], json_output: bool, verb: "Verb | None" = None
-) -> None:
-    """Do it to each; one that is refused leaves the others to do, a server that is away fails them all.
+def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **options: bool) -> None:
+    """Do it to each by the client's method of the verb's name, which gets the changes and options.
 
-    Without a ``verb``, the client's method of this ``word`` does it.
+    One that is refused leaves the others to do, a server that is away fails them all.
     """
     answers: list[Any] = []
     failures: list[str] = []
@@ -186,18 +160,18 @@ def _each(
         # Find all of them first: a word that is none stops the command before it has done anything.
         subjects = [
             found
-            for one in _expanded(client, chosen.subjects(client, word), word)
+            for one in _expanded(client, chosen.subjects(client, verb.name), verb.name)
             for found in _tried(failures, client.subject, one)
         ]
         for subject in subjects:
-            own = partial(verb, client) if verb else getattr(client, word)
-            for answer in _tried(failures, own, subject):
+            request = partial(getattr(client, verb.name), **options)
+            for answer in _tried(failures, request, subject, *changes):
                 answers.append(answer)
                 if not json_output:
                     # A verb on a job answers with the job, which names its task by number.
-                    view = answer["task"] if subject.kind == "task" and word != "cancel" else answer
+                    view = answer["task"] if subject.kind == "task" and verb is not CANCEL else answer
                     state = f" is {view['state']}" if "state" in view else ""
-                    echo(f"{subject}{state}{told(answer)}")
+                    echo(f"{subject}{state}{_moved(verb, answer, options.get('dry_run', False))}")
                     for line in answer.get("lines", ()):
                         echo(line)
     if json_output:

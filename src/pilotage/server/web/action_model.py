@@ -1,19 +1,26 @@
-"""What the page of an action shows before the action is done, and the fields that its form changes."""
+"""Actions of the page: each says first what it will change, and then does it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import urlencode
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
+from starlette.routing import Route
 
 from pilotage.explain.comparison import SideBySide
+from pilotage.federation.faults import BadDocument
+from pilotage.flow.errors import NotNow
 from pilotage.model.records.spec import TaskSpec
+from pilotage.model.rules.verbs import Verb
+from pilotage.server.web.pages import Page, Redirect, Visit, action, in_words, view
 
 LABELS = {"memory": "Memory, MB", "walltime": "Walltime, s", "cores": "Cores", "priority": "Priority"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class ActionLink:
     """An action that makes sense now, with the address of its page."""
 
     label: str
@@ -21,7 +28,17 @@ class Verb:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedAction:
+class ActionSubject:
+    """What an action is about, with the page to which a person goes back, and its document of the API."""
+
+    name: str
+    path: str
+    section: str
+    json: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionField:
     """A text that an action needs."""
 
     name: str
@@ -33,26 +50,92 @@ class AskedAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionModel:
-    """What an action will change, before it does.
+class ActionPreview:
+    """What an action will change, before it does, and the command line that does the same.
 
     ``fields`` are of a form that only looks; ``asked`` of the one that acts.
     """
 
-    heading: str
     says: Sequence[str]
+    command: str
     lines: Sequence[str] = ()
     comparison: SideBySide | None = None
     faults: Sequence[str] = ()
     fields: Sequence[tuple[str, str, str]] = ()
-    asked: Sequence[AskedAction] = ()
+    asked: Sequence[ActionField] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
-    address: str
-    button: str
     can: bool = True
-    is_dangerous: bool = False
     may_insist: bool = False
-    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionModel:
+    """An action that a person looks at, and why it was not done, if it was tried."""
+
+    verb: Verb
+    subject: ActionSubject
+    preview: ActionPreview
+    faults: Sequence[str]
+
+
+_Of = TypeVar("_Of", bound=ActionSubject)
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAction(Generic[_Of]):
+    """A verb on the page: how its subject is found, what it will change, and its effect.
+
+    ``show`` also gets why it was not done. ``do`` returns the number of jobs that it moved, if it moves any.
+    """
+
+    verb: Verb
+    find: Callable[[Visit], _Of]
+    show: Callable[[Visit, _Of, str], ActionPreview]
+    do: Callable[[Visit, _Of], int | None]
+
+    def routes(self, path: str) -> Sequence[Route]:
+        """Return the routes that look and that act."""
+        return view(path, self._look), action(path, self._act)
+
+    def _found(self, visit: Visit) -> _Of:
+        if self.verb.is_for_operators:
+            visit.for_operators(self.verb.name)
+        return self.find(visit)
+
+    def _look(self, visit: Visit) -> Page:
+        return self._page(visit, self._found(visit))
+
+    def _page(self, visit: Visit, subject: _Of, fault: str = "", status: int = 200) -> Page:
+        preview = self.show(visit, subject, fault)
+        faults = [*preview.faults, *filter(None, [fault])]
+        return Page(
+            template="action.html",
+            title=f"{self.verb.label} {subject.name}?",
+            section=subject.section,
+            model=ActionModel(verb=self.verb, subject=subject, preview=preview, faults=faults),
+            json=subject.json,
+            command=preview.command,
+            status=status,
+        )
+
+    def _act(self, visit: Visit) -> Page | Redirect:
+        subject = self._found(visit)
+        try:
+            jobs = self.do(visit, subject)
+        except NotNow as error:
+            return self._page(visit, subject, str(error), 409)
+        except BadDocument as error:
+            return self._page(visit, subject, str(error), 422)
+        except RequestValidationError as error:
+            return self._page(visit, subject, in_words(error), 422)
+        done = {"done": self.verb.name} | ({} if jobs is None else {"jobs": str(jobs)})
+        return Redirect(address=f"{subject.path}?{urlencode(done)}")
+
+
+def values(visit: Visit, model: type[_Model]) -> _Model:
+    """Return the form of an action, or before it is sent the parameters of its address."""
+    return visit.sent(model) if visit.request.method == "POST" else visit.query(model)
 
 
 class FieldQuery(BaseModel):

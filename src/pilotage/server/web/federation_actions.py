@@ -13,15 +13,17 @@ from pilotage.federation.faults import BadFile, FileFault, field_name
 from pilotage.federation.source_files import SourceFile
 from pilotage.flow.calls.administration import acceptance, federation_changes
 from pilotage.flow.calls.administration.federation_changes import NEWEST, Review, WorkInTheWay
+from pilotage.flow.errors import NotNow
 from pilotage.model.records.federation import Federation
+from pilotage.model.rules.verbs import ROLLBACK
 from pilotage.server.api.edge.access import actor
-from pilotage.server.web.action_model import ActionModel
+from pilotage.server.web.action_model import ActionPreview, ActionSubject, PageAction, values
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Page, Redirect, Visit, action, view
 from pilotage.store import FederationChanged, FederationRenamed, NoFederation
 
 LOAD = "/admin/federation/load"
-ROLLBACK = "/admin/federation/rollback"
+ROLLBACK_PAGE = "/admin/federation/rollback"
 HISTORY = "/admin/history"
 MOST_LINES = 200
 """Most lines of faults, changes or effects of a page."""
@@ -141,58 +143,50 @@ class RollbackQuery(BaseModel):
     anyway: str = ""
 
 
-def _rollback_page(visit: Visit) -> Page:
-    visit.for_operators("go back to earlier federations")
-    return _rollback_preview(visit, visit.query(RollbackQuery).version, "")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version(ActionSubject):
+    """An earlier federation."""
+
+    number: int
 
 
-def _rollback_preview(visit: Visit, version: int, refused: str) -> Page:
-    found = federation_changes.review(visit.store, federation_changes.of_version(visit.store, version))
+def _version_of(visit: Visit) -> _Version:
+    number = values(visit, RollbackQuery).version
+    name = f"version {number} of the federation"
+    return _Version(name=name, path=HISTORY, section="Admin", json="/federation/history", number=number)
+
+
+def _going_back(visit: Visit, of: _Version, fault: str) -> ActionPreview:
+    found = federation_changes.review(visit.store, federation_changes.of_version(visit.store, of.number))
     now = visit.store.version()
     changes = [change.text for change in found.changes]
-    model = ActionModel(
-        heading=f"Go back to version {version} of the federation?",
+    return ActionPreview(
         says=[
-            f"What version {version} declared is in force again, as a new version after {now}.",
+            f"What version {of.number} declared is in force again, as a new version after {now}.",
             "Drains and closures stay as they are.",
             *([] if changes else ["Nothing would change."]),
         ],
         lines=[*changes[:MOST_LINES], *(effect.text for effect in found.effects[:MOST_LINES])],
-        faults=[refused] if refused else [f"It would lose: {loss.text}" for loss in found.losses[:20]],
-        hidden={"version": str(version), "expected": str(now)},
-        address=ROLLBACK,
-        button="Go back to it",
+        faults=[] if fault else [f"It would lose: {loss.text}" for loss in found.losses[:20]],
+        hidden={"version": str(of.number), "expected": str(now)},
         can=bool(changes) and not found.losses,
-        is_dangerous=True,
         may_insist=bool(found.losses),
-        back=HISTORY,
-    )
-    return Page(
-        template="action.html",
-        title=model.heading,
-        section="Admin",
-        model=model,
-        json="/federation/history",
-        command=command("federation", "rollback", version, dry_run=True),
-        status=409 if refused else 200,
+        command=command("federation", "rollback", of.number, dry_run=True),
     )
 
 
-def _rollback(visit: Visit) -> Page | Redirect:
-    visit.for_operators("go back to earlier federations")
+def _go_back(visit: Visit, of: _Version) -> None:
     query = visit.sent(RollbackQuery)
-    federation = federation_changes.of_version(visit.store, query.version)
+    federation = federation_changes.of_version(visit.store, of.number)
     form = LoadForm(
-        expected=query.expected, note=f"back to version {query.version}", anyway=query.anyway == "yes"
+        expected=query.expected, note=f"back to version {of.number}", anyway=query.anyway == "yes"
     )
     if refused := _saved(visit, federation, form):
-        return _rollback_preview(visit, query.version, refused)
-    return Redirect(address=f"{HISTORY}?{urlencode({'done': 'rollback'})}")
+        raise NotNow(refused)
 
 
 ROUTES = (
     view(LOAD, _load_page),
     action(LOAD, _load),
-    view(ROLLBACK, _rollback_page),
-    action(ROLLBACK, _rollback),
+    *PageAction(verb=ROLLBACK, find=_version_of, show=_going_back, do=_go_back).routes(ROLLBACK_PAGE),
 )

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import Route
 
 from pilotage.flow.runtime import Runtime
+from pilotage.model.rules.verbs import VERBS
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.server.api.edge.access import bearer_of, note_records, owner_seen
 from pilotage.server.api.edge.answers import misread
@@ -28,22 +29,6 @@ from pilotage.store import BadCursor, EventKind, ListPage, Store
 
 MOST_FIELDS = 100
 """Most fields of a form or an address."""
-
-DONE = {
-    "retry": "Retried.",
-    "set": "Changed.",
-    "hold": "Held: no more jobs start until you release it.",
-    "release": "Released.",
-    "finish": "Ended with what is done.",
-    "cancel": "Cancelled.",
-    "lift": "Lifted.",
-    "drain": "Drained: nothing new starts there.",
-    "close": "Closed until it is opened.",
-    "open": "Opened.",
-    "load": "Loaded: it is in force.",
-    "rollback": "The earlier version is in force again.",
-}
-"""What a page says after an action."""
 
 Cursor = Annotated[str, Field(max_length=4000, pattern=TEXT)]
 """After which row of a list a page begins; empty: with the first one."""
@@ -95,11 +80,11 @@ class Visit:
     @property
     def done(self) -> str:
         """What the action before this page did, in words; empty if none did anything."""
-        verb = self.request.query_params.get("done", "")
+        verb = VERBS.get(self.request.query_params.get("done", ""))
         jobs = self.request.query_params.get("jobs", "")
-        if verb not in DONE:
+        if verb is None:
             return ""
-        return DONE[verb] + (f" Jobs: {int(jobs):,}." if jobs.isdecimal() and len(jobs) < 12 else "")
+        return verb.done + (f" Jobs: {int(jobs):,}." if jobs.isdecimal() and len(jobs) < 12 else "")
 
     def number(self, name: str) -> int:
         """Return a number of the path. Raises a 404 for one that no record can have."""
@@ -298,12 +283,16 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
     except HTTPException as error:
         return refuse(request, error.status_code, str(error.detail))
     except RequestValidationError as error:
-        told = "; ".join(f"{one.field}: {one.message}" for one in misread(error.errors()))
-        return refuse(request, 422, told)
+        return refuse(request, 422, in_words(error))
     except BadCursor as error:
         return refuse(request, 422, str(error))
     except REFUSALS as error:
         return refuse(request, *refusal(error))
+
+
+def in_words(error: RequestValidationError) -> str:
+    """Return what is wrong with a request, field by field."""
+    return "; ".join(f"{one.field}: {one.message}" for one in misread(error.errors()))
 
 
 def _drawn(function: View, visit: Visit) -> Response:

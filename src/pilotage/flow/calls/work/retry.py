@@ -33,8 +33,8 @@ _NOTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
-class Retried:
-    """Retried jobs by the state that they had ended in, and what a person should know of their inputs."""
+class Effect:
+    """The jobs that a verb moved, by their state before, and what a person should know of their inputs."""
 
     moved: Moved
     lines: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Retried:
 
 def retry(
     runtime: Runtime, task: int, actor: str, job: int | None = None, wanted: Wanted = _NOTHING
-) -> Retried:
+) -> Effect:
     """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
 
     Their inputs are looked at again, so that what was replaced since is read as it is now.
@@ -60,7 +60,7 @@ def retry(
 
     done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
     runtime.wakeups.wake(CHAIN)
-    return Retried(done.moved, tuple(filter(None, [again.told(task), _version_of_others(runtime, world)])))
+    return Effect(done.moved, tuple(filter(None, [again.told(task), _version_of_others(runtime, world)])))
 
 
 def retry_preview(

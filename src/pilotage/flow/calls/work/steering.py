@@ -1,6 +1,6 @@
 """Calls of a person about a running task: hold it, release it, or end it with its results so far."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from pilotage.flow.errors import NotNow
@@ -19,9 +19,6 @@ _ENDED_WELL = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobSta
 
 Moved = Mapping[State, int]
 """Jobs that a verb moved, by the state that they were in."""
-
-Verb = Callable[[Runtime, int, str], Moved]
-"""What a person does to a task: the runtime, the task, and the person as an actor."""
 
 
 def hold(runtime: Runtime, task: int, who: str) -> Moved:

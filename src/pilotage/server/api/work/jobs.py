@@ -4,12 +4,11 @@ from dataclasses import fields
 
 from fastapi import APIRouter, HTTPException, Response
 
-from pilotage.flow import task_cancellation
-from pilotage.flow.calls.work import what_if
-from pilotage.flow.errors import NotNow
+from pilotage.flow.calls.work import effects, what_if
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.logs import LogKey
-from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState
+from pilotage.model.records.states import AT_A_PILOT
+from pilotage.model.rules.verbs import CANCEL, RETRY, SET, Verb
 from pilotage.model.values.identity import Credential
 from pilotage.server.api.edge.access import Person, actor, may_see
 from pilotage.server.api.edge.answers import answer, documented
@@ -94,17 +93,17 @@ def post_retry(
     job: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
 ) -> Response:
     """Retry one job that ended badly, with changes; its task goes on. A dry run says where it would go."""
-    return _done(runtime, caller, job, body or Retry(), width)
+    return _done(runtime, caller, job, RETRY, body or Retry(), width)
 
 
 @router.post("/{job}/set", responses=documented(SteeredJob | Told, 404, 409))
 def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Change fields of one job that has not started. A dry run says where it would go."""
-    return _done(runtime, caller, job, body, width)
+    return _done(runtime, caller, job, SET, body, width)
 
 
-def _done(runtime: Runtime, caller: Credential, job: int, body: Retry | Set, width: int) -> Response:
-    told = body.done(runtime, seen(runtime.store, caller, job).task, actor(caller), width, job)
+def _done(runtime: Runtime, caller: Credential, job: int, verb: Verb, body: Retry, width: int) -> Response:
+    told = body.done(runtime, verb, actor(caller), width, seen(runtime.store, caller, job).task, job)
     if isinstance(told, Response):
         return told
     if body.dry_run:
@@ -117,20 +116,8 @@ def _done(runtime: Runtime, caller: Credential, job: int, body: Retry | Set, wid
 @router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))
 def post_cancel(job: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel one job of a task; the others go on. Outputs that are stored stay."""
-    cancel(runtime, seen(runtime.store, caller, job), actor(caller))
+    effects.do(runtime, CANCEL, actor(caller), seen(runtime.store, caller, job).task, job)
     return answer(seen(runtime.store, caller, job))
-
-
-def refuse_to_cancel(job: JobDetails) -> None:
-    """Raise NotNow if nothing of a job is left to cancel."""
-    if job.state in ENDED["job"] or job.state is JobState.MERGING:
-        raise NotNow(f"job {job.id} is {job.state}: nothing of it is left to cancel")
-
-
-def cancel(runtime: Runtime, job: JobDetails, who: str) -> None:
-    """Cancel one job. Raises NotNow if nothing of it is left to cancel."""
-    refuse_to_cancel(job)
-    task_cancellation.cancel(runtime, job.task, "cancelled by a person", who, job.id)
 
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))

@@ -12,13 +12,13 @@ from pilotage.explain import chains
 from pilotage.explain.layout import folded
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import BadDocument
-from pilotage.flow import task_cancellation
 from pilotage.flow.calls.data.inputs import Fault
-from pilotage.flow.calls.work import lease, retry, steering, submit, sure_waits, task_wait, what_if
+from pilotage.flow.calls.work import effects, lease, retry, submit, sure_waits, task_wait, what_if
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
 from pilotage.model.rules import webhooks
+from pilotage.model.rules.verbs import CANCEL, OF_TASKS, RETRY, SET, Verb
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
 from pilotage.request_budget import MOST_FAULTS
@@ -243,7 +243,7 @@ def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequ
 def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel a task, its jobs and their transfers. A task that has ended stays as it is."""
     seen(runtime.store, caller, task)
-    task_cancellation.cancel(runtime, task, "cancelled by a person", actor(caller))
+    effects.do(runtime, CANCEL, actor(caller), task)
     return answer(seen(runtime.store, caller, task))
 
 
@@ -265,7 +265,7 @@ def post_retry(
     """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
     seen(runtime.store, caller, task)
     body = body or Retry()
-    told = body.done(runtime, task, actor(caller), width)
+    told = body.done(runtime, RETRY, actor(caller), width, task)
     if isinstance(told, Response):
         return told
     told.lines += folded(chains.of_readers(runtime.store.workflow_queries.readers(task, MOST_READERS)), width)
@@ -276,7 +276,7 @@ def post_retry(
 def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Change fields of a task for jobs that have not started, also for unmade ones."""
     seen(runtime.store, caller, task)
-    told = body.done(runtime, task, actor(caller), width)
+    told = body.done(runtime, SET, actor(caller), width, task)
     return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
 
 
@@ -284,28 +284,18 @@ def _answered(runtime: Runtime, caller: Credential, task: int, told: Told) -> Re
     return answer({"jobs": told.jobs, "task": seen(runtime.store, caller, task), "lines": told.lines})
 
 
-@router.post("/{task}/hold", responses=documented(Steered, 404, 409))
-def post_hold(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """Hold a task: no job of it starts until it is released. Jobs that run go on."""
-    return _steered(runtime, caller, task, steering.hold)
+def _add_route(verb: Verb) -> None:
+    answers = documented(Steered, 404, 409)
+
+    @router.post(f"/{{task}}/{verb.name}", name=f"post_{verb.name}", description=verb.help, responses=answers)
+    def post(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+        seen(runtime.store, caller, task)
+        moved = effects.do(runtime, verb, actor(caller), task).moved
+        return answer({"jobs": moved, "task": seen(runtime.store, caller, task)})
 
 
-@router.post("/{task}/release", responses=documented(Steered, 404, 409))
-def post_release(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """Release a held task: its jobs are brokered again."""
-    return _steered(runtime, caller, task, steering.release)
-
-
-@router.post("/{task}/finish", responses=documented(Steered, 404, 409))
-def post_finish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """End a task with what it has: its merge takes the outputs so far, and other jobs are closed."""
-    return _steered(runtime, caller, task, steering.finish)
-
-
-def _steered(runtime: Runtime, caller: Credential, task: int, verb: steering.Verb) -> Response:
-    seen(runtime.store, caller, task)
-    moved = verb(runtime, task, actor(caller))
-    return answer({"jobs": moved, "task": seen(runtime.store, caller, task)})
+for _verb in OF_TASKS:
+    _add_route(_verb)
 
 
 @router.post("/{task}/publish", responses=documented(TaskDetails, 404))

@@ -11,7 +11,7 @@ from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, JobState
 from pilotage.server.api.work.jobs import explained, read_logs, seen
 from pilotage.server.api.work.logs import KeptLogs
-from pilotage.server.web.action_model import Verb
+from pilotage.server.web.action_model import ActionLink
 from pilotage.server.web.commands import command
 from pilotage.server.web.drawing import TimeSpan
 from pilotage.server.web.pages import LogOf, Page, Staleness, Visit, view
@@ -31,7 +31,7 @@ class JobModel:
     task_name: str
     is_another_attempt: bool
     """Whether its exit code and error are of an attempt before the present one."""
-    verbs: Sequence[Verb]
+    verbs: Sequence[ActionLink]
     tabs: Sequence[tuple[str, str]]
     tab: str
     done: str
@@ -63,14 +63,14 @@ def _page(
     )
 
 
-def _verbs(job: JobDetails) -> list[Verb]:
+def _verbs(job: JobDetails) -> list[ActionLink]:
     is_bad = job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
     words = [
         ("Retry …", "retry", is_bad),
         ("Change …", "set", job.state in JOBS_NOT_STARTED),
         ("Cancel …", "cancel", job.state not in ENDED["job"] and job.state is not JobState.MERGING),
     ]
-    return [Verb(label=label, address=f"/jobs/{job.id}/{verb}") for label, verb, can in words if can]
+    return [ActionLink(label=label, address=f"/jobs/{job.id}/{verb}") for label, verb, can in words if can]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.server.api.places.queues import shown_queues
 from pilotage.server.api.views import ShownQueue
 from pilotage.server.api.work.explanations import explained_queue
-from pilotage.server.web.action_model import FieldQuery, Verb, shown_fields
+from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import OF_PLACES, Page, Visit, view
 from pilotage.server.web.place_actions import verbs
@@ -101,7 +101,7 @@ class QueueModel:
     storage: str
     most_pilots: int
     lines: Sequence[str]
-    verbs: Sequence[Verb]
+    verbs: Sequence[ActionLink]
     done: str
 
 

@@ -14,7 +14,7 @@ from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.server.api.data.storages import ShownStorage, shown_storages
 from pilotage.server.api.places.queues import shown_queues
 from pilotage.server.api.views import ShownQueue
-from pilotage.server.web.action_model import Verb
+from pilotage.server.web.action_model import ActionLink
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import OF_PLACES, Page, Visit, view
 from pilotage.server.web.place_actions import verbs
@@ -159,7 +159,7 @@ class SiteModel:
     queues: Sequence[ShownQueue]
     storages: Sequence[ShownStorage]
     ad: str
-    verbs: Sequence[Verb]
+    verbs: Sequence[ActionLink]
     done: str
 
 

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.server.api.data.storages import ShownStorage, shown_storages
-from pilotage.server.web.action_model import Verb
+from pilotage.server.web.action_model import ActionLink
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Page, Staleness, Visit, view
 from pilotage.server.web.place_actions import verbs
@@ -48,7 +48,7 @@ class StorageModel:
     url: str
     queues: Sequence[str]
     more_queues: int
-    verbs: Sequence[Verb]
+    verbs: Sequence[ActionLink]
     done: str
 
 

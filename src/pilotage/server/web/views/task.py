@@ -18,7 +18,7 @@ from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
 from pilotage.server.api.work.tasks import seen, whole
-from pilotage.server.web.action_model import FieldQuery, Verb, shown_fields
+from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
 from pilotage.server.web.views import workflows
@@ -71,7 +71,7 @@ class TaskModel:
     line: str
     likely: str
     troubles: Sequence[str]
-    verbs: Sequence[Verb]
+    verbs: Sequence[ActionLink]
     tabs: Sequence[tuple[str, str]]
     tab: str
     done: str
@@ -107,7 +107,7 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) 
     )
 
 
-def verbs(task: TaskDetails) -> list[Verb]:
+def verbs(task: TaskDetails) -> list[ActionLink]:
     """Return what a person can do about a task now."""
     bad = sum(task.jobs.get(state, 0) for state in _BAD)
     is_live = task.state not in ENDED["task"]
@@ -119,7 +119,7 @@ def verbs(task: TaskDetails) -> list[Verb]:
         ("Finish with what is done …", "finish", is_live and any(task.jobs.get(one) for one in _UNDERWAY)),
         ("Cancel …", "cancel", is_live),
     ]
-    return [Verb(label=label, address=f"/tasks/{task.id}/{verb}") for label, verb, can in words if can]
+    return [ActionLink(label=label, address=f"/tasks/{task.id}/{verb}") for label, verb, can in words if can]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
