@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.adapters.computing.batch.options import BatchOptions
 from pilotage.adapters.computing.batch.script import pilot_script
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
+from pilotage.adapters.computing.batch.spool import SpoolPaths
 from pilotage.ports.computing import PilotOrder
 
 PYTHON = """#!/bin/sh

@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.adapters.computing.arc.element import _status as arc_status
 from pilotage.adapters.computing.batch import BatchElement
-from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.batch.profile import Reference
 from pilotage.adapters.computing.gridengine import GridEngine
 from pilotage.adapters.computing.gridengine import _state as gridengine_state
 from pilotage.adapters.computing.htcondor.element import _status as htcondor_status

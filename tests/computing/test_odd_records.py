@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.batch.profile import Reference
 from pilotage.adapters.computing.gridengine import GridEngine, GridEngineOptions, GridEngineProfile
 from pilotage.adapters.computing.lsf import LsfOptions, LsfProfile
 from pilotage.adapters.computing.pbs import Pbs, PbsOptions, PbsProfile

@@ -357,7 +357,7 @@ def test_a_pilot_that_slurm_forgot_is_unknown(make: Make, slurm: Slurm) -> None:
 
 def test_the_script_is_sound(make: Make, server: FakeServer, tmp_path: Path) -> None:
     from pilotage.adapters.computing.batch.script import pilot_script
-    from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
+    from pilotage.adapters.computing.batch.spool import SpoolPaths
 
     element = make(environment={"A": "'; touch x; '"}, directory="$HOME/it's")
     text = pilot_script(

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,15 @@ class ProcessEnd(NamedTuple):
     code: int | None
     out: bytes
     complaints: bytes
+
+
+def inherited(names: Sequence[str]) -> dict[str, str]:
+    """Return the variables of this process's environment that have these names, which may end with ``*``."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if any(fnmatchcase(name, pattern) for pattern in names)
+    }
 
 
 def run_process(

@@ -1,18 +1,22 @@
 """Options of computing elements: a frozen dataclass per kind, checked when the federation is read."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from pilotage.ports.computing import PilotOrder
 
 T = TypeVar("T")
 
 OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1000)]
 Word = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*$", max_length=500)]
 """Text without blanks that no command mistakes for an option."""
+MaybeWord = Word | Literal[""]
 
 LocalPath = Annotated[OneLine, AfterValidator(lambda path: str(Path(path).expanduser()) if path else "")]
 """A path on the server's machine. ``~`` is the home directory; empty means none."""
@@ -37,10 +41,9 @@ class PilotOptions:
 
 def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
     """Return the checked options of a kind. Raises ValueError that names every unknown or wrong option."""
-    known = sorted(options.__dataclass_fields__)  # type: ignore[attr-defined]
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(f"{kind}: unknown options {unknown}; known are {known}")
+    names = sorted(field.name for field in fields(options))  # type: ignore[arg-type]
+    if unknown := sorted(set(given) - set(names)):
+        raise ValueError(f"{kind}: unknown options {unknown}; known are {names}")
     try:
         checked: T = TypeAdapter(options).validate_python(dict(given))
     except ValidationError as error:
@@ -49,3 +52,17 @@ def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
         ]
         raise ValueError(f"{kind}: {'; '.join(faults)}") from None
     return checked
+
+
+def batches(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yield the items in groups of up to ``most``."""
+    return (items[at : at + most] for at in range(0, len(items), most))
+
+
+def similar(orders: Sequence[PilotOrder], most: int) -> Iterator[Sequence[PilotOrder]]:
+    """Yield groups of up to ``most`` orders that differ only in the pilot."""
+    groups: dict[tuple[object, ...], list[PilotOrder]] = defaultdict(list)
+    for order in orders:
+        groups[order.server_url, order.cores, order.memory, order.walltime, order.slots].append(order)
+    for group in groups.values():
+        yield from batches(group, most)

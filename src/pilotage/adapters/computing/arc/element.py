@@ -13,7 +13,7 @@ from pilotage.adapters.computing.agent_file import pilot_file
 from pilotage.adapters.computing.arc.job_descriptions import PILOT, TOKEN, adl
 from pilotage.adapters.computing.arc.resources import population, resources, slots
 from pilotage.adapters.computing.arc.rest_calls import MOST_AT_ONCE, ArcJob, ArcJobs
-from pilotage.adapters.computing.options import LocalPath, Word, parse
+from pilotage.adapters.computing.options import LocalPath, Word, batches, parse
 from pilotage.adapters.computing.web_service import AnswerLost, Credentials, WebService
 from pilotage.ports.computing import (
     Capacity,
@@ -103,8 +103,8 @@ class Arc:
         # An order comes again if its answer was lost: then its job exists already.
         there = self._living({order.name for order in orders})
         new = [order for order in orders if order.name not in there]
-        for at in range(0, len(new), MOST_AT_ONCE):
-            there |= self._created(new[at : at + MOST_AT_ONCE])
+        for batch in batches(new, MOST_AT_ONCE):
+            there |= self._created(batch)
         return [self._provided(order, there[order.name]) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:

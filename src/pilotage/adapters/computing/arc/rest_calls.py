@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pilotage.adapters.computing.options import batches
 from pilotage.adapters.computing.web_service import GATEWAYS, AnswerLost, WebAnswer, WebService
 from pilotage.model.values.phrases import plural
 
@@ -105,9 +106,7 @@ class ArcJobs:
 
     def _each(self, action: str, jobs: Collection[str]) -> Iterator[Mapping[str, Any]]:
         """Perform an action on jobs. Yield the answers whose ``id`` is one of these jobs."""
-        ids = list(jobs)
-        for at in range(0, len(ids), MOST_AT_ONCE):
-            part = ids[at : at + MOST_AT_ONCE]
+        for part in batches(list(jobs), MOST_AT_ONCE):
             body = json.dumps({"job": [{"id": job} for job in part]}).encode()
             answer = self._call(
                 "POST", "jobs", query={"action": action}, body=body, content_type="application/json"

@@ -1,13 +1,10 @@
 """Commands and their outcomes, on any host."""
 
-import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
-from pilotage.ports.bounded_process import MOST_OUTPUT, run_process
+from pilotage.ports.bounded_process import MOST_OUTPUT, inherited, run_process
 
 NOT_FOUND = 127
 """The shell's exit status for an unknown command."""
@@ -15,9 +12,11 @@ NOT_FOUND = 127
 SHOWN = 600
 """Most characters of a command's error message that people see."""
 
-PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
-PASSED_ON_PREFIXES = ("SGE_", "LSF_", "PBS_CONF", "SLURM_CONF", "EGO_")
-"""Prefixes of variables that local commands inherit. Batch systems pass them on to pilots."""
+PASSED_ON = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
+    *("SGE_*", "LSF_*", "PBS_CONF*", "SLURM_CONF*", "EGO_*"),
+)
+"""Variables that local commands inherit. Batch systems pass them on to pilots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +67,11 @@ class CommandRunner(Protocol):
         Raises OSError if the host cannot be reached and the command did not start.
         """
 
-    def server_url(self, url: str, paths: SpoolPaths) -> str:
-        """Return the address at which pilots of this host reach the server that answers at ``url``."""
+    def server_url(self, url: str, file: str) -> str:
+        """Return the address at which pilots of this host reach the server that answers at ``url``.
+
+        ``file`` holds a relay's address.
+        """
 
 
 def shell(script: str, stdin: bytes = b"", time_limit: float = 60.0) -> Command:
@@ -82,7 +84,7 @@ class LocalRunner:
 
     name = "this host"
 
-    def server_url(self, url: str, paths: SpoolPaths) -> str:  # noqa: ARG002
+    def server_url(self, url: str, file: str) -> str:  # noqa: ARG002
         """Return the server's own address."""
         return url
 
@@ -92,7 +94,7 @@ class LocalRunner:
         After its time limit, the command dies with everything that it started.
         """
         try:
-            end = run_process(command.argv, command.stdin, _passed_on(os.environ), command.time_limit)
+            end = run_process(command.argv, command.stdin, inherited(PASSED_ON), command.time_limit)
         except FileNotFoundError:
             return Outcome(stderr=f"{command.argv[0]}: not found", code=NOT_FOUND)
         return outcome(end.out, end.complaints, end.code)
@@ -103,11 +105,3 @@ def outcome(out: bytes, complaints: bytes, code: int | None) -> Outcome:
     if max(len(out), len(complaints)) > MOST_OUTPUT:
         return Outcome(stderr=f"more than {MOST_OUTPUT} bytes of output")
     return Outcome(stdout=out.decode(errors="replace"), stderr=complaints.decode(errors="replace"), code=code)
-
-
-def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
-    }

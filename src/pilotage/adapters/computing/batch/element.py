@@ -4,21 +4,27 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cachetools import FIFOCache
 
 from pilotage.adapters.computing.batch.hosts import Host, Hosts
 from pilotage.adapters.computing.batch.options import BatchOptions
-from pilotage.adapters.computing.batch.profile import BatchJob, CommandFault, Profile, Request
-from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.batch.profile import (
+    BatchJob,
+    CommandFault,
+    Profile,
+    Reference,
+    Request,
+    references_in,
+)
 from pilotage.adapters.computing.batch.script import EXITS, pilot_script
-from pilotage.adapters.computing.batch.spool import MOST_TAILS, Spool
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
+from pilotage.adapters.computing.batch.spool import MOST_TAILS, Spool, SpoolPaths
 from pilotage.adapters.computing.batch.system import MOST_NAMED, BatchSystem
+from pilotage.adapters.computing.options import batches, parse, similar
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 LONGEST_SUBMISSION = 180.0
@@ -38,10 +44,12 @@ class BatchElement:
     """A queue of a batch system, on this host or behind a login node."""
 
     end_doubt: ClassVar[float] = 0
+    options: ClassVar[type[BatchOptions]]
+    profile: ClassVar[type[Profile[Any]]]
 
-    def __init__(self, profile: Profile, options: BatchOptions) -> None:
-        self._profile = profile
-        self._options = options
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = parse(self.profile.kind, self.options, options)
+        self._profile = self.profile(self._options)
         self._lock = threading.Lock()
         self._hosts: Hosts | None = None
         self._cancelled: FIFOCache[Reference, None] = FIFOCache(MOST_CANCELLED)
@@ -58,8 +66,8 @@ class BatchElement:
         """
         answers: dict[str, Submitted] = {}
         begun = time.monotonic()
-        for at in range(0, len(orders), MOST_NAMED):
-            answers |= self._submit_some(orders[at : at + MOST_NAMED], begun + LONGEST_SUBMISSION)
+        for batch in batches(orders, MOST_NAMED):
+            answers |= self._submit_some(batch, begun + LONGEST_SUBMISSION)
         return [answers[order.name] for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
@@ -71,7 +79,7 @@ class BatchElement:
         statuses = {
             text: PilotStatus(state="unknown", reason="not a reference of this kind") for text in references
         }
-        known = {text: found for text in references if (found := Reference.parse(text))}
+        known = references_in(references)
         if not known:
             return statuses
         system = self._system()
@@ -159,7 +167,7 @@ class BatchElement:
 
     def cancel(self, references: Collection[str]) -> None:
         """End the pilots that are listed under their names."""
-        known = [found for text in references if (found := Reference.parse(text))]
+        known = references_in(references).values()
         if not known:
             return
         system = self._system()
@@ -201,7 +209,7 @@ class BatchElement:
         if places:
             orders = [order for order in orders if order.name not in answers]
             spool.place(self._places(orders))
-        for alike in _alike(orders, self._profile.most):
+        for alike in similar(orders, self._profile.most):
             late = time.monotonic() > until
             answers |= (
                 _refused(alike, f"{host.name} is too slow") if late else self._submit(alike, host, paths)
@@ -216,7 +224,7 @@ class BatchElement:
         size."""
         return {
             order.name: f"{self._job_name(alike)} {at} {len(alike)}"
-            for alike in _alike(orders, self._profile.most)
+            for alike in similar(orders, self._profile.most)
             for at, order in enumerate(alike, 1)
         }
 
@@ -247,7 +255,7 @@ class BatchElement:
             log=f"{paths.logs}/{name if count > 1 else first.name}{self._profile.log_ending(count)}",
         )
         try:
-            url = host.server_url(first.server_url, paths)
+            url = host.server_url(first.server_url, paths.address)
             stem = name if count > 1 else ""
             script = pilot_script(orders, stem, paths, self._options, self._profile.index, url)
             jobs = self._system().submit(request, script)
@@ -263,13 +271,7 @@ class BatchElement:
 
     def _status(self, reference: Reference, job: BatchJob | None, complaint: str) -> PilotStatus:
         if job is not None:
-            return PilotStatus(
-                state=job.state,
-                reason=job.reason,
-                exit_code=job.exit_code,
-                excess=job.excess,
-                end_doubt=job.end_doubt,
-            )
+            return job.status()
         with self._lock:
             if reference in self._cancelled:
                 return PilotStatus(state="ended", reason="cancelled from here")
@@ -298,13 +300,3 @@ class BatchElement:
 
 def _refused(orders: Sequence[PilotOrder], error: str) -> dict[str, Submitted]:
     return {order.name: Submitted(error=error) for order in orders}
-
-
-def _alike(orders: Sequence[PilotOrder], most: int) -> Iterator[Sequence[PilotOrder]]:
-    """Yield groups of up to ``most`` orders that differ only in the pilot."""
-    groups: dict[tuple[object, ...], list[PilotOrder]] = defaultdict(list)
-    for order in orders:
-        groups[order.server_url, order.cores, order.memory, order.walltime, order.slots].append(order)
-    for group in groups.values():
-        for at in range(0, len(group), most):
-            yield group[at : at + most]

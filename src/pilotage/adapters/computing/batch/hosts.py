@@ -8,7 +8,6 @@ from typing import Any
 
 from pilotage.adapters.computing.batch.commands import Command, CommandRunner, LocalRunner, Outcome
 from pilotage.adapters.computing.batch.options import BatchOptions
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
 from pilotage.adapters.computing.batch.ssh import SshRunner
 from pilotage.ports.loop_thread import LoopThread
 
@@ -77,9 +76,9 @@ class Host:
         """See ``LeadingBack``."""
         return self._runner.closed_for() if isinstance(self._runner, SshRunner) else 0.0
 
-    def server_url(self, url: str, paths: SpoolPaths) -> str:
-        """Return the address at which pilots of this host reach the server that answers at ``url``."""
-        return self._runner.server_url(url, paths)
+    def server_url(self, url: str, file: str) -> str:
+        """See ``CommandRunner.server_url``."""
+        return self._runner.server_url(url, file)
 
 
 class Hosts:

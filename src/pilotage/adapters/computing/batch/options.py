@@ -2,11 +2,11 @@
 
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from pilotage.adapters.computing.options import PilotOptions, Word
 
@@ -21,8 +21,6 @@ class BatchOptions(PilotOptions):
 
     Every value is quoted wherever a shell sees it. Raises ValueError for an unknown option or a wrong value.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     ssh: Annotated[str, Field(pattern=r"^([\w.@:%\[\]-]*[\w\]])?$", max_length=300)] = ""
     """The login node, as ``user@host:port`` or a name of ~/.ssh/config; empty: the server's own host."""
@@ -53,32 +51,34 @@ class BatchOptions(PilotOptions):
 class SubmitOptions(BatchOptions):
     """The base of each batch system's own options, besides those of ``BatchOptions``.
 
-    ``reserved`` lists options of the submit command that the adapter sets, or that would change its output.
+    ``reserved`` are options of the submit command that the adapter sets, or that would change its output.
+    ``flags`` are its options for ours that it gets as they are.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    reserved: ClassVar[Collection[str]] = ()
+    reserved: ClassVar[str] = ""
+    flags: ClassVar[Mapping[str, str]] = {}
 
     extra: tuple[Extra, ...] = ()
     """More options of the submit command, each as one word that begins with a dash: ``--nice=100``."""
 
     def __post_init__(self) -> None:
         BatchOptions.__post_init__(self)
-        _refuse_reserved(self.extra, self.reserved)
+        for option in self.extra:
+            name = option.partition("=")[0]
+            is_long = name.startswith("--")
+            for reserved in self.reserved.split():
+                # A short option may have its value attached (-ofile), and a long one may be shortened.
+                is_short = not is_long and not reserved.startswith("--") and name.startswith(reserved)
+                if name == reserved or is_short or (is_long and reserved.startswith(name)):
+                    raise ValueError(f"extra: {option!r} is an option that the adapter sets itself")
 
-
-def _refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
-    """Raise ValueError for an extra option that would override the adapter's own.
-
-    Commands accept any prefix of a long option, so prefixes are refused too.
-    """
-    for option in extra:
-        name = option.partition("=")[0]
-        for other in reserved:
-            # A short option may have its value attached: -ofile.
-            short = not other.startswith("--") and name.startswith(other) and not name.startswith("--")
-            if name == other or short or (name.startswith("--") and other.startswith(name)):
-                raise ValueError(f"extra: {option!r} is an option that the adapter sets itself")
+    def arguments(self) -> list[str]:
+        """Return the submit command's arguments that come from these options alone."""
+        words: list[str] = []
+        for name, flag in self.flags.items():
+            if value := getattr(self, name):
+                words += [f"{flag}={value}"] if flag.startswith("--") else [flag, value]
+        return [*words, *self.extra]
 
 
 def ssh_address(name: str) -> tuple[str, str, int]:

@@ -2,12 +2,17 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from pilotage.adapters.computing.batch.commands import Outcome
-from pilotage.ports.computing import ElementState, Excess
+from pilotage.adapters.computing.batch.options import BatchOptions
+from pilotage.ports.computing import ElementState, Excess, PilotStatus
+
+Options = TypeVar("Options", bound=BatchOptions)
+_JOB = re.compile(r"\d[\w.\[\]-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,44 @@ class BatchJob:
     excess: Excess = ""
     end_doubt: float = 0
 
+    def status(self, *reasons: str) -> PilotStatus:
+        """Return the status of this job's pilot. ``reasons`` come after the job's own."""
+        return PilotStatus(
+            state=self.state,
+            reason="; ".join(filter(None, (self.reason, *reasons))),
+            exit_code=self.exit_code,
+            excess=self.excess,
+            end_doubt=self.end_doubt,
+        )
+
+
+class Reference(NamedTuple):
+    """A job of a batch system, the name under which it was submitted, and its pilot.
+
+    A number alone is not enough, because it may be reused for another job. The text form leaves out the
+    pilot if it equals the name. In an array it does not.
+    """
+
+    job: str
+    name: str
+    pilot: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Reference | None":
+        """Parse the text form. Return None for any other text."""
+        parts = text.split("/")
+        if len(parts) not in (2, 3) or not _JOB.fullmatch(parts[0]) or not all(parts):
+            return None
+        return cls(parts[0], parts[1], parts[-1])
+
+    def __str__(self) -> str:
+        return "/".join(self if self.name != self.pilot else self[:2])
+
+
+def references_in(texts: Iterable[str]) -> dict[str, Reference]:
+    """Return the references of these text forms. Leave out any other text."""
+    return {text: reference for text in texts if (reference := Reference.parse(text))}
+
 
 DOUBTFUL = (
     "timed out",
@@ -70,7 +113,7 @@ class CommandFault(ValueError):
     """A batch system gave an answer that cannot be understood."""
 
 
-class Profile(ABC):
+class Profile(ABC, Generic[Options]):
     """A batch system's commands and answers. A profile runs nothing: commands are lists of arguments, answers
     are text.
 
@@ -89,10 +132,8 @@ class Profile(ABC):
     refusals: Sequence[str] = ()
     """Parts of messages, in lower case, by which the submit command always says that it made no job."""
 
-    queues: frozenset[str] = frozenset()
-    """The queues that pilots go to, without hosts and servers; empty: the batch system chooses.
-
-    They may have wildcards."""
+    queue_option: ClassVar[str] = "queue"
+    """The option that names the queues."""
 
     states: Mapping[str, ElementState] = {}
     """The meanings of the states of jobs. Any other is unknown."""
@@ -112,6 +153,11 @@ class Profile(ABC):
 
     doubtful: Sequence[str] = DOUBTFUL
     """Parts of messages, in lower case, that leave open whether a job was accepted."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        # Without hosts and servers, perhaps with wildcards; empty: the batch system chooses.
+        self.queues = queue_names(getattr(options, self.queue_option, ""))
 
     def log_ending(self, count: int) -> str:
         """Return the ending of the path of a job's log, or of an array's logs."""
@@ -246,6 +292,12 @@ def only_number(answer: str, *patterns: str) -> str:
 def own(*command: str) -> tuple[str, ...]:
     """Return a command whose last argument becomes the account's own name."""
     return ("sh", "-c", 'exec "$0" "$@" "$(id -un)"', *command)
+
+
+def exit_code(status: str) -> int | None:
+    """Return the exit code in a shell's status, which is above 128 for a signal; None for other texts."""
+    code = int(status) if status.isdecimal() else None
+    return 128 - code if code and code > 128 else code
 
 
 def queue_names(option: str) -> frozenset[str]:

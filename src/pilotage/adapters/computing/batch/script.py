@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pilotage.adapters.computing.agent_file import agent_options
 from pilotage.adapters.computing.batch.options import BatchOptions, shell_path
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
+from pilotage.adapters.computing.batch.spool import SpoolPaths
 from pilotage.ports.computing import PilotOrder
 
 EXITS = {

@@ -8,12 +8,12 @@ import shlex
 import tarfile
 import time
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from pilotage.adapters.computing.agent_file import agent_file
 from pilotage.adapters.computing.batch.commands import Command, CommandRunner, shell
 from pilotage.adapters.computing.batch.options import shell_path
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
 from pilotage.home_name import name_of
 from pilotage.ports.computing import MOST_MANIFEST, LeftBehind
 from pilotage.settings import Settings
@@ -40,6 +40,29 @@ def agent_name() -> str:
     Pilots of an older server keep their own file.
     """
     return f"agent-{hashlib.sha256(agent_file()).hexdigest()[:12]}.pyz"
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolPaths:
+    """Paths of a spool. Its ``root`` is absolute in the site's file system."""
+
+    root: str
+    agent: str
+
+    @property
+    def logs(self) -> str:
+        """Return the folder of logs."""
+        return f"{self.root}/logs"
+
+    @property
+    def identity(self) -> str:
+        """Return the file with the key and certificate that pilots and relay share."""
+        return f"{self.root}/relay.pem"
+
+    @property
+    def address(self) -> str:
+        """Return the file with the relay's address."""
+        return f"{self.root}/relay.url"
 
 
 class SpoolFault(OSError):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pilotage.adapters.computing.batch.commands import Command, Outcome
 from pilotage.adapters.computing.batch.options import BatchOptions, ssh_address
-from pilotage.adapters.computing.batch.spool_paths import SpoolPaths
 from pilotage.adapters.computing.batch.ssh_commands import execute
 from pilotage.adapters.computing.batch.tunnel import Tunnel
 from pilotage.model.values.phrases import not_installed
@@ -62,9 +61,9 @@ class SshRunner:
         except (TimeoutError, CancelledError):
             return Outcome(stderr=f"nothing heard for {command.time_limit:g} s")
 
-    def server_url(self, url: str, paths: SpoolPaths) -> str:
+    def server_url(self, url: str, file: str) -> str:
         """Return the server's address for pilots. With a tunnel it is the relay's address."""
-        return f"file://{paths.address}" if self._leads_back else url
+        return f"file://{file}" if self._leads_back else url
 
     def closed_for(self) -> float:
         """See ``LeadingBack``."""

@@ -3,19 +3,19 @@
 import logging
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from pilotage.adapters.computing.batch.commands import NOT_FOUND, Command, Outcome
 from pilotage.adapters.computing.batch.hosts import Host
 from pilotage.adapters.computing.batch.profile import BatchJob, CommandFault, Profile, Request
+from pilotage.adapters.computing.options import batches
 from pilotage.ports.pool_logs import submission_log
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 SUBMIT_LIMIT = 50.0
 """Time limit in s of the submit command. The site ends the command too."""
@@ -39,7 +39,7 @@ MOST_NAMED = 500
 class BatchSystem:
     """A batch system. Every call raises OSError if its host, or the system itself, cannot be reached."""
 
-    def __init__(self, profile: Profile, host: Host, commands: str) -> None:
+    def __init__(self, profile: Profile[Any], host: Host, commands: str) -> None:
         self.host = host
         self._profile = profile
         self._commands = commands
@@ -123,7 +123,7 @@ class BatchSystem:
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """Return the listed jobs, including those of ``jobs``. The listing is at most a second old."""
         found: dict[str, BatchJob] = {}
-        commands = {self._profile.listing(some) for some in _chunks(sorted(jobs))}
+        commands = {self._profile.listing(some) for some in batches(sorted(jobs), MOST_NAMED)}
         for command in commands:
             found |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
         return found
@@ -148,7 +148,7 @@ class BatchSystem:
         """
         found: dict[str, BatchJob] = {}
         complaints: dict[str, str] = {}
-        for some in _chunks(sorted(jobs)):
+        for some in batches(sorted(jobs), MOST_NAMED):
             refused, complaint = False, ""
             for command in self._profile.history(some):
                 outcome = self._run(command)
@@ -195,7 +195,7 @@ class BatchSystem:
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs."""
-        for some in _chunks(jobs):
+        for some in batches(jobs, MOST_NAMED):
             command = self._profile.cancel(some)
             outcome = self._run(command)
             if outcome.code != 0 and self._are_live(some):
@@ -289,8 +289,3 @@ def _age(number: str) -> tuple[int, str]:
     """Return a sort key that orders job numbers by age, latest last, whatever follows the digits."""
     # By length first: 99 is older than 100, and letters may follow.
     return len(re.match(r"\d*", number)[0]), number  # type: ignore[index]
-
-
-def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for at in range(0, len(items), MOST_NAMED):
-        yield items[at : at + MOST_NAMED]

@@ -5,18 +5,12 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from pydantic import ConfigDict
+from typing import ClassVar
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import COUNTED, CommandFault, own, plain_name, queue_names
-from pilotage.adapters.computing.options import Word, parse
+from pilotage.adapters.computing.batch.profile import COUNTED, CommandFault, exit_code, own, plain_name
+from pilotage.adapters.computing.options import MaybeWord, Word
 from pilotage.ports.computing import ElementState, Excess
-
-_RESERVED = "-N -q -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w -clear"
-RESERVED = tuple(_RESERVED.split())
-"""Options of qsub that the adapter sets itself, or that would change its output."""
 
 RAN = ("0", "12", "13", "14", "15", "16", "17", "24", "25", "30", "37", "100")
 """Values of ``failed`` for jobs that ran. With other values the job never started, and its exit status
@@ -50,14 +44,14 @@ REMEDIES = (
 class GridEngineOptions(SubmitOptions):
     """Options of Grid Engine for a queue's pilots, besides cores, memory and walltime."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    reserved = RESERVED
+    reserved = "-N -q -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w -clear"
+    flags: ClassVar[Mapping[str, str]] = {"queue": "-q", "project": "-P"}
 
-    queue: Word | Literal[""] = ""
+    queue: MaybeWord = ""
     """The queue, or several with commas; empty: any."""
-    project: Word | Literal[""] = ""
+    project: MaybeWord = ""
     """The project to charge."""
-    parallel_environment: Word | Literal[""] = ""
+    parallel_environment: MaybeWord = ""
     """The parallel environment for pilots with several cores."""
     memory_resource: Word = "h_vmem"
     """The resource that limits memory per core."""
@@ -65,7 +59,7 @@ class GridEngineOptions(SubmitOptions):
     """More resources, each as ``name=value``."""
 
 
-class GridEngineProfile(Profile):
+class GridEngineProfile(Profile[GridEngineOptions]):
     """Grid Engine's commands and answers."""
 
     kind = "gridengine"
@@ -77,10 +71,9 @@ class GridEngineProfile(Profile):
     answers = (r"(\d+)(?:\.\d+-\d+:\d+)?", r"Your job(?:-array)? (\d+)[ .].* submitted")
 
     def __init__(self, options: GridEngineOptions) -> None:
-        self._options = options
+        super().__init__(options)
         # Whoever submits held jobs on purpose wants them to wait.
         self._holds = any(option.startswith(("-hold_jid", "-h")) for option in options.extra)
-        self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
         """Return a name that begins with a letter and has almost only letters and digits."""
@@ -102,9 +95,7 @@ class GridEngineProfile(Profile):
                     "pilots of several cores need option parallel_environment: `qconf -spl` lists them"
                 )
             command += ["-pe", options.parallel_environment, str(request.cores)]
-        for flag, value in (("-q", options.queue), ("-P", options.project)):
-            command += [flag, value] if value else []
-        return (*command, *options.extra)
+        return (*command, *options.arguments())
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List this user's waiting and running jobs, each job of an array by itself."""
@@ -171,7 +162,8 @@ class GridEngineProfile(Profile):
                 name=words.get("jobname", ""),
                 state="ended",
                 reason=(reason or f"exit status {code}") + (f" ({excess})" if excess else ""),
-                exit_code=_exit_code(code) if why in RAN else None,
+                # A signal's name may follow.
+                exit_code=exit_code(code.partition(" ")[0]) if why in RAN else None,
                 queue=words.get("qname", ""),
                 excess=excess,
             )
@@ -206,9 +198,7 @@ class GridEngineProfile(Profile):
 class GridEngine(BatchElement):
     """The computing element kind ``gridengine``. Its options are those of ``GridEngineOptions``."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        parsed = parse("gridengine", GridEngineOptions, options)
-        super().__init__(GridEngineProfile(parsed), parsed)
+    options, profile = GridEngineOptions, GridEngineProfile
 
 
 def _words(record: str) -> dict[str, str]:
@@ -254,11 +244,3 @@ def _size(text: str) -> float:
     """Return the number at the beginning of a text, times its unit; 0 without one."""
     match = re.match(r"(\d+(?:\.\d+)?)([KMGT]?)", text.upper())
     return float(match[1]) * 1024 ** " KMGT".index(match[2] or " ") if match else 0.0
-
-
-def _exit_code(text: str) -> int | None:
-    """Above 128 is a signal, whose name may follow."""
-    number = text.partition(" ")[0]
-    if not number.isdecimal():
-        return None
-    return int(number) if int(number) <= 128 else 128 - int(number)

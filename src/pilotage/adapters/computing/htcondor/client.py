@@ -1,14 +1,13 @@
 """HTCondor's client for the adapter: one process per call, with limits for time and answer."""
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from pilotage.adapters.computing.batch.profile import DOUBTFUL
-from pilotage.ports.bounded_process import run_process
+from pilotage.ports.bounded_process import inherited, run_process
 
 LONGEST_CALL = 120.0
 """Time limit of a call in s."""
@@ -68,7 +67,7 @@ class ProcessClient:
         return told
 
     def _environment(self) -> dict[str, str]:
-        made = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        made = inherited(PASSED_ON)
         if self._config_file:
             made["CONDOR_CONFIG"] = self._config_file
         elif "CONDOR_CONFIG" not in made and not Path("/etc/condor/condor_config").exists():

@@ -1,7 +1,6 @@
 """Pilots in HTCondor's queue. One transaction submits clusters, one query by name shows them."""
 
 import threading
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from pilotage.adapters.computing.htcondor.job_descriptions import (
     NAMES,
     PLAIN,
     HTCondorOptions,
-    alike,
     describe,
     forget_old_files,
     provide,
     quoted,
 )
-from pilotage.adapters.computing.options import parse
+from pilotage.adapters.computing.options import parse, similar
 from pilotage.ports.computing import (
     Capacity,
     ElementState,
@@ -89,11 +87,7 @@ class HTCondor:
         good = [order for order in orders if order.name not in answers]
         answers |= {name: Submitted(reference=at) for name, at in self._there(good).items()}
         forget_old_files(self._place)
-        groups: dict[object, list[PilotOrder]] = defaultdict(list)
-        for order in good:
-            if order.name not in answers:
-                groups[alike(order)].append(order)
-        for group in groups.values():
+        for group in similar([order for order in good if order.name not in answers], len(orders)):
             answers |= self._cluster(group)
         return [answers[order.name] for order in orders]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -166,8 +166,3 @@ def forget_old_files(place: Path) -> None:
 def quoted(text: str) -> str:
     """Return a text as a literal of a ClassAd expression."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def alike(order: PilotOrder) -> tuple[Any, ...]:
-    """Return the values that all orders of one cluster share."""
-    return (order.server_url, order.cores, order.memory, order.walltime, order.slots)

@@ -4,18 +4,12 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from pydantic import ConfigDict
+from typing import ClassVar
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import COUNTED, queue_names
-from pilotage.adapters.computing.options import Word, parse
+from pilotage.adapters.computing.batch.profile import COUNTED, exit_code
+from pilotage.adapters.computing.options import MaybeWord
 from pilotage.ports.computing import ElementState, Excess
-
-_RESERVED = "-J -q -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r -pack -jsdl -json -yaml"
-RESERVED = tuple(_RESERVED.split())
-"""Options of bsub that the adapter sets itself, or that would change its output."""
 
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("PEND", "PROV", "WAIT"), "waiting"),
@@ -63,18 +57,18 @@ REMEDIES = (
 class LsfOptions(SubmitOptions):
     """Options of LSF for a queue's pilots, besides cores, memory and walltime."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    reserved = RESERVED
+    reserved = "-J -q -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r -pack -jsdl -json -yaml"
+    flags: ClassVar[Mapping[str, str]] = {"queue": "-q", "project": "-P", "gpu": "-gpu"}
 
-    queue: Word | Literal[""] = ""
+    queue: MaybeWord = ""
     """The queue; empty: LSF's default."""
-    project: Word | Literal[""] = ""
+    project: MaybeWord = ""
     """The project to charge."""
-    gpu: Word | Literal[""] = ""
+    gpu: MaybeWord = ""
     """GPUs of each pilot in the form of bsub's ``-gpu``: ``num=1``."""
 
 
-class LsfProfile(Profile):
+class LsfProfile(Profile[LsfOptions]):
     """LSF's commands and answers."""
 
     kind = "lsf"
@@ -84,10 +78,6 @@ class LsfProfile(Profile):
     states = STATES
     program, answers = "bsub", (r"Job <(\d+)> is submitted.*",)
     element, array_log, canceller, partly = "{}[{}]", ".%I.log", ("bkill",), NOTHING
-
-    def __init__(self, options: LsfOptions) -> None:
-        self._options = options
-        self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
         """Return the name without brackets and slashes, which have a meaning."""
@@ -102,10 +92,7 @@ class LsfProfile(Profile):
             memory = f"{math.ceil(request.memory)}MB"
             # -M limits, rusage reserves: without both, LSF would choose a host by cores alone.
             command += ["-M", memory, "-R", f"rusage[mem={memory}/job]"]
-        chosen = (("-q", self._options.queue), ("-P", self._options.project), ("-gpu", self._options.gpu))
-        for flag, value in chosen:
-            command += [flag, value] if value else []
-        return (*command, *self._options.extra)
+        return (*command, *self._options.arguments())
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List all of this user's jobs, including recently ended ones."""
@@ -127,7 +114,7 @@ class LsfProfile(Profile):
                 name=re.sub(r"\[.*\]$", "", name),
                 state=STATES.get(state, "unknown"),
                 reason=f"{state}: {reason}" if reason else state,
-                exit_code=_exit_code(state, code),
+                exit_code=0 if state == "DONE" else exit_code(code) if state == "EXIT" else None,
                 queue=queue,
                 excess=EXCESSES.get(exit_reason.partition(":")[0], ""),
             )
@@ -141,15 +128,4 @@ class LsfProfile(Profile):
 class Lsf(BatchElement):
     """The computing element kind ``lsf``. Its options are those of ``LsfOptions``."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        parsed = parse("lsf", LsfOptions, options)
-        super().__init__(LsfProfile(parsed), parsed)
-
-
-def _exit_code(state: str, code: str) -> int | None:
-    """Above 128 is a signal. A job in state DONE has no code, which means 0."""
-    if state == "DONE":
-        return 0
-    if state != "EXIT" or not code.isdecimal():
-        return None
-    return int(code) if int(code) <= 128 else 128 - int(code)
+    options, profile = LsfOptions, LsfProfile

@@ -7,18 +7,12 @@ import signal
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from pydantic import ConfigDict
+from typing import Any, ClassVar
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import CommandFault, plain_name, queue_names
-from pilotage.adapters.computing.options import Word, parse
+from pilotage.adapters.computing.batch.profile import CommandFault, plain_name
+from pilotage.adapters.computing.options import MaybeWord, Word
 from pilotage.ports.computing import ElementState, Excess
-
-_RESERVED = "-N -J -o -e -j -q -S -r -I -W -V -z -h -X -f -u"
-RESERVED = tuple(_RESERVED.split())
-"""Options of qsub that the adapter sets itself, or that would change its output."""
 
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys("QWTM", "waiting"),
@@ -65,18 +59,18 @@ REMEDIES = (
 class PbsOptions(SubmitOptions):
     """Options of PBS for a queue's pilots, besides cores, memory and walltime."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    reserved = RESERVED
+    reserved = "-N -J -o -e -j -q -S -r -I -W -V -z -h -X -f -u"
+    flags: ClassVar[Mapping[str, str]] = {"queue": "-q", "account": "-A"}
 
-    queue: Word | Literal[""] = ""
+    queue: MaybeWord = ""
     """The queue; empty: PBS's default."""
-    account: Word | Literal[""] = ""
+    account: MaybeWord = ""
     """The account to charge."""
     resources: tuple[Word, ...] = ()
     """More resources of the chunk, each as ``name=value``: ``ngpus=1``."""
 
 
-class PbsProfile(Profile):
+class PbsProfile(Profile[PbsOptions]):
     """PBS's commands and answers."""
 
     kind = "pbs"
@@ -85,10 +79,6 @@ class PbsProfile(Profile):
     refusals = ("qsub: ",)
     program, answers = "qsub", (r"(\d+(?:\[\])?(?:\.[\w.-]+)?)",)
     array_log, canceller, partly = ".^array_index^.log", ("qdel",), PARTLY
-
-    def __init__(self, options: PbsOptions) -> None:
-        self._options = options
-        self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
         """Return a name that begins with a letter and has almost only letters and digits."""
@@ -101,9 +91,7 @@ class PbsProfile(Profile):
         command = ["qsub", "-N", request.name, "-j", "oe", "-o", request.log, "-S", "/bin/sh", "-r", "n"]
         command += ["-l", chunk, "-l", f"walltime={math.ceil(request.walltime)}"]
         command += ["-J", f"1-{request.count}"] if request.count > 1 else []
-        for flag, value in (("-q", self._options.queue), ("-A", self._options.account)):
-            command += [flag, value] if value else []
-        return (*command, *self._options.extra)
+        return (*command, *self._options.arguments())
 
     def same(self, job: str) -> str:
         """Return the number: each command shortens the server's name in its own way."""
@@ -174,9 +162,7 @@ class PbsProfile(Profile):
 class Pbs(BatchElement):
     """The computing element kind ``pbs``. Its options are those of ``PbsOptions``."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        parsed = parse("pbs", PbsOptions, options)
-        super().__init__(PbsProfile(parsed), parsed)
+    options, profile = PbsOptions, PbsProfile
 
 
 def _destinations(queue: Mapping[str, Any]) -> list[str]:

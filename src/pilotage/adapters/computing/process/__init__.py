@@ -20,6 +20,7 @@ from pilotage.adapters.computing.agent_file import agent_options
 from pilotage.adapters.computing.options import LocalPath, PilotOptions, parse
 from pilotage.adapters.computing.process.leftovers import Leftovers, remove
 from pilotage.adapters.computing.process.local_spool import LocalSpool
+from pilotage.ports.bounded_process import inherited
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.ports.process_start import process_start
 from pilotage.settings import Settings
@@ -178,7 +179,7 @@ class Process:
             return os.posix_spawn(
                 sys.executable,
                 self.command(order, place),
-                self._inherited(),
+                {**inherited(PASSED_ON), **self._environment},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, token, 0),
                     (os.POSIX_SPAWN_OPEN, 1, str(place / "agent.log"), log, 0o600),
@@ -202,10 +203,6 @@ class Process:
         if status:
             # Its supervisors remove the same, unless they were killed, too.
             remove(place)
-
-    def _inherited(self) -> dict[str, str]:
-        inherited = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        return {**inherited, **self._environment}
 
     def _status(self, text: str) -> PilotStatus:
         try:

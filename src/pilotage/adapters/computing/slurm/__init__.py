@@ -3,24 +3,16 @@
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import COUNTED, PRIVATE, queue_names
-from pilotage.adapters.computing.options import Word, parse
+from pilotage.adapters.computing.batch.profile import COUNTED, PRIVATE
+from pilotage.adapters.computing.options import MaybeWord
 from pilotage.model.values.durations import slurm_seconds
 from pilotage.ports.computing import ElementState, Excess, PilotSize
-
-_RESERVED = """
---array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
---no-requeue --test-only --usage --version -V --wait -W --wrap --cpus-per-task -c --mem --ntasks -n --nodes -N
---time -t --quiet -Q --verbose -v --clusters -M --partition -p
-"""
-RESERVED = tuple(_RESERVED.split())
-"""Options of sbatch that the adapter sets itself, or that would change its output."""
 
 _WAITING = "PENDING CONFIGURING REQUEUED REQUEUE_FED POWER_UP_NODE EXPEDITING"
 _STUCK = "REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD LAUNCH_FAILED RECONFIG_FAIL"
@@ -119,34 +111,45 @@ REMEDIES = (
 """Who can mend what: pairs of a part of a message, in lower case, and the advice."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SlurmChoices:
+    """Slurm's own options of pilots, which it gets as they are."""
+
+    partition: MaybeWord = ""
+    """The partition, or several with commas; empty: Slurm's default."""
+    account: MaybeWord = ""
+    """The account to charge."""
+    qos: MaybeWord = ""
+    """The quality of service."""
+    constraint: MaybeWord = ""
+    """Features that nodes must have."""
+    gres: MaybeWord = ""
+    """Generic resources of each pilot, such as ``gpu:2``."""
+    reservation: MaybeWord = ""
+    """The reservation to run in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmOptions(SubmitOptions):
+class SlurmOptions(SlurmChoices, SubmitOptions):
     """Options of Slurm for a queue's pilots, besides cores, memory and walltime."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    reserved = RESERVED
+    reserved = """
+    --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
+    --no-requeue --test-only --usage --version -V --wait -W --wrap --cpus-per-task -c --mem --ntasks -n --nodes
+    -N --time -t --quiet -Q --verbose -v --clusters -M --partition -p
+    """
+    flags: ClassVar[Mapping[str, str]] = {field.name: f"--{field.name}" for field in fields(SlurmChoices)}
 
-    partition: Word | Literal[""] = ""
-    """The partition, or several with commas; empty: Slurm's default."""
-    account: Word | Literal[""] = ""
-    """The account to charge."""
-    qos: Word | Literal[""] = ""
-    """The quality of service."""
-    constraint: Word | Literal[""] = ""
-    """Features that nodes must have."""
-    gres: Word | Literal[""] = ""
-    """Generic resources of each pilot, such as ``gpu:2``."""
-    reservation: Word | Literal[""] = ""
-    """The reservation to run in."""
     array: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Most pilots of one job array. Slurm's own limit, MaxArraySize, must be larger."""
 
 
-class SlurmProfile(Profile):
+class SlurmProfile(Profile[SlurmOptions]):
     """Slurm's commands and answers."""
 
     kind = "slurm"
     index = "SLURM_ARRAY_TASK_ID"
+    queue_option = "partition"
     remedies = REMEDIES
     refusals = ("batch job submission failed",)
     states = STATES
@@ -156,19 +159,14 @@ class SlurmProfile(Profile):
     element, array_log, canceller = "{}_{}", ".%a.log", ("scancel", "--quiet")
 
     def __init__(self, options: SlurmOptions) -> None:
+        super().__init__(options)
         self.most = options.array
-        self._options = options
-        self.queues = queue_names(options.partition)
 
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of sbatch.
 
         They state every value that an administrator's default could change.
         """
-        chosen = {
-            name: getattr(self._options, name)
-            for name in ("partition", "account", "qos", "constraint", "gres", "reservation")
-        }
         memory = [f"--mem={math.ceil(request.memory)}M"] if request.memory else []
         return (
             "sbatch",
@@ -184,8 +182,7 @@ class SlurmProfile(Profile):
             # Slurm counts whole minutes.
             f"--time={math.ceil(request.walltime / 60)}",
             *([f"--array=1-{request.count}"] if request.count > 1 else []),
-            *(f"--{name}={value}" for name, value in chosen.items() if value),
-            *self._options.extra,
+            *self._options.arguments(),
         )
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
@@ -260,16 +257,11 @@ class SlurmProfile(Profile):
 class Slurm(BatchElement):
     """The computing element kind ``slurm``. Its options are those of ``SlurmOptions``."""
 
-    end_doubt = END_DOUBT
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        parsed = parse("slurm", SlurmOptions, options)
-        super().__init__(SlurmProfile(parsed), parsed)
-        self._partitions = queue_names(parsed.partition)
+    end_doubt, options, profile = END_DOUBT, SlurmOptions, SlurmProfile
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots the partitions' nodes would run at once (P8)."""
-        return fitting(self._system().ask(NODES), self._partitions, size)
+        return fitting(self._system().ask(NODES), self._profile.queues, size)
 
 
 def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:

@@ -6,17 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pilotage.adapters.computing.agent_file import agent_options, with_python
 from pilotage.adapters.computing.batch import BatchJob
-from pilotage.adapters.computing.batch.profile import queue_names
-from pilotage.adapters.computing.batch.reference import Reference
+from pilotage.adapters.computing.batch.profile import Reference, queue_names, references_in
 from pilotage.adapters.computing.batch.script import EXITS
 from pilotage.adapters.computing.options import LocalPath, Word, parse
-from pilotage.adapters.computing.slurm import END_DOUBT, fitting
+from pilotage.adapters.computing.slurm import END_DOUBT, SlurmChoices, fitting
 from pilotage.adapters.computing.slurmrest.slurmrestd import SlurmCredentials, SlurmService
 from pilotage.adapters.computing.web_service import AnswerLost
 from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
@@ -28,7 +27,7 @@ SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmRestOptions:
+class SlurmRestOptions(SlurmChoices):
     """Options of Slurm's REST service: its address, the credentials, and what pilots need at the site."""
 
     endpoint: Word
@@ -39,18 +38,6 @@ class SlurmRestOptions:
     """A Slurm token, made by ``scontrol token``."""
     ca_path: LocalPath = ""
     """Trusted authorities: a file, or a folder with hashed names; empty: the system's."""
-    partition: Word | Literal[""] = ""
-    """The partition, or several with commas; empty: Slurm's default."""
-    account: Word | Literal[""] = ""
-    """The account to charge."""
-    qos: Word | Literal[""] = ""
-    """The quality of service."""
-    constraint: Word | Literal[""] = ""
-    """Features that nodes must have."""
-    gres: Word | Literal[""] = ""
-    """Generic resources of each pilot, such as ``gpu:2``."""
-    reservation: Word | Literal[""] = ""
-    """The reservation to run in."""
     directory: NodePath = ""
     """The worker node's directory for pilots; empty: its own directory for temporary files."""
     logs: NodePath = ""
@@ -86,13 +73,13 @@ class SlurmRest:
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         """Return the status of pilots from one listing. A job that Slurm no longer lists is unknown."""
-        known = {text: found for text in references if (found := Reference.parse(text))}
+        known = references_in(references)
         jobs = self._service.jobs() if known else {}
         return {text: _status(known.get(text), jobs) for text in references}
 
     def cancel(self, references: Collection[str]) -> None:
         """End the pilots that are listed under their names."""
-        known = [found for text in references if (found := Reference.parse(text))]
+        known = references_in(references).values()
         jobs = self._service.jobs(fresh=True) if known else {}
         for found in known:
             job = jobs.get(found.job)
@@ -187,14 +174,7 @@ def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotS
     if reference is None or job is None or job.name != reference.name:
         return PilotStatus(state="unknown", reason="Slurm does not list it", missing=reference is not None)
     words = EXITS.get(job.exit_code or 0, "") if job.state == "ended" else ""
-    reason = "; ".join(part for part in (job.reason, words) if part)
-    return PilotStatus(
-        state=job.state,
-        reason=reason,
-        exit_code=job.exit_code,
-        excess=job.excess,
-        end_doubt=job.end_doubt,
-    )
+    return job.status(words)
 
 
 def _node_line(partition: Mapping[str, Any], node: Mapping[str, Any]) -> str:

@@ -3,14 +3,10 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import ConfigDict
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, BatchOptions, Profile, Request
 from pilotage.adapters.computing.batch.profile import CommandFault
 from pilotage.adapters.computing.batch.spool import spool_folder
-from pilotage.adapters.computing.options import parse
 
 START = "$(cut -d' ' -f22 /proc/$pid/stat 2>/dev/null)"
 """The start time of a process. The shell's name has no blanks, so the field is the 22nd."""
@@ -37,15 +33,13 @@ END = (
 class SshOptions(BatchOptions):
     """Options of the machine and its connection."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
     def __post_init__(self) -> None:
         BatchOptions.__post_init__(self)
         if not self.ssh:
             raise ValueError("ssh: name the machine, as user@host or as in ~/.ssh/config")
 
 
-class PlainProfile(Profile):
+class PlainProfile(Profile[SshOptions]):
     """Shell scripts instead of a batch system's commands. No pilot waits, and nothing limits pilots here."""
 
     kind = "ssh"
@@ -53,7 +47,8 @@ class PlainProfile(Profile):
     most = 1
     canceller = ("sh", "-c", END, "end")
 
-    def __init__(self, options: BatchOptions) -> None:
+    def __init__(self, options: SshOptions) -> None:
+        super().__init__(options)
         self._processes = f"{spool_folder(options.spool)}/processes"
 
     def submit(self, request: Request) -> tuple[str, ...]:
@@ -106,6 +101,4 @@ class PlainProfile(Profile):
 class Ssh(BatchElement):
     """The computing element kind ``ssh``: a machine without a batch system."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        parsed = parse("ssh", SshOptions, options)
-        super().__init__(PlainProfile(parsed), parsed)
+    options, profile = SshOptions, PlainProfile
