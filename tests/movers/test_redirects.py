@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.movers.http import redirects
 from pilotage.adapters.movers.http.http_backend import HttpBackend
 from pilotage.adapters.movers.http.redirects import Redirects
 from pilotage.adapters.movers.storages.backend import StorageOptionError
-from pilotage.agent.files import redirections
 from pilotage.agent.files.web import Web
+from pilotage.agent.files.web_addresses import may_redirect
 from pilotage.ports.moving import StorageError
 from tests.movers.hostile_xrootd import sending_on
 from tests.movers.test_http import CONTENT, answer, read, server
@@ -51,7 +52,7 @@ RULES = [
 def test_movers_and_pilots_follow_to_a_storages_own_hosts(
     home: str, to: str, named: list[str] | None, followed: bool
 ) -> None:
-    assert redirections.are_followed(home, to, named) is followed
+    assert may_redirect(home, to, named) is followed
     rule = Redirects(home, named)
     if followed:
         rule.check(to)
@@ -79,7 +80,7 @@ def test_a_name_of_the_storages_domain_must_not_lead_inside(
     monkeypatch: pytest.MonkeyPatch, own: str, address: str, refused: str
 ) -> None:
     rule = Redirects("https://dav.north.example", ["*.north.example", "10.9.0.0/16"])
-    monkeypatch.setattr(rule, "_own_addresses", lambda: {ip_address(own)})
+    monkeypatch.setattr(redirects, "addresses", lambda _: {ip_address(own)})
     rule.guard("https://dav.north.example/x", address)
     if refused:
         with pytest.raises(StorageError, match=refused):
@@ -178,7 +179,7 @@ def test_a_name_that_leads_inside_is_told_nothing(monkeypatch: pytest.MonkeyPatc
     with inner() as (there, asked), hostile(there.replace("127.0.0.2", "pool.north.example")) as url:
         options = {"redirects_to": ["pool.north.example"]}
         backend = HttpBackend(url, options)
-        monkeypatch.setattr(backend._redirects, "_own_addresses", lambda: {ip_address("192.88.4.1")})
+        monkeypatch.setattr(redirects, "addresses", lambda _: {ip_address("192.88.4.1")})
         with pytest.raises(StorageError, match=r"pool\.north\.example has the loopback address 127\.0\.0\.2"):
             read(backend)
         assert asked == []

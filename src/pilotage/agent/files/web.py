@@ -15,8 +15,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import IO, Any, cast
 
-from . import redirections
-from .web_addresses import is_encoded, server_of
+from .web_addresses import is_encoded, may_redirect, server_of, without_query
 
 BLOCK = 4 << 20
 TIMEOUT = 300.0
@@ -133,7 +132,7 @@ def body(answer: HTTPResponse) -> IO[bytes]:
         return cast("IO[bytes]", _Body(answer))
     if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         answer.close()
-        raise OSError(f"{_shown(answer.url)} comes compressed ({encoding}), though asked not to")
+        raise OSError(f"{without_query(answer.url)} comes compressed ({encoding}), though asked not to")
     return cast("IO[bytes]", _Decompressed(_Body(answer)))
 
 
@@ -192,12 +191,11 @@ class Web:
                 if error.code not in (301, 302, 303, 307, 308) or not to:
                     raise
                 url, hung_up = urllib.parse.urljoin(url, to), False
-                known = redirections.are_followed(start, url, self._redirects_to)
-                if not known or urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-                    sent_on = f"{method} {_shown(start)}: sent on to {_shown(url)}, which is not followed"
-                    raise OSError(
-                        sent_on if known else f"{sent_on}: redirects_to does not name it"
-                    ) from error
+                is_web = urllib.parse.urlsplit(url).scheme in ("http", "https")
+                if not is_web or not may_redirect(start, url, self._redirects_to):
+                    shown = f"{method} {without_query(start)}: sent on to {without_query(url)}"
+                    fault = "redirects_to does not name it" if is_web else "it is no address of the web"
+                    raise OSError(f"{shown}, which is not followed: {fault}") from error
             except (urllib.error.URLError, ConnectionError) as error:
                 reason = getattr(error, "reason", error)
                 if source is None or hung_up or not isinstance(reason, ConnectionError):
@@ -205,7 +203,7 @@ class Web:
                 content, hung_up = io.BytesIO(b"?"), True
                 continue
             content = source
-        raise OSError(f"{method} {_shown(start)}: sent on more than {MOST_REDIRECTS} times")
+        raise OSError(f"{method} {without_query(start)}: sent on more than {MOST_REDIRECTS} times")
 
     def _asked(self, method: str, url: str, content: IO[bytes] | None, with_headers: bool) -> HTTPResponse:
         """Make one request."""
@@ -220,8 +218,3 @@ class Web:
         request = urllib.request.Request(url, data, headers, method=method)
         answer: HTTPResponse = self._director.open(request, timeout=TIMEOUT)
         return answer
-
-
-def _shown(url: str) -> str:
-    """Return an address without its query, which may hold a signature."""
-    return url.partition("?")[0]

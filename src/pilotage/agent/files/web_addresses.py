@@ -1,9 +1,19 @@
-"""Addresses of servers, and what an answer's headers say of a file. Movers and catalogues follow the same
-rules."""
+"""Addresses of servers, the redirections that clients follow, and the compression of answers.
+
+Movers and catalogues follow the same rules.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Union
 from urllib.parse import urlsplit, urlunsplit
+
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 DEFAULT_PORTS = {"https": 443, "davs": 443, "http": 80, "dav": 80, "root": 1094, "xroot": 1094, "roots": 1094}
 """Ports that addresses may leave out, by scheme."""
@@ -42,3 +52,63 @@ def is_encoded(encoding: str | None, url: str) -> bool:
     """
     stored = urlsplit(url).path.lower().endswith(COMPRESSED)
     return (encoding or "").strip().lower() not in ("", "identity") and not stored
+
+
+def may_redirect(start: str, url: str, allowed: Sequence[str] | None) -> bool:
+    """Return whether a client may follow a storage's redirection from one address to another.
+
+    A storage may redirect to its own host, and to the ``allowed`` hosts: names, patterns, addresses or
+    networks. If these are None, it may redirect to hosts of its domain: ``pool3.north.example`` for
+    ``dav.north.example``.
+    """
+    storage, host = host_of(start), host_of(url)
+    if host == storage:
+        return True
+    if address := address_of(host):
+        return any(address in network for network in networks(allowed)) or address in addresses(storage)
+    if allowed is not None:
+        return any(fnmatchcase(host, name.lower()) for name in allowed)
+    domain = storage.partition(".")[2]
+    # The parent of a domain of one part belongs to everybody. An address has no domain.
+    if "." not in domain or address_of(storage):
+        domain = storage
+    return host == domain or host.endswith(f".{domain}")
+
+
+def networks(hosts: Iterable[str] | None) -> list[Network]:
+    """Return the addresses and networks among hosts."""
+    parsed: list[Network] = []
+    for host in hosts or ():
+        try:
+            parsed.append(ipaddress.ip_network(host))
+        except ValueError:
+            continue  # a name
+    return parsed
+
+
+def addresses(host: str) -> set[Address]:
+    """Return the addresses of a host; none if its name cannot be resolved."""
+    try:
+        places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return set()
+    return {address for *_, place in places if (address := address_of(str(place[0])))}
+
+
+def address_of(host: str) -> Address | None:
+    """Return a host's address if its name is one. An IPv4 address in the form of IPv6 counts as itself."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def host_of(url: str) -> str:
+    """Return the host of an address, in lower case."""
+    return (urlsplit(url).hostname or "").rstrip(".").lower()
+
+
+def without_query(url: str) -> str:
+    """Return an address without its query, which may hold a signature."""
+    return url.partition("?")[0][:500]

@@ -135,8 +135,8 @@ class SlurmOptions(SlurmChoices, SubmitOptions):
 
     reserved = """
     --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
-    --no-requeue --test-only --usage --version -V --wait -W --wrap --cpus-per-task -c --mem --ntasks -n --nodes
-    -N --time -t --quiet -Q --verbose -v --clusters -M --partition -p
+    --no-requeue --test-only --usage --version -V --wait -W --wrap --cpus-per-task -c --mem --ntasks -n
+    --nodes -N --time -t --quiet -Q --verbose -v --clusters -M --partition -p
     """
     flags: ClassVar[Mapping[str, str]] = {field.name: f"--{field.name}" for field in fields(SlurmChoices)}
 

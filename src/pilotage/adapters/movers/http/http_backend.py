@@ -28,12 +28,12 @@ from pilotage.adapters.movers.http.http_copies import FORWARDED, HttpCopies
 from pilotage.adapters.movers.http.http_moves import HttpMoves
 from pilotage.adapters.movers.http.http_quota import quota
 from pilotage.adapters.movers.http.listings import NO_WEBDAV, PROPFIND, from_index, from_multistatus
-from pilotage.adapters.movers.http.redirects import Redirects, check_option, shown
+from pilotage.adapters.movers.http.redirects import Redirects, check_option
 from pilotage.adapters.movers.http.upload_doors import QUESTION, UploadDoor
 from pilotage.adapters.movers.storages.backend import Backend, LinkError, PathEntry, StorageOptionError
 from pilotage.adapters.movers.storages.folder_calls import beside, empty
 from pilotage.adapters.movers.storages.storage_failures import explained, nothing_left
-from pilotage.agent.files.web_addresses import canonical, server_of
+from pilotage.agent.files.web_addresses import canonical, server_of, without_query
 from pilotage.model.values.urls import file_url
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError
 
@@ -276,7 +276,7 @@ class HttpBackend:
             self._door.forget()
         if late or urlsplit(url).scheme not in ("http", "https"):
             why = ", since its content is on the way: the next attempt asks first" if late else ""
-            raise StorageError(f"{what}: sent on to {shown(url)}, which is not followed{why}")
+            raise StorageError(f"{what}: sent on to {without_query(url)}, which is not followed{why}")
         with explained(StorageError, what):
             self._redirects.check(url)
 

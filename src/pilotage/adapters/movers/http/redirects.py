@@ -4,13 +4,19 @@ Disk servers of large storages have their own names. But a storage's answer must
 to anything that it can reach: a service on the machine itself, a cloud's metadata, a site's internal hosts.
 """
 
-import socket
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import urlsplit
+from ipaddress import ip_network
 
 from pilotage.adapters.movers.storages.backend import StorageOptionError
+from pilotage.agent.files.web_addresses import (
+    Address,
+    address_of,
+    addresses,
+    host_of,
+    may_redirect,
+    networks,
+    without_query,
+)
 from pilotage.ports.moving import StorageError
 
 OPTION = "redirects_to"
@@ -18,104 +24,58 @@ OPTION = "redirects_to"
 
 MOST_HOSTS = 1000
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
-
 
 class Redirects:
     """The hosts that one storage may redirect to.
 
-    These are its own host and, if no others are named, those of its domain: ``pool3.north.example`` for
-    ``dav.north.example``. Names may be patterns, such as ``*.pools.example``. Addresses may be networks. The
-    address behind a name is checked when connecting. An address on the machine itself, on its link or in a
-    private network must be named, unless the storage's own address is of that kind.
+    ``may_redirect`` says which. The address behind a name is checked when connecting. An address on the
+    machine itself, on its link or in a private network must be among the ``hosts`` of the option, unless the
+    storage's own address is of that kind.
     """
 
-    def __init__(self, url: str, named: object = None) -> None:
-        self._host = _host(url)
-        self._networks: list[Network] = []
-        domain = self._host.partition(".")[2]
-        # The parent of a one-part domain belongs to everybody. An address has no domain.
-        own = [f"*.{domain}", domain] if "." in domain and _address(self._host) is None else []
-        self._names = [*own, f"*.{self._host}"] if named is None else []
-        for one in _read(named):
-            try:
-                self._networks.append(ip_network(one))
-            except ValueError:
-                self._names.append(one.lower())
+    def __init__(self, url: str, hosts: object = None) -> None:
+        self._url = url
+        self._hosts = None if hosts is None else _read(hosts)
 
     def check(self, url: str) -> None:
         """Raise StorageError if a storage must not redirect to an address."""
-        host = _host(url)
-        if host == self._host:
-            return
-        if (address := _address(host)) is not None:
-            if any(address in network for network in self._networks) or address in self._own_addresses():
-                return
-        elif any(fnmatchcase(host, name) for name in self._names):
-            return
-        raise StorageError(
-            f"sent on to {shown(url)}, which is not followed: {host} is not known as a host of this storage; "
-            f"if it is one, name it in the storage's option {OPTION}"
-        )
-
-    def guard(self, url: str, address: str) -> None:
-        """Raise StorageError if a redirection's name leads to a forbidden address."""
-        found, host = _address(address), _host(url)
-        if found is None or host == self._host or any(found in network for network in self._networks):
-            return
-        kind = _kind(found)
-        if kind != "global" and kind not in {_kind(own) for own in self._own_addresses()}:
+        if not may_redirect(self._url, url, self._hosts):
             raise StorageError(
-                f"sent on to {shown(url)}, which is not followed: {host} has the {kind} address {found}; "
-                f"if it is a host of this storage, name that address in the storage's option {OPTION}"
+                f"sent on to {without_query(url)}, which is not followed: {host_of(url)} is not known as a "
+                f"host of this storage; if it is one, name it in the storage's option {OPTION}"
             )
 
-    def _own_addresses(self) -> set[Address]:
-        try:
-            found = socket.getaddrinfo(self._host, None, type=socket.SOCK_STREAM)
-        except OSError:
-            return set()
-        return {address for *_, place in found if (address := _address(str(place[0]))) is not None}
+    def guard(self, url: str, text: str) -> None:
+        """Raise StorageError if a redirection's name leads to a forbidden address."""
+        address, host, storage = address_of(text), host_of(url), host_of(self._url)
+        if address is None or host == storage or any(address in network for network in networks(self._hosts)):
+            return
+        kind = _kind(address)
+        if kind != "global" and kind not in map(_kind, addresses(storage)):
+            raise StorageError(
+                f"sent on to {without_query(url)}, which is not followed: {host} has the {kind} "
+                f"address {address}; if it is a host of this storage, name that address in the storage's option {OPTION}"
+            )
 
 
-def check_option(kind: str, named: object) -> None:
+def check_option(kind: str, hosts: object) -> None:
     """Raise StorageOptionError unless the option is a list of hosts."""
     try:
-        _read(named)
+        if hosts is not None:
+            _read(hosts)
     except ValueError as error:
         raise StorageOptionError(f"{kind}: {OPTION}: {error}") from None
 
 
-def shown(url: str) -> str:
-    """Return an address without its query, which may hold a signature."""
-    return url.partition("?")[0][:500]
-
-
-def _read(named: object) -> Sequence[str]:
-    if named is None:
-        return ()
-    if not isinstance(named, list | tuple) or not all(isinstance(one, str) and one for one in named):
+def _read(hosts: object) -> Sequence[str]:
+    if not isinstance(hosts, list | tuple) or not all(isinstance(host, str) and host for host in hosts):
         raise ValueError("must be a list of hosts, such as [pool1.example, '*.pools.example', 10.1.0.0/16]")
-    if len(named) > MOST_HOSTS:
-        raise ValueError(f"{len(named)} hosts, at most {MOST_HOSTS}; use patterns, or networks")
-    for one in named:
-        if "/" in one:
-            ip_network(one)
-    return named
-
-
-def _host(url: str) -> str:
-    return (urlsplit(url).hostname or "").rstrip(".").lower()
-
-
-def _address(host: str) -> Address | None:
-    try:
-        address = ip_address(host.strip("[]").partition("%")[0])
-    except ValueError:
-        return None
-    inside = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return inside or address
+    if len(hosts) > MOST_HOSTS:
+        raise ValueError(f"{len(hosts)} hosts, at most {MOST_HOSTS}; use patterns, or networks")
+    for host in hosts:
+        if "/" in host:
+            ip_network(host)
+    return hosts
 
 
 def _kind(address: Address) -> str:

@@ -16,10 +16,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from pilotage.adapters.movers.copies.checksums import checksum_of
 from pilotage.adapters.movers.copies.third_party import CannotFetch
 from pilotage.adapters.movers.http.http_moves import check_for_xrootd
-from pilotage.adapters.movers.http.redirects import Redirects, check_option, shown
+from pilotage.adapters.movers.http.redirects import Redirects, check_option
 from pilotage.adapters.movers.storages.backend import Backend, PathEntry, StorageOptionError
 from pilotage.adapters.movers.storages.folder_calls import beside, empty
 from pilotage.adapters.movers.storages.storage_failures import explained, nothing_left
+from pilotage.agent.files.web_addresses import without_query
 from pilotage.model.values.phrases import not_installed
 from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageError, WrongFileError
 
@@ -260,7 +261,7 @@ class XRootDBackend:
                 self.checked(path, status)
                 return file
             if urlsplit(to).scheme not in ("root", "roots"):
-                raise StorageError(f"{path}: sent on to {shown(to)}, which is not followed")
+                raise StorageError(f"{path}: sent on to {without_query(to)}, which is not followed")
             with explained(StorageError, path):
                 self._redirects.check(to)
             url = self._moved(path, to)
