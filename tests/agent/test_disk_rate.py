@@ -6,13 +6,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from pilotage.agent.files.held import Held, LeaseTimes
+from pilotage.agent.assignments import Held, LeaseTimes
 from pilotage.agent.jobs import JobRunner
+from pilotage.agent.node import Resources
 from pilotage.agent.payload import disk_rate
 from pilotage.agent.payload.attempt import Attempt
 from pilotage.agent.payload.disk_rate import DiskRate
 from pilotage.agent.proof import Containment
-from pilotage.agent.resources import Resources
 from pilotage.agent.wire import JobOrder, Point, Report, Work
 
 WRITES = """

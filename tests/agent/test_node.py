@@ -9,12 +9,11 @@ from unittest.mock import Mock
 import pytest
 
 from pilotage.agent import node
+from pilotage.agent.assignments import Held, LeaseTimes
 from pilotage.agent.command import claim, parser
-from pilotage.agent.files.held import Held, LeaseTimes
 from pilotage.agent.jobs import JobRunner
-from pilotage.agent.node import look
+from pilotage.agent.node import Resources, look
 from pilotage.agent.payload.attempt import Attempt
-from pilotage.agent.resources import Resources
 from pilotage.agent.wire import JobOrder, Node, Work
 from tests.waiting import PATIENCE, wait_for
 

@@ -13,8 +13,7 @@ import pytest
 
 from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, UnreachableError
 from pilotage.agent.files.leaving import leave
-from pilotage.agent.files.seals import seal
-from pilotage.agent.files.spool_wire import LeftResults
+from pilotage.agent.files.spool_wire import LeftResults, seal
 from pilotage.agent.parsing import parse
 from pilotage.agent.payload.attempt import AttemptFailedError
 from pilotage.agent.wire import Report

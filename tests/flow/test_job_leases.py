@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.agent.files.held import Held, lease_of
+from pilotage.agent.assignments import Held, lease_of
 from pilotage.agent.jobs import JobRunner
+from pilotage.agent.node import Resources
 from pilotage.agent.payload.attempt import Attempt
-from pilotage.agent.resources import Resources
 from pilotage.agent.wire import MatchAnswer, Work
 from pilotage.flow.calls.pilots import report
 from pilotage.flow.errors import PilotGone

@@ -14,10 +14,9 @@ from . import relay
 from .client import PilotClient
 from .logs import OwnLog
 from .machine import guard
-from .node import look
+from .node import Resources, look
 from .payload.delegated_groups import DelegatedGroups, find
 from .pilot import PilotAgent
-from .resources import Resources
 from .wire import Node
 
 TYPE_CHECKING = False

@@ -12,20 +12,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .assignments import Held, PilotHost, lease_of
 from .client import PilotClient, UnreachableError
 from .failure_kind import with_kind
 from .files import leaving, outputs, transfer
 from .files.file_access import Ways
-from .files.held import Held, lease_of
 from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
+from .node import Resources
 from .patient_calls import PatientCalls
 from .payload import disk_rate, payload_secrets, workdir
 from .payload.attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .payload.containers import choose, write_variables
 from .payload.payload import OVERDUE, Ended, Order, Payload, sweep
 from .payload.view import UNCONTAINED, SitePaths, View, view
-from .pilot_host import PilotHost
-from .resources import Resources
 from .wire import AttemptLogs, Log, MatchAnswer, Output, Pair, Report
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The node of a pilot: the resources of its slot, and the limits of the slot.
+"""The node of a pilot: the resources of its slot, the limits of the slot, and the pilot's share of them.
 
 Affinity, cgroups and the batch system's variables limit a slot. A machine that is smaller than the order does
 not: an operator may order more payloads than cores.
@@ -14,10 +14,11 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .machine import MEGABYTE
-from .payload.delegated_groups import hierarchies
+from .payload.delegated_groups import DelegatedGroups, hierarchies
 from .payload.node_disk import free_disk
 from .wire import Node
 
@@ -32,6 +33,33 @@ PATIENCE = 20.0
 _PROCESS = Path("/proc/self")
 _NOWHERE = {"IPv4": (socket.AF_INET, "192.0.2.1"), "IPv6": (socket.AF_INET6, "2001:db8::1")}
 """Addresses reserved for documentation: a route to them is a route to the world. Nothing is sent."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """A pilot's share of its machine: ``slots`` payloads at a time, ``cores`` and ``memory`` for all of them.
+
+    Memory is in MB (0: no limit), ``walltime`` in s. It makes the jobs' directories in ``directory``;
+    ``keep`` leaves them there. It takes jobs only while ``least_disk`` MB are free there. Payloads cannot see
+    the folders in ``hidden``, nor GPUs other than their own. ``delegation`` makes a control group for each
+    payload. Results that the server does not get go into ``spool``, up to ``spool_room`` MB, for
+    ``spool_days``; None: nowhere.
+    """
+
+    cores: int = 1
+    memory: float = 0
+    walltime: float = 86_400
+    slots: int = 1
+    directory: Path = Path()
+    keep: bool = False
+    least_disk: float = 100
+    hidden: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    node: Node = field(default_factory=Node)
+    delegation: DelegatedGroups = field(default_factory=DelegatedGroups)
+    spool: Path | None = None
+    spool_room: float = 0
+    spool_days: float = 14
 
 
 def look(directory: Path, environment: Mapping[str, str]) -> Node:

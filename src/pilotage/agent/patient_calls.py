@@ -7,11 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from .assignments import Held, PilotHost
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
-from .files.held import Held
 from .machine import now
 from .payload.attempt import AttemptFailedError
-from .pilot_host import PilotHost
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

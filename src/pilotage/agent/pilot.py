@@ -13,18 +13,18 @@ from dataclasses import replace
 from math import inf
 from time import time
 
+from .assignments import PilotHost
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .failure_kind import OUT_OF_TIME
 from .files.courier import Courier
 from .jobs import JobRunner
 from .logs import OwnLog, weight
 from .machine import now
+from .node import Resources
 from .payload.attempt import Attempt
 from .payload.containers import ContainerRuntime, find_runtimes
 from .payload.node_disk import free_disk
-from .pilot_host import PilotHost
 from .proof import Containment, prove
-from .resources import Resources
 from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
 log = logging.getLogger(__name__)

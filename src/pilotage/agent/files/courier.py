@@ -13,10 +13,10 @@ from typing import Any
 
 from ..client import GivenUpError, PilotClient, RefusedError, UnreachableError
 from ..machine import now
+from ..node import Resources
 from ..parsing import WireError, parse
 from ..payload.attempt import Attempt, AttemptFailedError, legal
 from ..payload.trees import remove_tree
-from ..resources import Resources
 from ..wire import Work
 from . import transfer
 from .file_access import Ways

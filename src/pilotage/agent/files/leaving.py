@@ -18,8 +18,7 @@ from ..machine import MEGABYTE
 from ..parsing import serialise
 from ..payload.attempt import AttemptFailedError
 from ..wire import AttemptLogs, Output, Report
-from .seals import seal
-from .spool_wire import MANIFEST, LeftFile, LeftResults
+from .spool_wire import MANIFEST, LeftFile, LeftResults, seal
 from .transfer import open_output
 
 BLOCK = 4 << 20

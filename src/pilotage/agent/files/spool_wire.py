@@ -1,7 +1,8 @@
-"""Documents about results that pilots leave in their site's spool."""
+"""Documents about results that pilots leave in their site's spool, and the seal of their pilot."""
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 from typing import Optional
 
@@ -51,3 +52,9 @@ class CourierOrder:
     order: Optional[JobOrder] = None
     storage: Optional[Source] = None
     unwanted: bool = False
+
+
+def seal(token_hash: str, job: int, attempt: int, manifest: bytes) -> str:
+    """Return the seal of an attempt's manifest. ``token_hash`` is the SHA-256 of the pilot's own token."""
+    key = hmac.digest(token_hash.encode(), f"results of {job}.{attempt}".encode(), "sha256")
+    return hmac.new(key, manifest, "sha256").hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from ..files.held import Held
+from ..assignments import Held
 from ..wire import Point, Report
 
 FIRST, EVERY = 60.0, 300.0

@@ -1,7 +1,7 @@
 """Manifests of results that pilots left in sites' spools: they are verified and recorded.
 
-A manifest is believed if its pilot sealed it (``agent/files/seals.py``). So whoever can write into a spool
-can destroy results there, and forge none.
+A manifest is believed if its pilot sealed it (``agent/files/spool_wire.py``). So whoever can write into a
+spool can destroy results there, and forge none.
 """
 
 import hmac
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.agent.files.seals import seal
+from pilotage.agent.files.spool_wire import seal
 from pilotage.flow.attempt_logs import AttemptLogs
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.documents.world import Report

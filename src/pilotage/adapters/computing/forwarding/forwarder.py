@@ -11,18 +11,17 @@ from pilotage.adapters.computing.forwarding.forwarded_attempt import ForwardedAt
 from pilotage.adapters.computing.forwarding.peer import Peer, Refused
 from pilotage.adapters.computing.web_service import Credentials
 from pilotage.agent import command
+from pilotage.agent.assignments import Held, PilotHost
 from pilotage.agent.client import PilotClient
-from pilotage.agent.files.held import Held
 from pilotage.agent.files.storage import open_storage
 from pilotage.agent.jobs import JobRunner
 from pilotage.agent.logs import OwnLog, stderr_tail
 from pilotage.agent.machine import now
+from pilotage.agent.node import Resources
 from pilotage.agent.payload.attempt import AttemptFailedError, legal
 from pilotage.agent.payload.payload import Ended
 from pilotage.agent.pilot import PilotAgent
-from pilotage.agent.pilot_host import PilotHost
 from pilotage.agent.proof import Containment
-from pilotage.agent.resources import Resources
 from pilotage.agent.wire import Node, Offer, Report
 
 log = logging.getLogger(__name__)

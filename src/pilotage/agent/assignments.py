@@ -1,14 +1,15 @@
-"""One attempt held by a pilot: its payload, its lease and its progress."""
+"""An attempt that a server assigned to a pilot, and the pilot as its attempts see it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ..payload import payload_secrets
-from ..payload.attempt import Attempt
-from ..payload.containers import ContainerRuntime
-from ..wire import AttemptLogs, MatchAnswer, Point, Report, Work
+from .payload import payload_secrets
+from .payload.attempt import Attempt
+from .payload.containers import ContainerRuntime
+from .proof import Containment
+from .wire import AttemptLogs, MatchAnswer, Point, Report, Work
 
 
 class LeaseTimes(NamedTuple):
@@ -76,3 +77,23 @@ class Held:
     def lease_now(self) -> float:
         """Return the seconds that the attempt may run without an answer from the server."""
         return self.lease.full if self.heard else self.lease.first
+
+
+class PilotHost(Protocol):
+    """The pilot, as seen by its jobs."""
+
+    ending: str
+    """Why the pilot ends; empty while it goes on."""
+    containment: Containment
+    """How payloads are contained."""
+    runtimes: tuple[ContainerRuntime, ...]
+    """The programs that run payloads in containers."""
+
+    contact: float
+    """When the last answered call began that listed all held attempts."""
+
+    def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
+        """Queue a report, with the logs of an attempt that has ended."""
+
+    def wake(self) -> None:
+        """Let the pilot check its jobs again."""
