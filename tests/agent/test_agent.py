@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.file_access import StorageRoutes
 from pilotage.agent.files.transfer import fetch
 from pilotage.agent.payload.attempt import RESERVED, Attempt, AttemptFailedError, legal, legal_scratch
 from pilotage.agent.wire import JobInput, JobOrder, Work
@@ -635,7 +635,7 @@ def test_a_harmless_process_in_the_background_costs_no_outputs(site: Site) -> No
 def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp_path: Path) -> None:
     work = Work(task=1, command=("true",), storage_url=f"file://{site.storage}")
     target = tmp_path / "copy"
-    ways = Ways(None)  # type: ignore[arg-type]  # its storage does not ask
+    ways = StorageRoutes(None)  # type: ignore[arg-type]  # its storage does not ask
     fetch(ways, Attempt(work, JobOrder(1, 1, "scratch")), JobInput(**HELLO), target, lambda: False)
     assert target.stat().st_ino != (site.storage / "data/hello.txt").stat().st_ino
     assert target.stat().st_nlink == 1

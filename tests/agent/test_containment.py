@@ -75,7 +75,7 @@ ALLOWED = {
 }
 
 
-@pytest.fixture(params=proof.WAYS)
+@pytest.fixture(params=proof.MECHANISMS)
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A way that works on this machine."""
     (tmp_path / "tried").mkdir()
@@ -206,7 +206,7 @@ def test_a_view_that_cannot_be_made_fails_the_job_with_its_reason(tmp_path: Path
 
 
 def test_a_machine_that_holds_nothing_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proof, "WAYS", ())
+    monkeypatch.setattr(proof, "MECHANISMS", ())
     assert asyncio.run(prove(tmp_path, ())) == Containment("none", "none", "")
 
 
@@ -219,7 +219,7 @@ def test_what_does_not_hold_is_not_taken(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(proof, "view", open_door)
     found = asyncio.run(prove(tmp_path, ()))
-    assert found.way in ("landlock", "none")
+    assert found.mechanism in ("landlock", "none")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -232,7 +232,7 @@ def test_an_old_landlock_is_called_by_what_it_keeps(tmp_path: Path, monkeypatch:
 
 
 def test_the_server_counts_those_ways_as_complete_that_the_agent_proves() -> None:
-    assert set(proof.WAYS) == COMPLETE_CONTAINMENT
+    assert set(proof.MECHANISMS) == COMPLETE_CONTAINMENT
 
 
 FORKING = """

@@ -6,12 +6,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from pilotage.agent.assignments import Held, LeaseTimes
 from pilotage.agent.jobs import JobRunner
 from pilotage.agent.node import Resources
 from pilotage.agent.payload import disk_rate
 from pilotage.agent.payload.attempt import Attempt
 from pilotage.agent.payload.disk_rate import DiskRate
+from pilotage.agent.pilot_job import LeaseTimes, PilotJob
 from pilotage.agent.proof import Containment
 from pilotage.agent.wire import JobOrder, Point, Report, Work
 
@@ -64,7 +64,7 @@ def test_b12_the_agent_tells_a_payloads_disk_io_while_it_runs(
     monkeypatch.setattr(disk_rate, "FIRST", 1.0)
     monkeypatch.setattr(disk_rate, "EVERY", 0.5)
     work = Work(task=1, command=("python3", "-c", WRITES), contained=False, cores=2)
-    held = Held(Attempt(work, JobOrder(1, 1, "scratch")), 0, LeaseTimes(1e9, 1e9))
+    held = PilotJob(Attempt(work, JobOrder(1, 1, "scratch")), 0, LeaseTimes(1e9, 1e9))
     pilot = Mock(contact=0.0, containment=Containment())
 
     async def life() -> float | None:

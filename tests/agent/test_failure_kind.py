@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.file_access import StorageRoutes
 from pilotage.agent.files.transfer import fetch
 from pilotage.agent.payload import workdir
 from pilotage.agent.payload.attempt import Attempt, AttemptFailedError, NodeFailedError
@@ -97,7 +97,7 @@ def test_a_name_that_no_file_may_have_is_nobody_else_s_fault(site: Site) -> None
         Attempt(Work(task=1, command=()), JobOrder(1, 1, "scratch")),
     )
     with pytest.raises(AttemptFailedError, match="File name too long") as failure:
-        fetch(Ways(None), attempt, file, site.root / file.name, lambda: False)  # type: ignore[arg-type]
+        fetch(StorageRoutes(None), attempt, file, site.root / file.name, lambda: False)  # type: ignore[arg-type]
     assert not isinstance(failure.value, NodeFailedError)
 
 

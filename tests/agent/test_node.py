@@ -9,11 +9,11 @@ from unittest.mock import Mock
 import pytest
 
 from pilotage.agent import node
-from pilotage.agent.assignments import Held, LeaseTimes
 from pilotage.agent.command import claim, parser
 from pilotage.agent.jobs import JobRunner
 from pilotage.agent.node import Resources, look
 from pilotage.agent.payload.attempt import Attempt
+from pilotage.agent.pilot_job import LeaseTimes, PilotJob
 from pilotage.agent.wire import JobOrder, Node, Work
 from tests.waiting import PATIENCE, wait_for
 
@@ -170,7 +170,7 @@ def test_a_pilot_on_a_full_disk_takes_no_jobs_and_says_why(site: Site) -> None:
 def test_a_pilot_that_is_stopped_kills_what_runs_and_lets_what_has_ended_be_stored(tmp_path: Path) -> None:
     runner = JobRunner(Mock(), Resources(directory=tmp_path), Mock())
     runs, stores = (
-        Held(
+        PilotJob(
             Attempt(Work(task=1, command=("true",)), JobOrder(1, number, "scratch")),
             0,
             LeaseTimes(1, 1),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.file_access import StorageRoutes
 from pilotage.agent.files.web import Web
 from tests.movers.test_fts import authority
 
@@ -101,7 +101,7 @@ def test_a_web_storage_opens_to_what_the_node_has(
     else:
         monkeypatch.setenv("X509_USER_PROXY", str(_proxy(authority)))
     assert brought(house, tmp_path / "copy", f"{url}/data") == "hello"
-    way = Ways(house).to(attempt(f"{url}/data"), "out", "")
+    way = StorageRoutes(house).to(attempt(f"{url}/data"), "out", "")
     assert way.write(".scratch/h/1.1/out", io.BytesIO(b"four")) == 4
     assert handler.files["/data/.scratch/h/1.1/out"] == b"four"
     assert set(handler.shown) == {(None, True) if kind == "proxy" else (f"Bearer {TOKEN}", False)}

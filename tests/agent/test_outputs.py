@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pilotage.adapters.movers.contract import ODD_NAMES
 from pilotage.agent.files import outputs
-from pilotage.agent.files.outputs import find, matches, told
+from pilotage.agent.files.outputs import find, matches, skipped_note
 from pilotage.agent.payload.attempt import AttemptFailedError, legal
 from pilotage.model.values.outputs import example, is_taken
 from pilotage.model.values.types import OutputPath, OutputPattern
@@ -61,8 +61,8 @@ def test_links_and_special_files_that_match_are_named(tmp_path: Path) -> None:
     skipped: list[str] = []
     assert list(find(("results/*.root",), tmp_path, (), skipped)) == ["results/a.root"]
     assert sorted(skipped) == [f"results/b{number}.root" for number in range(7)]
-    assert told(skipped).endswith("results/b4.root and 2 more")
-    assert told([]) == ""
+    assert skipped_note(skipped).endswith("results/b4.root and 2 more")
+    assert skipped_note([]) == ""
     with pytest.raises(AttemptFailedError, match=r"left no such file; links and .*: plots"):
         find(("plots/",), tmp_path)
 
@@ -183,8 +183,8 @@ def test_an_agent_stores_every_file_with_its_folders(site: Site) -> None:
         "results/b.root": "b.root\n",
         "plots/2026/p.png": "p\n",
     }
-    told = {output.name: output.size for output in site.server.last(1).outputs}
-    assert told == {str(path): len(text) for path, text in stored.items()}
+    sizes = {output.name: output.size for output in site.server.last(1).outputs}
+    assert sizes == {str(path): len(text) for path, text in stored.items()}
     assert site.server.last(2).error == "output out/passwd: not a regular file"
     assert site.server.last(3).error == "output none/*: the payload left no such file"
     assert (site.server.last(4).state, site.server.last(4).outputs) == ("done", ())

@@ -15,7 +15,7 @@ import pytest
 
 from pilotage.adapters.movers.contract import ODD_NAMES
 from pilotage.agent.files import storage
-from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.file_access import StorageRoutes
 from pilotage.agent.files.storage import open_storage
 from pilotage.agent.files.transfer import discard, fetch, store
 from pilotage.agent.files.web import Web
@@ -23,7 +23,7 @@ from pilotage.agent.files.web_addresses import server_of
 from pilotage.agent.payload.attempt import Attempt, AttemptFailedError, InputLostError
 from pilotage.agent.wire import JobInput, JobOrder, Work
 
-WAYS = Ways(None)  # type: ignore[arg-type]  # no storage here asks
+WAYS = StorageRoutes(None)  # type: ignore[arg-type]  # no storage here asks
 
 
 class WebDav(BaseHTTPRequestHandler):

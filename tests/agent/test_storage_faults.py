@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.file_access import StorageRoutes
 from pilotage.agent.files.transfer import fetch, store
 from pilotage.agent.payload.attempt import AttemptFailedError, StorageFailedError
 from pilotage.agent.wire import JobInput, StorageFault
@@ -25,10 +25,10 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pilotage.agent.files.transfer.time.sleep", lambda _: None)
 
 
-def fault_of(work: Any, target: Path, ways: Ways | None = None) -> StorageFault | None:
+def fault_of(work: Any, target: Path, ways: StorageRoutes | None = None) -> StorageFault | None:
     """Read an input that cannot be read; return the fault of its storage, none where it has none."""
     with pytest.raises(AttemptFailedError) as failure:
-        fetch(ways or Ways(None), work, IN, target, lambda: False)  # type: ignore[arg-type]
+        fetch(ways or StorageRoutes(None), work, IN, target, lambda: False)  # type: ignore[arg-type]
     return failure.value.fault if isinstance(failure.value, StorageFailedError) else None
 
 
@@ -72,7 +72,7 @@ def test_f4_the_disk_of_the_pilot_is_no_storages_fault(server: Any, tmp_path: Pa
     (tmp_path / "in").mkdir()
     assert fault_of(attempt(f"{url}/data"), tmp_path / "in") is None
     with pytest.raises(AttemptFailedError, match=r"on the disk of the pilot: .*Is a directory"):
-        fetch(Ways(None), attempt(f"{url}/data"), IN, tmp_path / "in", lambda: False)  # type: ignore[arg-type]
+        fetch(StorageRoutes(None), attempt(f"{url}/data"), IN, tmp_path / "in", lambda: False)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("status", "counts"), [(502, True), (500, False), (403, False)])
@@ -82,7 +82,7 @@ def test_f4_of_a_storage_that_asks_the_server_says_who_is_to_blame(
     url, handler = server
     answering(handler, status, monkeypatch)
     house = House("", url)
-    found = fault_of(asking("sftp://host/x"), tmp_path / "in", Ways(house))
+    found = fault_of(asking("sftp://host/x"), tmp_path / "in", StorageRoutes(house))
     assert (found == StorageFault("in")) is counts
 
 
@@ -94,7 +94,7 @@ def test_f4_an_output_that_a_storage_does_not_take_is_its_fault(
     answering(handler, status, monkeypatch)
     (tmp_path / "out").write_bytes(b"four")
     with pytest.raises(AttemptFailedError) as failure:
-        store(Ways(None), attempt(url), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
+        store(StorageRoutes(None), attempt(url), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
     found = failure.value.fault if isinstance(failure.value, StorageFailedError) else None
     assert (found == StorageFault("out", written=True)) is counts
 
@@ -109,7 +109,7 @@ def test_f4_an_output_that_cannot_be_read_is_not(
     (tmp_path / "out").write_bytes(b"four")
     monkeypatch.setattr("pilotage.agent.files.transfer.open_output", lambda *_: _Broken(broken))
     with pytest.raises(AttemptFailedError, match="on the disk of the pilot") as failure:
-        store(Ways(None), attempt(f"{url}/data"), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
+        store(StorageRoutes(None), attempt(f"{url}/data"), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
     assert not isinstance(failure.value, StorageFailedError)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pilotage.agent import wire
 from pilotage.agent.client import UnreachableError, answered
-from pilotage.agent.files.file_access import Ways
+from pilotage.agent.files.file_access import StorageRoutes
 from pilotage.agent.files.transfer import discard, fetch, store
 from pilotage.agent.files.web import Web
 from pilotage.agent.payload.attempt import Attempt, AttemptFailedError, InputLostError
@@ -62,8 +62,8 @@ def never() -> bool:
     return False
 
 
-def brought(house: House, target: Path, url: str = "s3://bucket", ways: Ways | None = None) -> str:
-    fetch(ways or Ways(house), attempt(url), HELLO, target, never)
+def brought(house: House, target: Path, url: str = "s3://bucket", ways: StorageRoutes | None = None) -> str:
+    fetch(ways or StorageRoutes(house), attempt(url), HELLO, target, never)
     return target.read_text()
 
 
@@ -71,11 +71,11 @@ def test_a_file_is_read_and_written_at_the_address_that_the_server_gives(place: 
     house, handler, copy = place
     assert brought(house, copy) == "hello"
     (tmp_path / "out").write_bytes(b"four")
-    assert store(Ways(house), attempt("s3://bucket"), "out", tmp_path, never).size == 4
+    assert store(StorageRoutes(house), attempt("s3://bucket"), "out", tmp_path, never).size == 4
     assert (handler.files["/data/out"], house.handed_on) == (b"four", 0)
     assert house.asked == [wire.FileRequest(1, 1, "in"), wire.FileRequest(1, 1, "out", size=4)]
     assert {key for _, _, key in handler.seen} == {"short"}
-    discard(Ways(house), attempt("s3://bucket"))
+    discard(StorageRoutes(house), attempt("s3://bucket"))
     assert "/data/out" in handler.files, "the server deletes what lies there"
 
 
@@ -84,14 +84,14 @@ def test_without_an_address_the_server_hands_the_file_on(place: Any, tmp_path: P
     house.granted = ""
     assert brought(house, copy, "sftp://host/x") == "hello"
     (tmp_path / "out").write_bytes(b"four")
-    store(Ways(house), attempt("sftp://host/x"), "out", tmp_path, never)
+    store(StorageRoutes(house), attempt("sftp://host/x"), "out", tmp_path, never)
     assert (handler.files["/data/out"], house.handed_on) == (b"four", 2)
 
 
 def test_an_address_that_cannot_be_reached_is_left_out_for_a_while(place: Any) -> None:
     house, _, copy = place
     house.granted = "http://127.0.0.1:1"
-    ways = Ways(house)
+    ways = StorageRoutes(house)
     assert brought(house, copy, ways=ways) == brought(house, copy, ways=ways) == "hello"
     assert (len(house.asked), house.handed_on) == (1, 2)
 
@@ -158,7 +158,7 @@ def test_what_the_nodes_program_does_not_take_the_server_does(
     (tmp_path / "xrdcp").write_text(SCRIPT.format(calls=tmp_path / "calls", does="exit 51"))
     (tmp_path / "xrdcp").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    way = Ways(house).to(attempt("root://host/"), "out", "")
+    way = StorageRoutes(house).to(attempt("root://host/"), "out", "")
     way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
     assert handler.files["/data/out"] == b"x" * 1_000_000
     assert (tmp_path / "calls").read_text() == "-s -f -p - root://host//.scratch/h/1.1/out\n"
@@ -176,7 +176,7 @@ def test_a_node_without_xrdcp_uses_gfal(place: Any, tmp_path: Path, monkeypatch:
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
     assert brought(house, copy, "roots://host:1094//atlas") == "hello"
-    way = Ways(house).to(attempt("roots://host:1094//atlas"), "out", "")
+    way = StorageRoutes(house).to(attempt("roots://host:1094//atlas"), "out", "")
     way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
     assert (tmp_path / "arrived").read_bytes() == b"x" * 1_000_000
     read, written = (tmp_path / "calls").read_text().splitlines()

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.agent.assignments import Held, lease_of
 from pilotage.agent.jobs import JobRunner
 from pilotage.agent.node import Resources
 from pilotage.agent.payload.attempt import Attempt
+from pilotage.agent.pilot_job import PilotJob, lease_of
 from pilotage.agent.wire import MatchAnswer, Work
 from pilotage.flow.calls.pilots import report
 from pilotage.flow.errors import PilotGone
@@ -49,8 +49,8 @@ class ModelPilot:
     number: int
     is_old: bool
     contact: float = 0.0
-    ends: dict[Held, float] = field(default_factory=dict)
-    said: set[Held] = field(default_factory=set)
+    ends: dict[PilotJob, float] = field(default_factory=dict)
+    said: set[PilotJob] = field(default_factory=set)
     is_gone: bool = False
 
     def __post_init__(self) -> None:
@@ -60,8 +60,8 @@ class ModelPilot:
         for work in answer.works:
             for order in work.jobs:
                 known = Work(task=work.task, command=work.command) if self.is_old else work
-                held = Held(Attempt(known, order), begun, lease_of(known, answer))
-                self.runner.held[held.attempt.pair] = held
+                held = PilotJob(Attempt(known, order), begun, lease_of(known, answer))
+                self.runner.attempts[held.attempt.pair] = held
                 self.ends[held] = self.runner.lease_end(held)
 
     def runs(self, now: float) -> list[int]:
@@ -119,15 +119,15 @@ class Play:
         if outcome != "answered":
             return
         pilot.contact = begun
-        runner.heard([one.attempt.pair for one in held])
+        runner.confirm([one.attempt.pair for one in held])
         for one in [*pilot.ends]:
             if one in ended or one.attempt.pair in stops:
-                del pilot.ends[one], runner.held[one.attempt.pair]
+                del pilot.ends[one], runner.attempts[one.attempt.pair]
             elif now < pilot.ends[one]:
                 pilot.ends[one] = max(pilot.ends[one], runner.lease_end(one))
 
     @staticmethod
-    def _report(held: Held, state: Literal["starting", "running", "failed"]) -> Report:
+    def _report(held: PilotJob, state: Literal["starting", "running", "failed"]) -> Report:
         job, attempt = held.attempt.pair
         return Report(job=job, attempt=attempt, state=state, error="its lease was over")
 

@@ -19,7 +19,7 @@ from typing import IO, Any, TypeVar
 
 from . import VERSION, relay, wire
 from .files.spool_wire import CourierOrder, SealedManifest
-from .files.web import Web, opener, said
+from .files.web import Web, message_of, opener
 from .machine import now
 from .parsing import WireError, parse, serialise
 
@@ -38,14 +38,14 @@ STORAGE_FAILED = 502
 
 
 class UnreachableError(Exception):
-    """No usable answer came. ``heard`` is true if the server may have acted on the call all the same.
+    """No usable answer came. ``may_have_acted`` is true if the server may have carried out the call.
 
     The next call should come after ``pause`` s or later, if the server asked for that; 0: it did not.
     """
 
-    def __init__(self, message: str, *, heard: bool, pause: float = 0.0) -> None:
+    def __init__(self, message: str, *, may_have_acted: bool, pause: float = 0.0) -> None:
         super().__init__(message)
-        self.heard, self.pause = heard, pause
+        self.may_have_acted, self.pause = may_have_acted, pause
 
 
 class GivenUpError(Exception):
@@ -138,29 +138,31 @@ class PilotClient:
         """Return the SHA-256 of the pilot's own token."""
         return hashlib.sha256(self._headers["Authorization"].partition(" ")[2].encode()).hexdigest()
 
-    def access(self, wanted: wire.FileRequest) -> wire.Access:
+    def access(self, request: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file. Blocks. Raises OSError, and UnreachableError."""
         try:
-            return parse(wire.Access, self._request("POST", "access", serialise(wanted)))
+            return parse(wire.Access, self._request("POST", "access", serialise(request)))
         except (UnreachableError, GivenUpError, RefusedError, WireError) as error:
             cause = error.__cause__
             answered = isinstance(cause, urllib.error.HTTPError) and cause.code not in AWAY
             if isinstance(error, UnreachableError) and not answered:
                 raise
-            raise OSError(f"no address of {wanted.name}: {error}") from error
+            raise OSError(f"no address of {request.name}: {error}") from error
 
-    def content(self, wanted: wire.FileRequest, method: str, source: IO[bytes] | None = None) -> HTTPResponse:
+    def content(
+        self, request: wire.FileRequest, method: str, source: IO[bytes] | None = None
+    ) -> HTTPResponse:
         """Read a file that the server hands on, or write all of ``source`` to it. Blocks.
 
         Raises UnreachableError while the server cannot do it, and HTTPError, with the server's message, if it
         refuses or if the storage failed.
         """
         server = self._urls[0]
-        names = urllib.parse.urlencode({"name": wanted.name, "source": wanted.source})
+        names = urllib.parse.urlencode({"name": request.name, "source": request.source})
         web = Web({"Authorization": self._headers["Authorization"]}, self._opener)
 
         def ask() -> HTTPResponse:
-            url = f"{self._address(server)}/content/{wanted.job}/{wanted.attempt}?{names}"
+            url = f"{self._address(server)}/content/{request.job}/{request.attempt}?{names}"
             return web.ask(method, url, source)
 
         try:
@@ -170,7 +172,7 @@ class PilotClient:
                 self._go_on(server)
             raise
 
-    async def left(self, manifest: SealedManifest) -> CourierOrder:
+    async def ask_about_results(self, manifest: SealedManifest) -> CourierOrder:
         """Ask what to do with results that another pilot left."""
         return await self._call("POST", "left", manifest, CourierOrder)
 
@@ -187,7 +189,7 @@ class PilotClient:
         try:
             return parse(kind, text)
         except WireError as error:
-            raise UnreachableError(f"{method} {path}: {error}", heard=True) from error
+            raise UnreachableError(f"{method} {path}: {error}", may_have_acted=True) from error
 
     async def _send(self, method: str, path: str, body: Any) -> bytes:
         content = None if body is None else serialise(body)
@@ -205,10 +207,10 @@ class PilotClient:
 
     def _go_on(self, unanswered: str) -> None:
         """Let the next call go to another server, unless another thread has seen to it."""
-        first, *others = self._urls
-        if others and unanswered == first:
-            self._urls = [*others, first]
-            log.warning("%s does not answer; the next call goes to %s", first, others[0])
+        first, *rest = self._urls
+        if rest and unanswered == first:
+            self._urls = [*rest, first]
+            log.warning("%s does not answer; the next call goes to %s", first, rest[0])
 
     def _request(self, method: str, path: str, content: bytes | None) -> bytes:
         server = self._urls[0]
@@ -216,7 +218,7 @@ class PilotClient:
             url = f"{self._address(server)}/{path}"
         except OSError as error:
             self._go_on(server)
-            raise UnreachableError(f"{method} {path}: {error!r}", heard=False) from error
+            raise UnreachableError(f"{method} {path}: {error!r}", may_have_acted=False) from error
         request = urllib.request.Request(url, content, self._headers, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
@@ -229,7 +231,7 @@ class PilotClient:
             # Without a connection the server heard nothing. After any later error it may have carried out the
             # call.
             refused = isinstance(getattr(error, "reason", error), (ConnectionRefusedError, gaierror))
-            raise UnreachableError(f"{method} {path}: {error!r}", heard=not refused) from error
+            raise UnreachableError(f"{method} {path}: {error!r}", may_have_acted=not refused) from error
 
 
 def answered(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
@@ -242,27 +244,27 @@ def answered(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
     except urllib.error.HTTPError as error:
         # A proxy before the server answers 502 in words of its own if the server is away.
         by_server = error.headers.get_content_type() == "application/json"
-        error.msg = f"{error.msg} {said(error)}".strip()
+        error.msg = f"{error.msg} {message_of(error)}".strip()
         if error.code in AWAY or (error.code == STORAGE_FAILED and not by_server):
             raise _unreachable(str(error), error) from error
         raise
     except (OSError, HTTPException) as error:
-        raise UnreachableError(repr(error), heard=True) from error
+        raise UnreachableError(repr(error), may_have_acted=True) from error
 
 
-def _error_for(what: str, error: urllib.error.HTTPError) -> Exception:
+def _error_for(call: str, error: urllib.error.HTTPError) -> Exception:
     """Return our exception for the server's error."""
-    detail = said(error)
+    detail = message_of(error)
     # The server answers 410 to a pilot that it has ended, and 401 or 403 once it has revoked the token.
     if error.code in (401, 403, 410):
-        return GivenUpError(f"{what} {detail}")
+        return GivenUpError(f"{call} {detail}")
     if error.code >= 500 or error.code in AWAY:
-        return _unreachable(f"{what} {detail}", error)
-    return RefusedError(f"{what} {detail}")
+        return _unreachable(f"{call} {detail}", error)
+    return RefusedError(f"{call} {detail}")
 
 
-def _unreachable(what: str, error: urllib.error.HTTPError) -> UnreachableError:
+def _unreachable(message: str, error: urllib.error.HTTPError) -> UnreachableError:
     after = error.headers.get("Retry-After", "")
     return UnreachableError(
-        what, heard=True, pause=float(after) if re.fullmatch("[0-9]{1,6}", after) else 0.0
+        message, may_have_acted=True, pause=float(after) if re.fullmatch("[0-9]{1,6}", after) else 0.0
     )

@@ -115,10 +115,10 @@ def take_token(file: Path | None, *, remove: bool) -> str:
 def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
     """Return the pilot's resources: those ordered, bounded by what its slot allows."""
 
-    def bounded(name: str, asked: float, confined: float) -> float:
-        if 0 < confined < asked:
-            log.warning("%s: %g were ordered, the slot has %g", name, asked, confined)
-        return min(asked, confined) if asked and confined else asked or confined
+    def bounded(name: str, ordered: float, confined: float) -> float:
+        if 0 < confined < ordered:
+            log.warning("%s: %g were ordered, the slot has %g", name, ordered, confined)
+        return min(ordered, confined) if ordered and confined else ordered or confined
 
     cores = int(bounded("cores", options.cores, node.cores)) or node.machine_cores
     return Resources(
@@ -140,10 +140,10 @@ def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
 
 def limited(resources: Resources, control_groups: bool) -> Resources:
     """Return the resources with the control groups that payloads can get here."""
-    found = find() if control_groups else DelegatedGroups(fault="control groups are switched off")
-    log.info("payloads are limited by %s: %s", found.name, ", ".join(found.parents) or found.fault)
-    node = replace(resources.node, limited_by=found.name, limits=tuple(found.parents))
-    return replace(resources, delegation=found, node=node)
+    groups = find() if control_groups else DelegatedGroups(fault="control groups are switched off")
+    log.info("payloads are limited by %s: %s", groups.name, ", ".join(groups.parents) or groups.fault)
+    node = replace(resources.node, limited_by=groups.name, limits=tuple(groups.parents))
+    return replace(resources, delegation=groups, node=node)
 
 
 def main() -> None:

@@ -27,18 +27,18 @@ def log_of(stream: str, head: bytes, tail: bytes, size: int) -> Log:
 
 def read_streams(directory: Path, hidden: Sequence[bytes] = ()) -> tuple[Log, ...]:
     """Return the payload's streams that are not empty, with hidden texts masked, the longest first."""
-    found = []
+    logs = []
     for stream in STREAMS:
         with suppress(OSError), _opened(directory, stream) as file:
             size = os.fstat(file.fileno()).st_size
-            kept = size if size <= LONGEST_LOG else LOG_HEAD
-            head = _part(file, 0, kept, hidden)
+            head_size = size if size <= LONGEST_LOG else LOG_HEAD
+            head = _part(file, 0, head_size, hidden)
             tail = b""
             if size > LONGEST_LOG:
                 tail = _part(file, size - (LONGEST_LOG - LOG_HEAD), LONGEST_LOG - LOG_HEAD, hidden)
             if size:
-                found.append(log_of(stream, head, tail, size))
-    return tuple(found)
+                logs.append(log_of(stream, head, tail, size))
+    return tuple(logs)
 
 
 def _part(file: IO[bytes], start: int, size: int, hidden: Sequence[bytes]) -> bytes:
@@ -77,13 +77,13 @@ def _opened(directory: Path, name: str, mode: int = os.O_RDONLY) -> IO[bytes]:
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         flags = mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        found = os.open(name, flags, dir_fd=folder)
+        descriptor = os.open(name, flags, dir_fd=folder)
     finally:
         os.close(folder)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(f"{name} is not a regular file")
-    return os.fdopen(found, "rb" if mode == os.O_RDONLY else "ab")
+    return os.fdopen(descriptor, "rb" if mode == os.O_RDONLY else "ab")
 
 
 class OwnLog(logging.Handler):

@@ -34,7 +34,7 @@ def call(name: str, *arguments: object) -> int:
     function = getattr(_libc, name)
     function.restype = ctypes.c_long
     # Pass integers as long for the C library's variadic functions. Shorter ones are sign-extended anyway.
-    result: int = function(*(ctypes.c_long(one) if isinstance(one, int) else one for one in arguments))
+    result: int = function(*(ctypes.c_long(item) if isinstance(item, int) else item for item in arguments))
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
@@ -107,16 +107,16 @@ def die_with_parent(parent: int) -> None:
 
 def descendants(root: int) -> list[int]:
     """Return the process ids below ``root``, parents first. Processes that end meanwhile may be missing."""
-    found = [root]
-    for process in found:
+    processes = [root]
+    for process in processes:
         try:
             # Children belong to the thread that started them.
             for thread in os.listdir(f"/proc/{process}/task"):
                 with open(f"/proc/{process}/task/{thread}/children", "rb") as children:
-                    found += [int(child) for child in children.read().split()]
+                    processes += [int(child) for child in children.read().split()]
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return found[1:]
+    return processes[1:]
 
 
 def kill(process: int) -> None:
@@ -147,10 +147,10 @@ def proportional(process: int) -> int:
         return resident(process)
 
 
-def shorten(path: str, most: int, head: int) -> None:
-    """Free the disk blocks in the middle of a file once it takes ``most`` bytes.
+def shorten(path: str, limit: int, head: int) -> None:
+    """Free the disk blocks in the middle of a file once it takes ``limit`` bytes.
 
-    Keep its first ``head`` bytes and its last quarter of ``most``. Its size and every reader's position stay
+    Keep its first ``head`` bytes and its last quarter of ``limit``. Its size and every reader's position stay
     the same. Do nothing if the file system cannot do this.
     """
     try:
@@ -158,9 +158,9 @@ def shorten(path: str, most: int, head: int) -> None:
     except OSError:
         return
     try:
-        found = os.fstat(file)
-        if stat.S_ISREG(found.st_mode) and found.st_blocks * 512 > most:
-            length = found.st_size - most // 4 - head
+        status = os.fstat(file)
+        if stat.S_ISREG(status.st_mode) and status.st_blocks * 512 > limit:
+            length = status.st_size - limit // 4 - head
             call("fallocate", file, _PUNCH_HOLE | _KEEP_SIZE, head, length)
     except OSError:
         return

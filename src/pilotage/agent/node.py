@@ -70,7 +70,7 @@ def look(directory: Path, environment: Mapping[str, str]) -> Node:
         disk=round(free_disk(directory), 1),
         gpus=_gpus(environment),
         walltime=_walltime(environment),
-        routes=tuple(name for name, where in _NOWHERE.items() if _has_route(*where)),
+        routes=tuple(name for name, address in _NOWHERE.items() if _has_route(*address)),
         machine_cores=os.cpu_count() or 0,
         machine_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MEGABYTE,
         python=platform.python_version(),
@@ -78,8 +78,8 @@ def look(directory: Path, environment: Mapping[str, str]) -> Node:
     )
 
 
-def _smallest(found: Iterator[float]) -> int:
-    return int(min(found, default=0))
+def _smallest(limits: Iterator[float]) -> int:
+    return int(min(limits, default=0))
 
 
 def _cores(environment: Mapping[str, str]) -> Iterator[float]:
@@ -117,10 +117,12 @@ def _memory(environment: Mapping[str, str]) -> Iterator[float]:
 
 def _own_groups(controller: str) -> Iterator[Path]:
     """Yield the cgroups of this process, of version 2 or 1, and their parents."""
-    for one in hierarchies(_PROCESS):
+    for tree in hierarchies(_PROCESS):
         # In version 2 a group may lack a controller that limits one of its parents.
-        if one.version == 2 or controller in one.controllers:
-            yield from (group for group in (one.own, *one.own.parents) if one.root in (group, *group.parents))
+        if tree.version == 2 or controller in tree.controllers:
+            yield from (
+                group for group in (tree.group, *tree.group.parents) if tree.root in (group, *group.parents)
+            )
 
 
 def _words(path: Path) -> list[str]:
@@ -132,16 +134,16 @@ def _words(path: Path) -> list[str]:
 def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
     for name in GPUS:
         if name in environment:
-            told = (device.strip() for device in environment[name].split(","))
-            return tuple(device for device in told if device and device not in ("-1", "NoDevFiles"))
+            devices = (device.strip() for device in environment[name].split(","))
+            return tuple(device for device in devices if device and device not in ("-1", "NoDevFiles"))
     if not shutil.which("nvidia-smi"):
         return ()
     command = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
     try:
-        told_by = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        listing = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     except (OSError, subprocess.SubprocessError):
         return ()
-    return tuple(line.strip() for line in told_by.stdout.splitlines() if line.strip())
+    return tuple(line.strip() for line in listing.stdout.splitlines() if line.strip())
 
 
 def _walltime(environment: Mapping[str, str]) -> float:

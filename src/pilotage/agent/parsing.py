@@ -24,21 +24,21 @@ def serialise(record: Any, without: Collection[str] = ()) -> bytes:
     An earlier server refuses a field that it does not know, and lacks nothing where that is empty.
     """
 
-    def told(one: Any) -> dict[str, Any]:
-        defaults = _defaults(one.__class__)
+    def changed_fields(part: Any) -> dict[str, Any]:
+        defaults = _defaults(part.__class__)
         return {
             name: value
-            for name, value in vars(one).items()
+            for name, value in vars(part).items()
             if name not in without and (name not in defaults or value != defaults[name])
         }
 
     # ``asdict`` takes ten times as long because it copies every value.
-    return json.dumps(record, default=told, separators=(",", ":")).encode()
+    return json.dumps(record, default=changed_fields, separators=(",", ":")).encode()
 
 
 @cache
 def _defaults(kind: Any) -> dict[str, Any]:
-    return {one.name: one.default for one in fields(kind) if one.default is not MISSING}
+    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
 
 def parse(kind: type[T], text: bytes) -> T:
@@ -69,8 +69,8 @@ def _checker(kind: Any) -> Checker:
     if origin is tuple:
         return _tuple(inner)
     if origin is Union:
-        known = _checker(inner[0])
-        return lambda value: None if value is None else known(value)
+        checker = _checker(inner[0])
+        return lambda value: None if value is None else checker(value)
     return _scalar(kind) if origin is None else _mapping(_checker(inner[1]))
 
 
@@ -88,26 +88,26 @@ def _scalar(kind: Any) -> Checker:
 
 def _record(kind: Any) -> Checker:
     hints = get_type_hints(kind)
-    known = [
+    members = [
         (
-            *(one.name, hints[one.name], _checker(hints[one.name])),
-            one.default is MISSING and one.default_factory is MISSING,
+            *(field.name, hints[field.name], _checker(hints[field.name])),
+            field.default is MISSING and field.default_factory is MISSING,
         )
-        for one in fields(kind)
+        for field in fields(kind)
     ]
 
     def check(value: Any) -> Any:
         if not isinstance(value, dict):
             raise WireError(f": {value!r:.80} is not an object")
-        found = {}
-        for name, wanted, checked, needed in known:
+        values = {}
+        for name, kind_of_value, checked, needed in members:
             if name in value:
                 # Most values already have the right type, and save the call.
-                one = value[name]
-                found[name] = one if type(one) is wanted else _at(f".{name}", checked, one)
+                part = value[name]
+                values[name] = part if type(part) is kind_of_value else _at(f".{name}", checked, part)
             elif needed:
                 raise WireError(f".{name} is missing")
-        return kind(**found)
+        return kind(**values)
 
     return check
 
@@ -116,7 +116,7 @@ def _mapping(inner: Checker) -> Checker:
     def check(value: Any) -> Any:
         if not isinstance(value, dict):
             raise WireError(f": {value!r:.80} is not an object")
-        return {name: _at(f".{name}", inner, one) for name, one in value.items()}
+        return {name: _at(f".{name}", inner, part) for name, part in value.items()}
 
     return check
 
@@ -133,7 +133,7 @@ def _tuple(inner: tuple[Any, ...]) -> Checker:
             raise WireError(f": has {len(value)} parts, should have {len(parts)}")
         checks = parts * len(value) if like else parts
         try:
-            return tuple([checked(one) for checked, one in zip(checks, value)])
+            return tuple([checked(part) for checked, part in zip(checks, value)])
         except WireError:
             return tuple(_at(f"[{place}]", *both) for place, both in enumerate(zip(checks, value)))
 

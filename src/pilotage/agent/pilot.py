@@ -13,7 +13,6 @@ from dataclasses import replace
 from math import inf
 from time import time
 
-from .assignments import PilotHost
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .failure_kind import OUT_OF_TIME
 from .files.courier import Courier
@@ -24,6 +23,7 @@ from .node import Resources
 from .payload.attempt import Attempt
 from .payload.containers import ContainerRuntime, find_runtimes
 from .payload.node_disk import free_disk
+from .pilot_job import PilotHost
 from .proof import Containment, prove
 from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
@@ -135,7 +135,9 @@ class PilotAgent:
         """
         loop, directory = asyncio.get_running_loop(), self._resources.directory
         self.runtimes = await loop.run_in_executor(None, find_runtimes, directory)
-        self._node = replace(self._resources.node, containers=tuple(one.kind for one in self.runtimes))
+        self._node = replace(
+            self._resources.node, containers=tuple(runtime.kind for runtime in self.runtimes)
+        )
         # Jobs in containers may have waited for this: ask again at once.
         self._ask.succeeded()
         self.wake()
@@ -157,7 +159,7 @@ class PilotAgent:
     # The course of time
 
     def _is_busy(self) -> bool:
-        return bool(self._jobs.held or self._jobs.working) or self._courier.is_busy
+        return bool(self._jobs.attempts or self._jobs.working) or self._courier.is_busy
 
     def _time_left(self) -> float:
         """Return the seconds left of the pilot's walltime, minus the time of a regular end."""
@@ -209,10 +211,10 @@ class PilotAgent:
         """Wait until something happens or becomes due."""
         if self._is_over():
             return
-        due = [self._report_at]
+        moments = [self._report_at]
         if self._has_room():
-            due.append(self._ask.until)
-        moment = max(self._talk.until, min(due))
+            moments.append(self._ask.until)
+        moment = max(self._talk.until, min(moments))
         idle_end = inf if self._is_busy() else self._busy_at + self._idle
         moment = min(moment, self._end_by, inf if self.ending else idle_end)
         if not self.ending:
@@ -254,22 +256,22 @@ class PilotAgent:
         ends = [(report.job, report.attempt) for report in reports if report.state in ENDS]
         logs = [self._logs[pair] for pair in ends if pair in self._logs]
         logs += await self._jobs.logs(self._read)
-        own = self._own_log.log() if self._read_own else None
+        own_log = self._own_log.log() if self._read_own else None
         self._report_at = inf
         try:
             answer = await self._client.report(
-                Reports(tuple(self._jobs.held), tuple(reports), tuple(logs), own)
+                Reports(tuple(self._jobs.attempts), tuple(reports), tuple(logs), own_log)
             )
         except UnreachableError as error:
             # The next report is due at once; ``_talk`` spaces the calls.
             self._report_at = begun
             for pair in ends:
-                self._jobs.held[pair].end_heard |= error.heard
+                self._jobs.attempts[pair].end_heard |= error.may_have_acted
             raise
         # Use the time when the call began: the server may have heard it right then.
         self.contact = begun
         del self._reports[: len(reports)]
-        self._jobs.heard((report.job, report.attempt) for report in reports)
+        self._jobs.confirm((report.job, report.attempt) for report in reports)
         self._read, self._read_own = answer.read, answer.read_own
         self._heartbeat = answer.heartbeat or self._heartbeat
         if self._reports:
@@ -301,22 +303,22 @@ class PilotAgent:
 
     def _next_reports(self) -> list[Report]:
         """Return the queued reports that go together: no more logs than a server would read."""
-        taken: list[Report] = []
+        batch: list[Report] = []
         size = 0
         for report in self._reports:
             if size > LOGS_AT_ONCE:
                 break
-            taken.append(report)
+            batch.append(report)
             logs = self._logs.get((report.job, report.attempt)) if report.state in ENDS else None
             size += weight(logs.logs) if logs else 0
-        return taken
+        return batch
 
     async def _match_if_there_is_disk(self) -> None:
         directory, least = self._resources.directory, self._resources.least_disk
-        if (left := free_disk(directory)) < least:
+        if (free := free_disk(directory)) < least:
             # Jobs that ran here may have filled the disk; otherwise the next pilot would fare no better.
             self._unfit = not self._had_jobs
-            self._drain(f"only {left:.0f} MB are free in {directory}, less than the {least:.0f} needed")
+            self._drain(f"only {free:.0f} MB are free in {directory}, less than the {least:.0f} needed")
         else:
             await self._match()
 
@@ -333,12 +335,12 @@ class PilotAgent:
         # Thousands of pilots may stay for an hour: together they must not ask their server too often.
         # The heartbeat is shorter where few live.
         self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60, self._heartbeat))
-        found = [Attempt(work, order) for work in answer.works for order in work.jobs]
-        self._had_jobs = self._had_jobs or bool(found)
-        for attempt in found:
+        attempts = [Attempt(work, order) for work in answer.works for order in work.jobs]
+        self._had_jobs = self._had_jobs or bool(attempts)
+        for attempt in attempts:
             self._jobs.accept(attempt, begun, answer)
         self._keep_pace()
-        if found:
+        if attempts:
             self._ask.succeeded()
         else:
             self._ask.failed()
@@ -354,11 +356,13 @@ class PilotAgent:
         )
 
     def _free(self) -> tuple[int, float, int]:
-        taken = [held.attempt for held in self._jobs.working]
+        attempts = [job.attempt for job in self._jobs.working]
         offered = self._resources
-        cores = offered.cores - sum(attempt.cores for attempt in taken)
-        memory = offered.memory and max(0.0, offered.memory - sum(one.work.memory for one in taken))
-        return cores, memory, min(offered.slots - len(taken), MOST_AT_ONCE)
+        cores = offered.cores - sum(attempt.cores for attempt in attempts)
+        memory = offered.memory and max(
+            0.0, offered.memory - sum(attempt.work.memory for attempt in attempts)
+        )
+        return cores, memory, min(offered.slots - len(attempts), MOST_AT_ONCE)
 
     def _has_room(self) -> bool:
         if self.ending or self._draining or self._time_left() <= 0:

@@ -19,8 +19,8 @@ from .payload.payload import Order, Payload
 from .payload.view import SitePaths, view
 
 log = logging.getLogger(__name__)
-WAYS = ("bubblewrap", "namespaces", "landlock")
-"""Ways of containment, strongest first."""
+MECHANISMS = ("bubblewrap", "namespaces", "landlock")
+"""StorageRoutes of containment, strongest first."""
 ONLY_FILES = "landlock-files"
 """Files are separate, but the kernel is too old to keep signals away from agent and supervisor."""
 LONGEST = 30.0
@@ -49,7 +49,7 @@ print("tried")
 class Containment:
     """The way to contain payloads here, its name for people, and the path of bubblewrap."""
 
-    way: str = "none"
+    mechanism: str = "none"
     name: str = "none"
     bubblewrap: str = ""
 
@@ -57,24 +57,26 @@ class Containment:
 async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
     """Find the strongest way that holds on this machine."""
     bubblewrap = shutil.which("bwrap") or ""
-    for way in WAYS:
-        if way == "bubblewrap" and not bubblewrap:
+    for mechanism in MECHANISMS:
+        if mechanism == "bubblewrap" and not bubblewrap:
             continue
         try:
-            found = await attack(way, bubblewrap, directory, hidden)
+            successes = await attack(mechanism, bubblewrap, directory, hidden)
         except OSError as error:
-            log.warning("payloads cannot be contained by %s: %s", way, error)
+            log.warning("payloads cannot be contained by %s: %s", mechanism, error)
             continue
-        if not found:
-            return Containment(way, way, bubblewrap)
+        if not successes:
+            return Containment(mechanism, mechanism, bubblewrap)
         # Before Linux 6.12 Landlock does not block signals. Separate files are still better than nothing.
-        if way == "landlock" and found == {"signals"}:
-            return Containment(way, ONLY_FILES, bubblewrap)
-        log.warning("payloads are not contained by %s: an attack %s", way, " and ".join(sorted(found)))
+        if mechanism == "landlock" and successes == {"signals"}:
+            return Containment(mechanism, ONLY_FILES, bubblewrap)
+        log.warning(
+            "payloads are not contained by %s: an attack %s", mechanism, " and ".join(sorted(successes))
+        )
     return Containment()
 
 
-async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, ...]) -> set[str]:
+async def attack(mechanism: str, bubblewrap: str, directory: Path, hidden: tuple[str, ...]) -> set[str]:
     """Return the names of the attacks that succeed. Raises OSError if no payload can run in this way."""
     place, secret = directory / ".proof", directory / ".proof-secret"
     reached = asyncio.Event()
@@ -86,15 +88,15 @@ async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, 
         (place / "tmp").mkdir(parents=True, exist_ok=True)
         secret.write_text("secret")
         command = (sys.executable, "-I", "-S", "-c", _ATTACK, str(secret), str(os.getpid()))
-        seen = view(way, bubblewrap, place, SitePaths(hidden=(*hidden, str(directory))))
-        order = Order(command, {"PATH": os.defpath}, place, walltime=LONGEST, view=seen)
+        payload_view = view(mechanism, bubblewrap, place, SitePaths(hidden=(*hidden, str(directory))))
+        order = Order(command, {"PATH": os.defpath}, place, walltime=LONGEST, view=payload_view)
         ended = await Payload(order, now() + 2 * LONGEST).ended()
-        told = (place / "stdout").read_text().split() if (place / "stdout").exists() else []
-        if ended.error or "tried" not in told:
+        words = (place / "stdout").read_text().split() if (place / "stdout").exists() else []
+        if ended.error or "tried" not in words:
             raise OSError(f"{ended.error} {stderr_tail(place)}".strip())
         # The loop runs signal handlers in its next turn.
         await asyncio.sleep(0)
-        return set(told) - {"tried", "sent"} | ({"signals"} if reached.is_set() else set())
+        return set(words) - {"tried", "sent"} | ({"signals"} if reached.is_set() else set())
     finally:
         loop.remove_signal_handler(signal.SIGURG)
         with suppress(OSError):

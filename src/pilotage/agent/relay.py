@@ -41,10 +41,10 @@ def address(url: str) -> str:
     """Return a server's URL. If the URL names a file, return the file's current content. Raises OSError."""
     if not url.startswith(FILE):
         return url
-    found = Path(url[len(FILE) :]).read_text().strip()
-    if not found.startswith("https://"):
+    relay_url = Path(url[len(FILE) :]).read_text().strip()
+    if not relay_url.startswith("https://"):
         raise OSError(f"{url} holds no address of a relay")
-    return found
+    return relay_url
 
 
 def main(arguments: list[str]) -> None:
@@ -158,10 +158,10 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, t
     except OSError as error:
         print(f"the tunnel is closed: {error}", file=sys.stderr, flush=True)
         return
-    ways = [asyncio.create_task(_copy(reader, back)), asyncio.create_task(_copy(there, writer))]
-    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    for way in ways:
-        way.cancel()
+    copies = [asyncio.create_task(_copy(reader, back)), asyncio.create_task(_copy(there, writer))]
+    await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+    for copy in copies:
+        copy.cancel()
     back.close()
 
 

@@ -348,7 +348,7 @@ class Specification:
     """The full description of a job's task, for an agent that forwards it.
 
     ``instance`` is the name of the federation. ``grace`` is the time in s between the end of the job's lease
-    and its assignment to another pilot.
+    and its job to another pilot.
     """
 
     instance: str

@@ -19,7 +19,7 @@ from ..payload.attempt import Attempt, AttemptFailedError, legal
 from ..payload.trees import remove_tree
 from ..wire import Work
 from . import transfer
-from .file_access import Ways
+from .file_access import StorageRoutes
 from .leaving import BLOCK
 from .spool_wire import MANIFEST, CourierOrder, LeftFile, LeftResults, SealedManifest
 from .transfer import open_output
@@ -40,11 +40,11 @@ LARGEST = 2_000_000
 
 
 class Courier:
-    """Looks into the spool, and delivers one attempt after another while ``wanted``, in a task of its own."""
+    """Delivers one attempt of the spool after another, in a task of its own, while it ``may_deliver``."""
 
-    def __init__(self, resources: Resources, client: PilotClient, wanted: Callable[[], bool]) -> None:
-        self._resources, self._client, self._wanted = resources, client, wanted
-        self._ways = Ways(client)
+    def __init__(self, resources: Resources, client: PilotClient, may_deliver: Callable[[], bool]) -> None:
+        self._resources, self._client, self._may_deliver = resources, client, may_deliver
+        self._routes = StorageRoutes(client)
         self._next = 0.0
         self._task: asyncio.Task[None] | None = None
         self._place = resources.directory / "left"
@@ -69,11 +69,11 @@ class Courier:
 
     async def _deliver_all(self, spool: Path) -> None:
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(None, lambda: [*_left(spool)])
+        folders = await loop.run_in_executor(None, lambda: [*_attempt_folders(spool)])
         # Any of them: another pilot may have to deliver the first ones.
-        for folder in random.sample(found, min(AT_ONCE, len(found))):
+        for folder in random.sample(folders, min(AT_ONCE, len(folders))):
             try:
-                if self._wanted():
+                if self._may_deliver():
                     await self._deliver(folder, spool)
             except (OSError, WireError, ValueError, AttemptFailedError, RefusedError) as error:
                 log.warning("%s is not delivered: %s", folder, error)
@@ -86,22 +86,22 @@ class Courier:
             seals, _, text = file.read(LARGEST).partition(b"\n")
         place = str(folder.relative_to(spool.parents[2]))
         sealed = SealedManifest(place, self._resources.spool_days, seals.decode(), text.decode())
-        told = await self._client.left(sealed)
-        if told.order and told.storage:
+        answer = await self._client.ask_about_results(sealed)
+        if answer.order and answer.storage:
             results = parse(LeftResults, text)
             for number, output in enumerate(results.files):
-                await self._moved(self._store, told, folder / str(number), output)
-            await self._client.delivered(told.order.job, told.order.attempt)
+                await self._moved(self._store, answer, folder / str(number), output)
+            await self._client.delivered(answer.order.job, answer.order.attempt)
             log.info("%s is delivered", folder)
-        elif not told.unwanted:
+        elif not answer.unwanted:
             return
         await self._moved(remove_tree, str(folder))
 
-    def _store(self, told: CourierOrder, path: Path, output: LeftFile) -> None:
+    def _store(self, answer: CourierOrder, path: Path, output: LeftFile) -> None:
         """Store one output, if it is what its pilot left. Blocks."""
-        assert told.order
-        assert told.storage
-        storage = told.storage
+        assert answer.order
+        assert answer.storage
+        storage = answer.storage
         work = Work(0, (), storage_url=storage.url, storage_options=storage.options, asks=storage.asks)
         copy = self._place / legal("output", output.name, deep=True)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,7 +109,11 @@ class Courier:
             # Others of the account may write to the spool meanwhile: only the copy is what was checked.
             _copy(path, copy, output)
             transfer.store(
-                self._ways, Attempt(work, told.order), output.name, self._place, lambda: not self._wanted()
+                self._routes,
+                Attempt(work, answer.order),
+                output.name,
+                self._place,
+                lambda: not self._may_deliver(),
             )
         finally:
             shutil.rmtree(self._place, ignore_errors=True)
@@ -118,7 +122,7 @@ class Courier:
         await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
-def _left(spool: Path) -> Iterator[Path]:
+def _attempt_folders(spool: Path) -> Iterator[Path]:
     """Yield the folders of attempts that other pilots left: what has a manifest is whole."""
     for manifest in sorted(spool.parent.glob(f"*/*.*/{MANIFEST}")):
         folder = manifest.parent

@@ -38,14 +38,16 @@ class FileServer(Protocol):
     that says nothing about the file, so the caller asks again later.
     """
 
-    def access(self, wanted: wire.FileRequest) -> wire.Access:
+    def access(self, request: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file."""
 
-    def content(self, wanted: wire.FileRequest, method: str, source: IO[bytes] | None = None) -> HTTPResponse:
+    def content(
+        self, request: wire.FileRequest, method: str, source: IO[bytes] | None = None
+    ) -> HTTPResponse:
         """Read a file that the server itself hands on, or write all of ``source`` to it."""
 
 
-class FileWay(Protocol):
+class FileRoute(Protocol):
     """A way to one file. Calls raise OSError, HTTPException or ValueError if this way fails."""
 
     def read(self, path: str) -> IO[bytes]:
@@ -76,7 +78,7 @@ def is_storages_fault(storage: OpenStorage, error: Exception) -> bool:
     return isinstance(error, HTTPException)
 
 
-class Ways:
+class StorageRoutes:
     """The ways to storages, without recent failures."""
 
     def __init__(self, server: FileServer) -> None:
@@ -95,38 +97,40 @@ class Ways:
                 raise AttemptFailedError(f"storage {source} of an input is not among the sources of its work")
             place = work.sources[source]
         if place.asks:
-            wanted = wire.FileRequest(*attempt.pair, name, source)
-            return _AskedFile(self, self._server, place, wanted)
+            request = wire.FileRequest(*attempt.pair, name, source)
+            return _AskedFile(self, self._server, place, request)
         try:
             return open_storage(place.url, place.options)
         except (ValueError, TypeError, AttributeError) as error:
-            where = f"storage {source}" if source else f"storage of task {work.task}"
-            raise AttemptFailedError(f"{where} cannot be opened: {error}") from error
+            label = f"storage {source}" if source else f"storage of task {work.task}"
+            raise AttemptFailedError(f"{label} cannot be opened: {error}") from error
 
-    def is_avoided(self, way: str, url: str) -> bool:
+    def is_avoided(self, route: str, url: str) -> bool:
         """Return whether a way to a storage failed lately."""
-        return self._avoided.get((way, url), 0.0) > time.monotonic()
+        return self._avoided.get((route, url), 0.0) > time.monotonic()
 
-    def avoid(self, way: str, url: str, error: Exception) -> None:
+    def avoid(self, route: str, url: str, error: Exception) -> None:
         """Avoid a way for some time."""
-        log.warning("%s: %s failed, avoided for %g s: %s", url, way, AVOIDED_FOR, error)
-        self._avoided[way, url] = time.monotonic() + AVOIDED_FOR
+        log.warning("%s: %s failed, avoided for %g s: %s", url, route, AVOIDED_FOR, error)
+        self._avoided[route, url] = time.monotonic() + AVOIDED_FOR
 
 
 class _AskedFile:
     """One file of a storage that asks, over the first way that works."""
 
-    def __init__(self, ways: Ways, server: FileServer, place: wire.Source, wanted: wire.FileRequest) -> None:
-        self._ways, self._url, self._wanted = ways, place.url, wanted
+    def __init__(
+        self, routes: StorageRoutes, server: FileServer, place: wire.Source, request: wire.FileRequest
+    ) -> None:
+        self._routes, self._url, self._request = routes, place.url, request
         url, hosts = place.url, place.options.get("redirects_to")
-        self._open: dict[str, FileWay] = {
+        self._open: dict[str, FileRoute] = {
             **xrootd.access_methods(url),
-            "an address": _Granted(server, wanted, hosts),
+            "an address": _Granted(server, request, hosts),
         }
         # Last, because the server's own address is known to be for this storage.
         if url.startswith("https://") and node_credentials.are_there():
             self._open["the node's credentials"] = _WithCredentials(url, hosts)
-        self._last = _Relayed(server, wanted)
+        self._last = _Relayed(server, request)
         self._used = ""
 
     def read(self, path: str) -> IO[bytes]:
@@ -135,32 +139,32 @@ class _AskedFile:
         A second call uses another way, because the bytes of the last were wrong.
         """
         self._open.pop(self._used, None)
-        return self._first(lambda way: way.read(path))
+        return self._first(lambda route: route.read(path))
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``."""
-        return self._first(lambda way: way.write(path, source))
+        return self._first(lambda route: route.write(path, source))
 
     def remove(self, folder: str) -> None:
         """Do nothing: the server deletes the folder after the attempt."""
 
-    def _first(self, use: Callable[[FileWay], T]) -> T:
-        for name, way in self._open.items():
-            if self._ways.is_avoided(name, self._url):
+    def _first(self, use: Callable[[FileRoute], T]) -> T:
+        for name, route in self._open.items():
+            if self._routes.is_avoided(name, self._url):
                 continue
             try:
-                found = use(way)
+                result = use(route)
             except (_NoAddressError, FileNotFoundError):
                 continue  # whether there is such a file is for the server to say
             except (OSError, HTTPException, ValueError) as error:
-                self._ways.avoid(name, self._url, error)
+                self._routes.avoid(name, self._url, error)
                 if isinstance(error, urllib.error.HTTPError):
                     error.close()
             else:
                 self._used = name
-                log.info("%s: by %s", self._wanted.name, name)
-                return found
-        log.info("%s: by the server, which hands it on", self._wanted.name)
+                log.info("%s: by %s", self._request.name, name)
+                return result
+        log.info("%s: by the server, which hands it on", self._request.name)
         return use(self._last)
 
 
@@ -171,8 +175,8 @@ class _NoAddressError(Exception):
 class _Granted:
     """One file at an address that the server gives for a short time."""
 
-    def __init__(self, server: FileServer, wanted: wire.FileRequest, hosts: Sequence[str] | None) -> None:
-        self._server, self._wanted, self._hosts = server, wanted, hosts
+    def __init__(self, server: FileServer, request: wire.FileRequest, hosts: Sequence[str] | None) -> None:
+        self._server, self._request, self._hosts = server, request, hosts
 
     def read(self, path: str) -> IO[bytes]:
         """Open the file to read it."""
@@ -189,11 +193,11 @@ class _Granted:
         return None
 
     def _address(self, size: int | None) -> tuple[Web, str]:
-        found = self._server.access(replace(self._wanted, size=size))
-        if not found.url:
+        access = self._server.access(replace(self._request, size=size))
+        if not access.url:
             raise _NoAddressError
-        web = Web(found.headers, authorities=found.authorities, redirects_to=self._hosts)
-        return web, found.url
+        web = Web(access.headers, authorities=access.authorities, redirects_to=self._hosts)
+        return web, access.url
 
 
 class _WithCredentials:
@@ -214,17 +218,17 @@ class _WithCredentials:
 class _Relayed:
     """One file through the server, which hands on only a few at a time."""
 
-    def __init__(self, server: FileServer, wanted: wire.FileRequest) -> None:
-        self._server, self._wanted = server, wanted
+    def __init__(self, server: FileServer, request: wire.FileRequest) -> None:
+        self._server, self._request = server, request
 
     def read(self, path: str) -> IO[bytes]:
         """Open the file to read it."""
         try:
-            return body(self._server.content(self._wanted, "GET"))
+            return body(self._server.content(self._request, "GET"))
         except urllib.error.HTTPError as error:
             raise not_found(error, path) from error
 
     def write(self, path: str, source: IO[bytes]) -> int | None:  # noqa: ARG002
         """Store all of ``source``."""
-        self._server.content(self._wanted, "PUT", source).close()
+        self._server.content(self._request, "PUT", source).close()
         return None

@@ -26,7 +26,7 @@ BLOCK = 4 << 20
 
 def leave(
     spool: Path,
-    most: float,
+    limit: float,
     token_hash: str,
     report: Report,
     logs: AttemptLogs | None,
@@ -35,13 +35,13 @@ def leave(
 ) -> None:
     """Leave the report of an attempt, and those outputs in its directory that no storage has yet.
 
-    All that is left in the folder around the pilot's ``spool`` takes up to ``most`` MB. Raises OSError, and
+    All that is left in the folder around the pilot's ``spool`` takes up to ``limit`` MB. Raises OSError, and
     AttemptFailedError for an output that is no regular file.
     """
     name = f"{report.job}.{report.attempt}"
     draft = spool / f".{name}"
     draft.mkdir(mode=0o700, parents=True)
-    room = int(most * MEGABYTE) - _size(spool.parent)
+    room = int(limit * MEGABYTE) - _size(spool.parent)
     try:
         files, outputs = [], []
         for number, path in enumerate(unsent):
@@ -49,8 +49,8 @@ def leave(
             room -= file.size
             files.append(file)
             outputs.append(output)
-        told = {**vars(report), "outputs": (*report.outputs, *outputs)}
-        manifest = serialise(LeftResults(Report(**told), tuple(files), logs))
+        fields = {**vars(report), "outputs": (*report.outputs, *outputs)}
+        manifest = serialise(LeftResults(Report(**fields), tuple(files), logs))
         seals = seal(token_hash, report.job, report.attempt, manifest)
         (draft / MANIFEST).write_bytes(seals.encode() + b"\n" + manifest)
         # What is there under its final name is whole.

@@ -24,7 +24,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def find(
-    asked: Sequence[str],
+    names: Sequence[str],
     directory: Path,
     optional: Collection[str] = (),
     skipped: list[str] | None = None,
@@ -36,30 +36,32 @@ def find(
     are none of them; they go into ``skipped``.
     """
     links: list[str] = [] if skipped is None else skipped
-    patterns = [name for name in asked if name.endswith("/") or _WILDCARD.search(name)]
-    named = (name for name in asked if name not in patterns)
+    patterns = [name for name in names if name.endswith("/") or _WILDCARD.search(name)]
+    named = (name for name in names if name not in patterns)
     # Keep a dangling link: storing it fails with a clear message.
-    found = [name for name in named if name not in optional or os.path.lexists(directory / name)]
+    paths = [name for name in named if name not in optional or os.path.lexists(directory / name)]
     unmet, size = set(patterns), 0
     for path, length in _files(directory, patterns) if patterns else ():
         met = {pattern for pattern in patterns if _looks(pattern, path) and matches(pattern, path)}
         if length is None:
             links += [path] if any(_meets(pattern, path) for pattern in patterns) else []
             continue
-        if not met or path in found:
+        if not met or path in paths:
             continue
         unmet -= met
         size += length
-        found.append(_usable(path))
-        if len(found) > MOST_FILES or size > MOST_BYTES:
+        paths.append(_usable(path))
+        if len(paths) > MOST_FILES or size > MOST_BYTES:
             raise AttemptFailedError(
                 f"outputs: more than {MOST_FILES} files, or {MOST_BYTES} bytes, are found"
             )
     for pattern in sorted(unmet.difference(optional)):
-        if not any(matches(pattern, path) for path in found):
+        if not any(matches(pattern, path) for path in paths):
             met_links = [link for link in links if _meets(pattern, link)]
-            raise AttemptFailedError(f"output {pattern}: the payload left no such file{told(met_links)}")
-    return found
+            raise AttemptFailedError(
+                f"output {pattern}: the payload left no such file{skipped_note(met_links)}"
+            )
+    return paths
 
 
 def _looks(pattern: str, path: str) -> bool:
@@ -76,7 +78,7 @@ def _meets(pattern: str, link: str) -> bool:
     return matches(pattern, link) or matches(pattern, f"{link}/x")
 
 
-def told(skipped: Sequence[str]) -> str:
+def skipped_note(skipped: Sequence[str]) -> str:
     """Return what to say of links and special files that match; nothing if there are none."""
     if not skipped:
         return ""
@@ -129,15 +131,15 @@ def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int 
 
     Skip files that the agent put there.
     """
-    left, front = MOST_LOOKED_AT, [""]
+    remaining, front = MOST_LOOKED_AT, [""]
     while front:
         folder = front.pop()
         try:
             entries = sorted(os.scandir(directory / folder), key=lambda entry: entry.name)
         except OSError as error:
             raise AttemptFailedError(f"outputs: {folder or 'the directory'}: {error.strerror}") from error
-        left -= len(entries)
-        if left < 0:
+        remaining -= len(entries)
+        if remaining < 0:
             raise AttemptFailedError(f"outputs: more than {MOST_LOOKED_AT} files and folders to look at")
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name

@@ -67,11 +67,11 @@ class Folder:
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it."""
         # Without O_NONBLOCK, opening a pipe in place of a file would block.
-        found = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            os.close(found)
+        descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
             raise OSError(errno.EINVAL, "not a regular file", path)
-        return os.fdopen(found, "rb")
+        return os.fdopen(descriptor, "rb")
 
     def _open(self, path: str, flags: int) -> int:
         root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
@@ -83,7 +83,7 @@ class Folder:
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``. Return the size of the file in bytes."""
         folder, _, name = path.rpartition("/")
-        directory = self._made(folder)
+        directory = self._make_folder(folder)
         try:
             create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             with os.fdopen(os.open(name, create, 0o644, dir_fd=directory), "wb") as target:
@@ -93,19 +93,19 @@ class Folder:
         finally:
             os.close(directory)
 
-    def _made(self, folder: str) -> int:
+    def _make_folder(self, folder: str) -> int:
         """Return a descriptor of a folder. Make it and its parents if missing; refuse links."""
         self._root.mkdir(parents=True, exist_ok=True)
-        found = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         for part in folder.split("/"):
-            above = found
+            above = descriptor
             try:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=above)
-                found = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+                descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
             finally:
                 os.close(above)
-        return found
+        return descriptor
 
     def remove(self, folder: str) -> None:
         """Delete a folder with all its content. Links are removed, not followed."""
@@ -124,10 +124,12 @@ def open_beneath(root: int, path: str, flags: int) -> int:
 
     The kernel enforces it (openat2, Linux 5.6). On older kernels each part is opened in turn.
     """
-    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
-    found: int = _libc.syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
-    if found >= 0:
-        return found
+    open_how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
+    descriptor: int = _libc.syscall(
+        _OPENAT2, root, os.fsencode(path), ctypes.byref(open_how), ctypes.sizeof(open_how)
+    )
+    if descriptor >= 0:
+        return descriptor
     number = ctypes.get_errno()
     if number in (errno.ENOSYS, errno.EPERM):  # sandboxes answer EPERM to calls that they do not know
         return _open_without_links(root, path, flags)
@@ -141,9 +143,9 @@ def _open_without_links(root: int, path: str, flags: int) -> int:
     *folders, name = path.split("/")
     try:
         for folder in folders:
-            found = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+            inner = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
             os.close(above)
-            above = found
+            above = inner
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error

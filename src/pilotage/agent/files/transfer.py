@@ -25,7 +25,7 @@ from ..payload.attempt import (
 )
 from ..payload.node_disk import OWN_DISK, on_this_node
 from ..wire import JobInput, Output, StorageFault
-from .file_access import Halt, Ways, is_storages_fault
+from .file_access import Halt, StorageRoutes, is_storages_fault
 from .storage import OpenStorage, open_beneath
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class _Adler32:
 class _MeasuredFile:
     """A file to send, with size and checksum of the bytes read since the last ``seek``."""
 
-    def __init__(self, file: IO[bytes], halted: Halt, most: int) -> None:
-        self._file, self._halted, self._most = file, halted, most
+    def __init__(self, file: IO[bytes], halted: Halt, limit: int) -> None:
+        self._file, self._halted, self._limit = file, halted, limit
         self.checksum, self.size = _Adler32(), 0
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -60,8 +60,8 @@ class _MeasuredFile:
             data = self._file.read(size)
         self.checksum.update(data)
         self.size += len(data)
-        if self.size > self._most:
-            raise _too_large(self._most)
+        if self.size > self._limit:
+            raise _too_large(self._limit)
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -69,13 +69,13 @@ class _MeasuredFile:
         return self._file.seek(offset, whence)
 
 
-def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
+def fetch(routes: StorageRoutes, attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
     """Fetch one input. Raises AttemptFailedError that names the input if it is missing, altered or
     unreadable, and UnreachableError if the server that hands it on is away.
 
     An input read from afar never counts as lost: it may only be invisible from here.
     """
-    storage = ways.to(attempt, file.name, file.source)
+    storage = routes.to(attempt, file.name, file.source)
     source = legal("input", file.path or file.name, deep=True)
     with on_this_node(OWN_DISK):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,28 +90,28 @@ def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Ha
 
     fault = StorageFault(file.name, file.source)
     try:
-        _tried(f"input {file.name}", once, halted, storage, fault)
+        _try_repeatedly(f"input {file.name}", once, halted, storage, fault)
     except InputLostError as lost:
         if file.source:
             raise AttemptFailedError(f"{lost}, read from {file.source}") from lost
         raise
 
 
-def _tried(
-    what: str, once: Callable[[], Any], halted: Halt, storage: OpenStorage, fault: StorageFault
+def _try_repeatedly(
+    label: str, once: Callable[[], Any], halted: Halt, storage: OpenStorage, fault: StorageFault
 ) -> None:
     """Try something up to ``TRIES`` times.
 
     Raises AttemptFailedError, with the fault if the storage is to blame.
     """
-    for left in reversed(range(TRIES)):
+    for remaining in reversed(range(TRIES)):
         try:
             once()
         except (OSError, HTTPException, ValueError) as error:
             if isinstance(error, HTTPError):
                 error.close()
-            if not left or halted():
-                message = f"{what}: {error}"
+            if not remaining or halted():
+                message = f"{label}: {error}"
                 if halted() or not is_storages_fault(storage, error):
                     raise AttemptFailedError(message) from error
                 raise StorageFailedError(message, fault) from error
@@ -144,41 +144,41 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
         more = " or more" if size > file.size else ""
         raise InputLostError(file.name, f"has {size}{more} bytes, should have {file.size}")
     if expected and checksum.hexdigest() != expected:
-        found = f"{algorithm}:{checksum.hexdigest()}"
-        raise InputLostError(file.name, f"checksum {found}, should be {file.checksum}")
+        actual = f"{algorithm}:{checksum.hexdigest()}"
+        raise InputLostError(file.name, f"checksum {actual}, should be {file.checksum}")
 
 
-def _too_large(most: int) -> AttemptFailedError:
+def _too_large(limit: int) -> AttemptFailedError:
     return AttemptFailedError(
-        f"outputs: they have more bytes than the work directory may have; {most} are left for this file"
+        f"outputs: they have more bytes than the work directory may have; {limit} are left for this file"
     )
 
 
 def store(
-    ways: Ways, attempt: Attempt, name: str, directory: Path, halted: Halt, most: int = MOST_SENT
+    routes: StorageRoutes, attempt: Attempt, name: str, directory: Path, halted: Halt, limit: int = MOST_SENT
 ) -> Output:
     """Store one output of the directory under its name in the attempt's scratch folder.
 
-    Raises AttemptFailedError if the payload made no regular file there, or made one above ``most`` bytes.
+    Raises AttemptFailedError if the payload made no regular file there, or made one above ``limit`` bytes.
     Raises UnreachableError if the server that hands it on is away.
     """
-    storage, scratch = ways.to(attempt, name, ""), legal_scratch(attempt)
+    storage, scratch = routes.to(attempt, name, ""), legal_scratch(attempt)
     stored: list[Output] = []
 
     def once() -> None:
         legal("output", name, deep=True)
         with open_output(directory, name) as local:
             # Refuse it before sending the first byte. A file may still grow while it is read.
-            if local.seek(0, os.SEEK_END) > most:
-                raise _too_large(most)
+            if local.seek(0, os.SEEK_END) > limit:
+                raise _too_large(limit)
             local.seek(0)
-            source = _MeasuredFile(local, halted, most)
+            source = _MeasuredFile(local, halted, limit)
             arrived = storage.write(f"{scratch}/{name}", source)  # type: ignore[arg-type]
         if arrived is not None and arrived != source.size:
             raise OSError(f"{arrived} bytes arrived, {source.size} were sent")
         stored.append(Output(name, source.size, f"adler32:{source.checksum.hexdigest()}"))
 
-    _tried(f"output {name}: not stored", once, halted, storage, StorageFault(name, written=True))
+    _try_repeatedly(f"output {name}: not stored", once, halted, storage, StorageFault(name, written=True))
     return stored[-1]
 
 
@@ -205,9 +205,9 @@ def open_output(directory: Path, name: str) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def discard(ways: Ways, attempt: Attempt) -> None:
+def discard(routes: StorageRoutes, attempt: Attempt) -> None:
     """Delete the attempt's scratch folder. Only log a failure, because the server deletes the folder too."""
     try:
-        ways.to(attempt, "", "").remove(legal_scratch(attempt))
+        routes.to(attempt, "", "").remove(legal_scratch(attempt))
     except (OSError, HTTPException, ValueError, AttemptFailedError) as error:
         log.warning("scratch of job %s is left at its storage: %s", attempt.name, error)

@@ -101,20 +101,20 @@ class _Decompressed(io.RawIOBase):
         """Read up to that many bytes. Raises OSError for content that ends early or is none."""
         if size < 0:
             return b"".join(iter(partial(self.read, BLOCK), b""))
-        found = b""
+        content = b""
         try:
-            while size and not found:
+            while size and not content:
                 data = self._rest() or self._compressed.read(BLOCK)
                 if self._decoder.eof and not data:
                     break
                 if self._decoder.eof:  # another part follows
                     self._decoder = zlib.decompressobj(AUTOMATIC)
-                found = self._decoder.decompress(data, size)
-                if not (data or found or self._decoder.eof):
+                content = self._decoder.decompress(data, size)
+                if not (data or content or self._decoder.eof):
                     raise OSError("compressed content ends early")
         except zlib.error as error:
             raise OSError(f"compressed content cannot be read: {error}") from error
-        return found
+        return content
 
     def _rest(self) -> bytes:
         return self._decoder.unconsumed_tail or self._decoder.unused_data
@@ -144,7 +144,7 @@ def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
     return FileNotFoundError(errno.ENOENT, "not found", path)
 
 
-def said(error: urllib.error.HTTPError) -> str:
+def message_of(error: urllib.error.HTTPError) -> str:
     """Return the server's message in one short line; empty if there is none."""
     try:
         return " ".join(error.read(10_000).decode(errors="replace").split())[:300]
@@ -182,7 +182,7 @@ class Web:
         start, server, content, hung_up = url, server_of(url), source, False
         for _ in range(2 * MOST_REDIRECTS):
             try:
-                answer = self._asked(method, url, content, server_of(url) == server)
+                answer = self._send(method, url, content, server_of(url) == server)
                 if content is source:
                     return answer
                 answer.close()
@@ -193,9 +193,9 @@ class Web:
                 url, hung_up = urllib.parse.urljoin(url, to), False
                 is_web = urllib.parse.urlsplit(url).scheme in ("http", "https")
                 if not is_web or not may_redirect(start, url, self._redirects_to):
-                    shown = f"{method} {without_query(start)}: sent on to {without_query(url)}"
+                    redirection = f"{method} {without_query(start)}: sent on to {without_query(url)}"
                     fault = "redirects_to does not name it" if is_web else "it is no address of the web"
-                    raise OSError(f"{shown}, which is not followed: {fault}") from error
+                    raise OSError(f"{redirection}, which is not followed: {fault}") from error
             except (urllib.error.URLError, ConnectionError) as error:
                 reason = getattr(error, "reason", error)
                 if source is None or hung_up or not isinstance(reason, ConnectionError):
@@ -205,7 +205,7 @@ class Web:
             content = source
         raise OSError(f"{method} {without_query(start)}: sent on more than {MOST_REDIRECTS} times")
 
-    def _asked(self, method: str, url: str, content: IO[bytes] | None, with_headers: bool) -> HTTPResponse:
+    def _send(self, method: str, url: str, content: IO[bytes] | None, with_headers: bool) -> HTTPResponse:
         """Make one request."""
         # Headers hold tokens: another server must not see them.
         headers = dict(self._headers) if with_headers else {}

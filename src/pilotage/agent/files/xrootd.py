@@ -33,13 +33,13 @@ def access_methods(url: str) -> dict[str, XrdCopies | GfalCopies]:
     """Return the ways to files below a URL of an XRootD server, by the names of this node's programs."""
     if url.partition("://")[0] not in SCHEMES:
         return {}
-    found: dict[str, XrdCopies | GfalCopies] = {}
+    methods: dict[str, XrdCopies | GfalCopies] = {}
     if program := shutil.which("xrdcp"):
-        found["xrdcp"] = XrdCopies(program, url)
+        methods["xrdcp"] = XrdCopies(program, url)
     reader, writer = shutil.which("gfal-cat"), shutil.which("gfal-copy")
     if reader and writer:
-        found["gfal"] = GfalCopies(reader, writer, url)
-    return found
+        methods["gfal"] = GfalCopies(reader, writer, url)
+    return methods
 
 
 def _root(url: str) -> str:
@@ -178,5 +178,5 @@ def _check(command: list[str], code: int, errors: IO[bytes]) -> None:
     """Raise OSError with the program's own message if it failed."""
     if code:
         errors.seek(0)
-        said = " ".join(errors.read(4000).decode(errors="replace").replace("\0", "").split())
-        raise OSError(f"{_name(command)} ended with {code}: {said[-300:]}")
+        message = " ".join(errors.read(4000).decode(errors="replace").replace("\0", "").split())
+        raise OSError(f"{_name(command)} ended with {code}: {message[-300:]}")

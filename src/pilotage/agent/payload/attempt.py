@@ -84,7 +84,7 @@ class Attempt:
         return f"{self.order.job}.{self.order.attempt}"
 
 
-def legal(what: str, name: str, *, deep: bool = False) -> str:
+def legal(kind: str, name: str, *, deep: bool = False) -> str:
     """Return the name if it stays inside its directory. With ``deep`` it may also name a file in a subfolder.
 
     Raises AttemptFailedError that says why it is none.
@@ -97,7 +97,7 @@ def legal(what: str, name: str, *, deep: bool = False) -> str:
         fault = "it is no text in UTF-8"
     else:
         return name
-    raise AttemptFailedError(f"{what} {name!r}: not a legal file name: {fault}")
+    raise AttemptFailedError(f"{kind} {name!r}: not a legal file name: {fault}")
 
 
 def is_text(name: str) -> bool:

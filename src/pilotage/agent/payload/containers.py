@@ -72,13 +72,15 @@ class ContainerRuntime:
 
         A payload's variables must not change what the program does.
         """
-        own = {name: os.environ[name] for name in _OWN if name in os.environ}
-        own.setdefault("USER", str(os.getuid()))
+        variables = {name: os.environ[name] for name in _OWN if name in os.environ}
+        variables.setdefault("USER", str(os.getuid()))
         # The program passes prefixed variables to the payload. Without the prefix they would steer the
         # program.
         if self.kind == "apptainer":
-            own |= {f"{prefix}ENV_{key}": value for key, value in inside.items() for prefix in _PREFIXES}
-        return own
+            variables |= {
+                f"{prefix}ENV_{key}": value for key, value in inside.items() for prefix in _PREFIXES
+            }
+        return variables
 
     def clear(self, place: Path) -> None:
         """Remove the remains of a container of this directory."""
@@ -194,14 +196,14 @@ def _is_shown(image: str, site: SitePaths) -> bool:
 
 def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
     """Return the programs that can run a container here. Each tries one made of this machine's own system."""
-    found = [
+    candidates = [
         ContainerRuntime(kind, program)
         for name, kind in PROGRAMS
         if (program := shutil.which(name)) is not None
     ]
     root, place = directory / ".trial-root", directory / ".trial"
-    found = [runtime for runtime in found if os.geteuid() or not runtime.is_contained]
-    if not found:
+    candidates = [runtime for runtime in candidates if os.geteuid() or not runtime.is_contained]
+    if not candidates:
         return ()
     try:
         # Make the mount points here: Podman would make them as a user whose files we cannot remove.
@@ -213,7 +215,10 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
             if not (root / name).is_symlink():
                 (root / name).symlink_to(f"usr/{name}")
         write_variables(place, {})
-        tried = (next((way for way in _variants(one) if _works(way, root, place)), None) for one in found)
+        tried = (
+            next((variant for variant in _variants(candidate) if _works(variant, root, place)), None)
+            for candidate in candidates
+        )
         return tuple(runtime for runtime in tried if runtime is not None)
     except OSError as error:
         log.warning("containers cannot be tried: %s", error)

@@ -32,8 +32,8 @@ _BUBBLEWRAP = (
 )
 
 
-def launch(order: Mapping[str, Any], supervisor: int, told: int) -> NoReturn:
-    """Become the payload, or its init, in a child of the supervisor. Write errors to ``told``."""
+def launch(order: Mapping[str, Any], supervisor: int, pipe: int) -> NoReturn:
+    """Become the payload, or its init, in a child of the supervisor. Write errors to ``pipe``."""
     try:
         # Use a new session: a payload that signals its process group must not hit its supervisor.
         os.setsid()
@@ -43,37 +43,37 @@ def launch(order: Mapping[str, Any], supervisor: int, told: int) -> NoReturn:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-        way = order["containment"]["way"]
-        if way == "bubblewrap":
-            _bubblewrap(order, told)
-        elif way == "namespaces":
-            _namespaces(order, told)
+        mechanism = order["containment"]["mechanism"]
+        if mechanism == "bubblewrap":
+            _bubblewrap(order, pipe)
+        elif mechanism == "namespaces":
+            _namespaces(order, pipe)
         else:
-            if way == "landlock":
+            if mechanism == "landlock":
                 drop_capabilities()
                 _restrict(order)
-            _execute(order, told)
+            _execute(order, pipe)
     except Exception as error:
-        _tell(told, f"fault {error}")
+        _tell(pipe, f"fault {error}")
     finally:
         os._exit(127)
 
 
-def _tell(told: int, line: str) -> None:
-    os.write(told, line.replace("\n", " ").encode(errors="replace")[:1000] + b"\n")
+def _tell(pipe: int, line: str) -> None:
+    os.write(pipe, line.replace("\n", " ").encode(errors="replace")[:1000] + b"\n")
 
 
 def _restrict(order: Mapping[str, Any]) -> None:
     """Restrict this process by Landlock alone. A path that is a link stands for its target."""
-    found = order["containment"]
-    readable = [source for source, _, writable in found["binds"] if not writable]
-    writable = [source for source, _, writable in found["binds"] if writable]
+    containment = order["containment"]
+    readable = [source for source, _, writable in containment["binds"] if not writable]
+    writable = [source for source, _, writable in containment["binds"] if writable]
     devices = [f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "shm", "pts")]
     landlock.restrict([*readable, "/proc"], [*writable, *devices])
 
 
-def _execute(order: Mapping[str, Any], told: int) -> NoReturn:
-    """Execute the command. Success closes ``told``; a failure writes its errno there."""
+def _execute(order: Mapping[str, Any], pipe: int) -> NoReturn:
+    """Execute the command. Success closes ``pipe``; a failure writes its errno there."""
     try:
         os.chdir(order["directory"])
         create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
@@ -84,9 +84,9 @@ def _execute(order: Mapping[str, Any], told: int) -> NoReturn:
         command = order["command"]
         os.execvpe(command[0], command, order["environment"])
     except OSError as error:
-        _tell(told, f"error {error.errno or errno.EINVAL}")
+        _tell(pipe, f"error {error.errno or errno.EINVAL}")
     except (ValueError, TypeError):
-        _tell(told, f"error {errno.EINVAL}")
+        _tell(pipe, f"error {errno.EINVAL}")
     finally:
         os._exit(127)
 
@@ -98,7 +98,7 @@ def _close_standard_streams() -> None:
         os.dup2(nothing, stream)
 
 
-def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
+def _namespaces(order: Mapping[str, Any], pipe: int) -> NoReturn:
     """Enter namespaces and fork their first process. Live as long as that process."""
     _close_standard_streams()
     namespaces.enter()
@@ -111,43 +111,43 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
             # If the parent died before prctl took effect, nobody holds the other end.
             if select.select([alive], [], [], 0)[0]:
                 os._exit(127)
-            found = order["containment"]
-            namespaces.build_root(found["binds"], found["links"], order["memory"])
+            containment = order["containment"]
+            namespaces.build_root(containment["binds"], containment["links"], order["memory"])
             drop_capabilities()
-            _be_init(order, told)
+            _be_init(order, pipe)
         except Exception as error:
-            _tell(told, f"fault {error}")
+            _tell(pipe, f"fault {error}")
         finally:
             os._exit(127)
     # Now only the init holds the other end, so the reports end when the init ends.
-    os.close(told)
+    os.close(pipe)
     os.waitpid(first, 0)
     os._exit(0)
 
 
-def _bubblewrap(order: Mapping[str, Any], told: int) -> NoReturn:
+def _bubblewrap(order: Mapping[str, Any], pipe: int) -> NoReturn:
     """Become bubblewrap, which starts our init in a new Python."""
-    found = order["containment"]
+    containment = order["containment"]
     # A file in memory needs no path, so the agent's files can stay hidden in bubblewrap's new root.
     program = os.memfd_create("init", 0)
-    data = found["program"] + _framed(order)
+    data = containment["program"] + _framed(order)
     while data:
         data = data[os.write(program, data) :]
     os.lseek(program, 0, os.SEEK_SET)
-    os.set_inheritable(told, True)
+    os.set_inheritable(pipe, True)
     _close_standard_streams()
     # Bubblewrap's messages go to the file of the payload's standard error.
     os.chdir(order["directory"])
     os.dup2(os.open("stderr", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644), 2)
-    arguments = [found["bubblewrap"], *_BUBBLEWRAP]
-    for target, text in found["links"]:
+    arguments = [containment["bubblewrap"], *_BUBBLEWRAP]
+    for target, text in containment["links"]:
         arguments += ["--symlink", text, target]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
-    for source, target, writable in found["binds"]:
+    for source, target, writable in containment["binds"]:
         device = source.startswith("/dev/")
         arguments += ["--dev-bind" if device else "--bind" if writable else "--ro-bind", source, target]
-    arguments += ["--remount-ro", "/", "--chdir", order["directory"], "--", *found["python"]]
-    os.execv(found["bubblewrap"], [*arguments, str(program), "containment", str(told)])
+    arguments += ["--remount-ro", "/", "--chdir", order["directory"], "--", *containment["python"]]
+    os.execv(containment["bubblewrap"], [*arguments, str(program), "containment", str(pipe)])
 
 
 def _framed(value: object) -> bytes:
@@ -155,41 +155,41 @@ def _framed(value: object) -> bytes:
     return b"%08d" % len(document) + document
 
 
-def main(descriptor: int, told: str) -> None:
+def main(descriptor: int, pipe: str) -> None:
     """Run as the init below bubblewrap. The order follows the program in the same file."""
     size = int(os.read(descriptor, 8))
     order = marshal.loads(os.read(descriptor, size))
     os.close(descriptor)
-    os.set_inheritable(int(told), False)
+    os.set_inheritable(int(pipe), False)
     try:
-        _be_init(order, int(told))
+        _be_init(order, int(pipe))
     finally:
         os._exit(127)
 
 
-def _be_init(order: Mapping[str, Any], told: int) -> NoReturn:
+def _be_init(order: Mapping[str, Any], pipe: int) -> NoReturn:
     """Start the payload as the first process of a namespace. Wait until no process is left there."""
     guard()
     # SIGINT would raise KeyboardInterrupt in Python. The namespace dies with the init.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     landlock.scope()
-    heard, failed = os.pipe2(os.O_CLOEXEC)
+    reader, writer = os.pipe2(os.O_CLOEXEC)
     payload = os.fork()
     if payload == 0:
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _execute(order, failed)
-    os.close(failed)
+        _execute(order, writer)
+    os.close(writer)
     # Executing the command closes the pipe, so an empty answer means success.
-    failure = os.read(heard, 1000)
+    failure = os.read(reader, 1000)
     if failure:
-        os.write(told, failure)
+        os.write(pipe, failure)
         os._exit(0)
-    _tell(told, "started")
+    _tell(pipe, "started")
     while True:
         try:
             process, status = os.wait()
         except ChildProcessError:
             os._exit(0)
         if process == payload:
-            _tell(told, f"ended {status}")
+            _tell(pipe, f"ended {status}")

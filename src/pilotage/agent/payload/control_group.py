@@ -78,8 +78,8 @@ class ControlGroup:
 
         Cached files do not count: the kernel drops them before it kills.
         """
-        told = self._numbers("memory", "memory.stat")
-        return sum(told.get(name, 0) for name in _STATISTICS[self._version])
+        numbers = self._numbers("memory", "memory.stat")
+        return sum(numbers.get(name, 0) for name in _STATISTICS[self._version])
 
     def cpu(self) -> float:
         """Return the CPU time in s of all processes that were ever in the group; 0 if the kernel does not

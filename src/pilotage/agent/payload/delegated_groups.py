@@ -31,12 +31,12 @@ class NotDelegatedError(Exception):
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A tree of control groups: its controllers, its root, and the process's own group."""
+    """A tree of control groups: its controllers, its root, and the process's ``group``."""
 
     version: int
     controllers: tuple[str, ...]
     root: Path
-    own: Path
+    group: Path
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ def find(processes: Path = Path("/proc/self")) -> DelegatedGroups:
 
     Remove the groups of killed agents.
     """
-    found = [one for one in hierarchies(processes) if set(CONTROLLERS) & set(one.controllers)]
+    trees = [tree for tree in hierarchies(processes) if set(CONTROLLERS) & set(tree.controllers)]
     faults = []
     for version in (2, 1):
-        own = [one for one in found if one.version == version]
+        candidates = [tree for tree in trees if tree.version == version]
         try:
-            if own:
-                return _tried(version, own)
+            if candidates:
+                return _tried(version, candidates)
         except (NotDelegatedError, OSError) as fault:
             faults.append(f"cgroup v{version}: {fault}")
     return DelegatedGroups(fault="; ".join(faults) or "this machine shows no control groups")
@@ -88,7 +88,7 @@ def find(processes: Path = Path("/proc/self")) -> DelegatedGroups:
 
 def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
     """Yield the trees of control groups that this process sees, with its own group in each."""
-    own = dict(_memberships(processes / "cgroup"))
+    memberships = dict(_memberships(processes / "cgroup"))
     for line in read(str(processes / "mountinfo")).splitlines():
         before, _, after = line.partition(" - ")
         mounted, place = map(_unescaped, before.split()[3:5])
@@ -96,13 +96,13 @@ def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
         if kind == "cgroup2":
             names: tuple[str, ...] = ("",)
         elif kind == "cgroup":
-            names = tuple(name for name in options.split(",") if name in own)
+            names = tuple(name for name in options.split(",") if name in memberships)
         else:
             continue
-        if not names or names[0] not in own:
+        if not names or names[0] not in memberships:
             continue
         # Containers mount only a part of a tree. Groups outside this part are invisible.
-        inside = os.path.relpath(own[names[0]], mounted)
+        inside = os.path.relpath(memberships[names[0]], mounted)
         group = Path(place) / inside
         if inside.startswith("..") or not group.is_dir():
             continue
@@ -119,18 +119,18 @@ def _memberships(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)
 
 
-def _tried(version: int, own: list[Hierarchy]) -> DelegatedGroups:
+def _tried(version: int, trees: list[Hierarchy]) -> DelegatedGroups:
     """Return the parent groups in which groups can be made. Raises NotDelegatedError and OSError."""
     parents: dict[str, str] = {}
     faults = []
-    for one in own:
-        wanted = tuple(name for name in CONTROLLERS if name in one.controllers)
-        parent = _opened(one, wanted) if version == 2 else one.own
+    for tree in trees:
+        controllers = tuple(name for name in CONTROLLERS if name in tree.controllers)
+        parent = _opened(tree, controllers) if version == 2 else tree.group
         _sweep(parent)
-        part = DelegatedGroups(version, dict.fromkeys(wanted, str(parent)))
+        part = DelegatedGroups(version, dict.fromkeys(controllers, str(parent)))
         try:
             _try(part)
         except OSError as error:
@@ -160,18 +160,18 @@ def _try(part: DelegatedGroups) -> None:
                 log.warning("%s", fault)
 
 
-def _opened(own: Hierarchy, wanted: tuple[str, ...]) -> Path:
+def _opened(tree: Hierarchy, controllers: tuple[str, ...]) -> Path:
     """Return a group of version 2 whose subgroups have these controllers.
 
     Raises NotDelegatedError and OSError.
     """
-    parent = own.own.parent if own.own.name == LEAF else own.own
-    if os.geteuid() == 0 and parent != own.root and not _is_delegated(parent):
+    parent = tree.group.parent if tree.group.name == LEAF else tree.group
+    if os.geteuid() == 0 and parent != tree.root and not _is_delegated(parent):
         # Root could make groups, but a group that nobody delegated belongs to somebody else, such as systemd.
         raise NotDelegatedError(f"{parent} is not delegated")
-    order = " ".join(f"+{name}" for name in wanted)
+    order = " ".join(f"+{name}" for name in controllers)
     control = parent / "cgroup.subtree_control"
-    if set(wanted) <= set(read(str(control)).split()):
+    if set(controllers) <= set(read(str(control)).split()):
         return parent
     try:
         control.write_text(order)
@@ -225,8 +225,8 @@ def _sweep(parent: Path) -> None:
     """
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     for folder in parent.glob("pilotage-*"):
-        found = _NAME.fullmatch(folder.name)
-        if not found or int(found[1]) != namespace or _start(int(found[2])) == int(found[3]):
+        match = _NAME.fullmatch(folder.name)
+        if not match or int(match[1]) != namespace or _start(int(match[2])) == int(match[3]):
             continue
         if fault := remove(str(folder)):
             log.warning("left by an agent that was killed: %s", fault)

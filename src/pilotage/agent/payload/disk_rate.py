@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from ..assignments import Held
+from ..pilot_job import PilotJob
 from ..wire import Point, Report
 
 FIRST, EVERY = 60.0, 300.0
@@ -17,16 +17,16 @@ PART, LEAST = 0.2, 10.0
 """Report a rate again if it changed by more than this part, and by more than this many kB/s per core."""
 
 
-async def watch(held: Held, say: Callable[[Report], None]) -> None:
+async def watch(job: PilotJob, say: Callable[[Report], None]) -> None:
     """Report the disk I/O of a running attempt from time to time, until cancelled."""
-    rate = DiskRate(held.attempt.cores)
+    rate = DiskRate(job.attempt.cores)
     await asyncio.sleep(FIRST)
-    while held.payload and not held.dropped:
-        held.payload.points_so_far()
+    while job.payload and not job.dropped:
+        job.payload.points_so_far()
         await asyncio.sleep(ANSWER)
-        news = rate.news(held.payload.points_so_far())
-        if news is not None and not held.dropped:
-            say(Report(*held.attempt.pair, "running", disk_io=news))
+        news = rate.news(job.payload.points_so_far())
+        if news is not None and not job.dropped:
+            say(Report(*job.attempt.pair, "running", disk_io=news))
         await asyncio.sleep(EVERY)
 
 

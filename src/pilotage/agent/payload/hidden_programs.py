@@ -24,10 +24,10 @@ def start_hint(command: Sequence[str], directory: Path, search: str, view: View)
     A program or an interpreter is hidden by the containment, or an interpreter is not there. ``search`` is
     the payload's search path.
     """
-    for path, what in _needed(command, directory, search):
+    for path, role in _needed(command, directory, search):
         if not path.exists():
-            return f": {what}{str(path)!r} is not there" if what else ""
-        if hidden := _hidden(view, path, what):
+            return f": {role}{str(path)!r} is not there" if role else ""
+        if hidden := _hidden(view, path, role):
             return hidden
     return ""
 
@@ -35,18 +35,18 @@ def start_hint(command: Sequence[str], directory: Path, search: str, view: View)
 def exit_hint(command: Sequence[str], directory: Path, search: str, view: View) -> str:
     """Return which program or named file a failed command could not find because it is hidden; else empty."""
     named = [Path(text) for argument in command[1:] for text in _PATH.findall(argument)]
-    for path, what in (*_needed(command, directory, search), *((path, "") for path in named[:MOST_NAMED])):
-        if path.exists() and (hidden := _hidden(view, path, what)):
+    for path, role in (*_needed(command, directory, search), *((path, "") for path in named[:MOST_NAMED])):
+        if path.exists() and (hidden := _hidden(view, path, role)):
             return hidden
     return ""
 
 
-def _hidden(view: View, path: Path, what: str) -> str:
-    hidden = None if view.way == "none" else unseen(view, path)
+def _hidden(view: View, path: Path, role: str) -> str:
+    hidden = None if view.mechanism == "none" else unseen(view, path)
     return (
         hidden
         and (
-            f": {what}{hidden} is there at this node, but contained payloads do not see it; the queue's "
+            f": {role}{hidden} is there at this node, but contained payloads do not see it; the queue's "
             "option computing_element.readable_paths shows it to them "
             f"(readable_paths: [{hidden.parent}])"
         )
@@ -56,14 +56,14 @@ def _hidden(view: View, path: Path, what: str) -> str:
 def _needed(command: Sequence[str], directory: Path, search: str) -> Iterator[tuple[Path, str]]:
     """Yield a command's program, and the interpreters that scripts name in their first lines."""
     # Look where the node's own user would find it: a name without a slash is in the search path.
-    found = shutil.which(command[0], path=search)
-    path, what = directory / (found or command[0]), ""
+    program = shutil.which(command[0], path=search)
+    path, role = directory / (program or command[0]), ""
     for _ in range(MOST_INTERPRETERS):
-        yield path, what
+        yield path, role
         named = _interpreter(path, search)
         if named is None:
             return
-        path, what = named, "its interpreter "
+        path, role = named, "its interpreter "
 
 
 def _interpreter(path: Path, search: str) -> Path | None:
@@ -86,6 +86,6 @@ def _by_env(words: Sequence[str], search: str) -> Path | None:
     """Return the program that ``env`` looks for in the search path."""
     for word in words:
         if not _ENV_WORD.match(word):
-            found = shutil.which(word, path=search)
-            return Path(found) if found else None
+            program = shutil.which(word, path=search)
+            return Path(program) if program else None
     return None

@@ -33,12 +33,14 @@ class Network:
 
     def look(self, processes: Iterable[int]) -> tuple[int, int]:
         """Return the bytes received and sent so far. Connections that it cannot see count as nothing."""
-        own = {inode for process in processes for inode in _sockets(process)}
-        if own:
+        inodes = {inode for process in processes for inode in _sockets(process)}
+        if inodes:
             for family in (socket.AF_INET, socket.AF_INET6):
                 # A closed connection keeps its last counts, or the sum would fall.
-                self._seen.update((inode, told) for inode, *told in _connections(family) if inode in own)  # type: ignore[misc]
-        return sum(told[0] for told in self._seen.values()), sum(told[1] for told in self._seen.values())
+                for inode, received, sent in _connections(family):
+                    if inode in inodes:
+                        self._seen[inode] = received, sent
+        return sum(count for count, _ in self._seen.values()), sum(count for _, count in self._seen.values())
 
 
 def _sockets(process: int) -> Iterator[int]:

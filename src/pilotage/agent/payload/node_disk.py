@@ -29,7 +29,7 @@ def free_disk(directory: Path) -> float:
 
 
 @contextmanager
-def on_this_node(what: str, *, always: bool = False) -> Iterator[None]:
+def on_this_node(label: str, *, always: bool = False) -> Iterator[None]:
     """Turn errors of the pilot's own disk into failures of the attempt.
 
     Raises NodeFailedError if the node is to blame, ``always`` or by the error's number, and otherwise
@@ -39,7 +39,7 @@ def on_this_node(what: str, *, always: bool = False) -> Iterator[None]:
         yield
     except OSError as error:
         is_nodes = always or error.errno in FULL | BROKEN | SHORT
-        raise (NodeFailedError if is_nodes else AttemptFailedError)(f"{what}: {error}") from error
+        raise (NodeFailedError if is_nodes else AttemptFailedError)(f"{label}: {error}") from error
 
 
 def disk_fault(directory: Path, least: float, added: float, room: float) -> tuple[str, bool]:
@@ -49,16 +49,16 @@ def disk_fault(directory: Path, least: float, added: float, room: float) -> tupl
     that it took itself. A payload that took the last of the ``least`` MB is to blame itself.
     """
     try:
-        left = free_disk(directory)
+        free = free_disk(directory)
         with tempfile.TemporaryFile(dir=directory) as sample:
             sample.write(_SAMPLE)
     except OSError as error:
         if error.errno not in FULL:
             return f"{OWN_DISK}: {error}", True
-        left = 0.0
-    room = min(room, left + added)
-    if left < least:
-        return f"the disk of the pilot is full: {left:.0f} MB free in {directory}", room < least
+        free = 0.0
+    room = min(room, free + added)
+    if free < least:
+        return f"the disk of the pilot is full: {free:.0f} MB free in {directory}", room < least
     if room < least:
         return f"the disk of the pilot was full: {room:.0f} MB were free in {directory}", True
     return "", False

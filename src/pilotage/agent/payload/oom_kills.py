@@ -14,13 +14,13 @@ _BY_SHELL = 128 + signal.SIGKILL
 
 def oom_kills(processes: Path = Path("/proc/self")) -> int:
     """Return how many processes of this process's control groups were killed for lack of memory so far."""
-    found = 0
-    for one in hierarchies(processes):
-        if one.version == 2 or "memory" in one.controllers:
-            for line in read(str(one.own / KILLS[one.version])).splitlines():
+    kills = 0
+    for tree in hierarchies(processes):
+        if tree.version == 2 or "memory" in tree.controllers:
+            for line in read(str(tree.group / KILLS[tree.version])).splitlines():
                 name, _, count = line.partition(" ")
-                found += int(count) if name == "oom_kill" and count.isdecimal() else 0
-    return found
+                kills += int(count) if name == "oom_kill" and count.isdecimal() else 0
+    return kills
 
 
 def memory_cause(exit_code: int | None, kills: int, used: float, limit: float, alone: bool = False) -> str:

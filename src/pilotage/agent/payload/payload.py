@@ -84,11 +84,11 @@ def _program() -> bytes:
     Compiling them for each payload would take longer than starting it.
     """
     package = __name__.rpartition(".payload.")[0]
-    found = []
+    modules = []
     for name in _MODULES:
         spec = importlib.util.find_spec(f"{package}.{name}")
-        found.append((name, spec.loader.get_code(spec.name)))  # type: ignore[union-attr]
-    return _framed(tuple(found))
+        modules.append((name, spec.loader.get_code(spec.name)))  # type: ignore[union-attr]
+    return _framed(tuple(modules))
 
 
 def _framed(value: Any) -> bytes:
@@ -175,9 +175,9 @@ class Order:
 
     def _containment(self) -> dict[str, Any]:
         view = self.view
-        with_program = view.way == "bubblewrap"
+        with_program = view.mechanism == "bubblewrap"
         return {
-            "way": view.way,
+            "mechanism": view.mechanism,
             "binds": tuple((bind.source, bind.target, bind.writable) for bind in view.binds),
             "links": tuple(view.links),
             "bubblewrap": view.bubblewrap,
@@ -284,11 +284,11 @@ class Payload:
         result: dict[str, Any] | None = None
         try:
             while (line := await reader.readline()).endswith(b"\n"):
-                told = ast.literal_eval(line.decode())
-                if isinstance(told, dict):
-                    result = told
+                message = ast.literal_eval(line.decode())
+                if isinstance(message, dict):
+                    result = message
                 else:
-                    self._points = tuple(told)
+                    self._points = tuple(message)
         finally:
             transport.close()
         return result
@@ -333,7 +333,7 @@ class Payload:
         exited = "" if code is None else _exit_error(code)
         if code is not None and code > 0 and cause in ("ended", "processes"):
             exited += exit_hint(*order.program)
-        told: dict[str, str] = {
+        messages: dict[str, str] = {
             "ended": exited,
             "slot memory": out_of_memory(exited),
             "stopped": self._stop_reason,
@@ -346,7 +346,7 @@ class Payload:
             "too many processes": f"too many processes: {value:.0f} of {order.processes} at once",
             "processes": exited or (_left_behind(value) if order.strict_processes else ""),
         }
-        return told[cause]
+        return messages[cause]
 
 
 def _left_behind(count: float) -> str:
@@ -362,7 +362,7 @@ def _exit_code(cause: str, status: int | None) -> int | None:
 
 def _start_error(cause: str, value: Any, order: Order) -> str:
     if cause == "not contained":
-        return f"payload cannot be contained by {order.view.way}: {value}"
+        return f"payload cannot be contained by {order.view.mechanism}: {value}"
     hint = start_hint(*order.program) if value in (errno.ENOENT, errno.EACCES, errno.ENOTDIR) else ""
     return f"command {order.command[0]!r} cannot be started: {os.strerror(value)}{hint}"
 
@@ -392,7 +392,7 @@ async def sweep(supervisors: Callable[[], set[int]]) -> None:
 
 
 def _children() -> set[int]:
-    found: set[int] = set()
+    children: set[int] = set()
     for thread in Path("/proc/self/task").iterdir():
-        found.update(int(child) for child in (thread / "children").read_text().split())
-    return found
+        children.update(int(child) for child in (thread / "children").read_text().split())
+    return children

@@ -17,22 +17,22 @@ SHORTEST_LINE = 8
 
 def variables(secrets: Iterable[Secret], directory: Path) -> dict[str, str]:
     """Return the variables of the secrets, and the one that names the folder of their files."""
-    found = {one.variable: one.value for one in secrets if one.variable}
-    if any(one.file for one in secrets):
-        found["PILOTAGE_SECRETS"] = str(directory / SECRETS)
-    return found
+    environment = {secret.variable: secret.value for secret in secrets if secret.variable}
+    if any(secret.file for secret in secrets):
+        environment["PILOTAGE_SECRETS"] = str(directory / SECRETS)
+    return environment
 
 
 def write(secrets: Iterable[Secret], directory: Path) -> None:
     """Write the files of secrets, for the payload's user alone. Raises AttemptFailedError."""
     folder = directory / SECRETS
     try:
-        for one in secrets:
-            if one.file:
+        for secret in secrets:
+            if secret.file:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                with os.fdopen(os.open(folder / legal("secret", one.file), flags, 0o600), "wb") as file:
-                    file.write(one.value.encode())
+                with os.fdopen(os.open(folder / legal("secret", secret.file), flags, 0o600), "wb") as file:
+                    file.write(secret.value.encode())
     except OSError as error:
         raise AttemptFailedError(f"secrets: {error.strerror}") from None
 
@@ -48,11 +48,11 @@ def remove(directory: Path) -> None:
 
 def texts(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
     """Return what logs must not show, the longest first: values, and their longer lines."""
-    found = set()
-    for one in secrets:
-        value = one.value.encode()
-        found |= {value, *(line for line in value.splitlines() if len(line) >= SHORTEST_LINE)}
-    return tuple(sorted(found - {b""}, key=lambda text: (-len(text), text)))
+    hidden = set()
+    for secret in secrets:
+        value = secret.value.encode()
+        hidden |= {value, *(line for line in value.splitlines() if len(line) >= SHORTEST_LINE)}
+    return tuple(sorted(hidden - {b""}, key=lambda text: (-len(text), text)))
 
 
 def masked(content: bytes, hidden: Sequence[bytes]) -> bytes:

@@ -68,12 +68,12 @@ class Control:
             data += part
         return data
 
-    def wait(self, seconds: float, other: int) -> list[int]:
-        """Wait until a child ends, the agent or ``other`` sends something, or the time is up."""
+    def wait(self, seconds: float, pipe: int) -> list[int]:
+        """Wait until a child ends, the agent or ``pipe`` sends something, or the time is up."""
         # A closed pipe is always ready: listening on would keep the processor busy.
-        heard = [self._wake] if self.stopped else [self._wake, self._descriptor]
-        heard += [other] if other >= 0 else []
-        ready = select.select(heard, [], [], max(0.0, seconds))[0]
+        pipes = [self._wake] if self.stopped else [self._wake, self._descriptor]
+        pipes += [pipe] if pipe >= 0 else []
+        ready = select.select(pipes, [], [], max(0.0, seconds))[0]
         if self._wake in ready:
             os.read(self._wake, 4096)
         if self._descriptor in ready:
@@ -105,11 +105,11 @@ class Supervisor:
         self.cpu = 0.0
         self.max_rss = 0
         self.read_blocks = self.written_blocks = 0
-        self._process, self._heard = 0, -1
+        self._process, self._reader = 0, -1
         self._begun, self._rest = False, b""
         self._failure: tuple[str, float | str] = "", 0
         self._seen: list[int] = []
-        self._has_init = self.order["containment"]["way"] in WITH_INIT
+        self._has_init = self.order["containment"]["mechanism"] in WITH_INIT
         self.group_fault = ""
         self._group = self._made_group()
         self._deadline = Deadline()
@@ -197,7 +197,7 @@ class Supervisor:
 
     def _start(self) -> bool:
         """Fork and execute the payload. Return False if that failed."""
-        self._heard, told = os.pipe2(os.O_CLOEXEC)
+        self._reader, writer = os.pipe2(os.O_CLOEXEC)
         supervisor = os.getpid()
         gate, opener = os.pipe2(os.O_CLOEXEC)
         self._process = os.fork()
@@ -205,17 +205,17 @@ class Supervisor:
             os.close(opener)
             # This returns when the supervisor has put this process into its control group, or has died.
             os.read(gate, 1)
-            launch(self.order, supervisor, told)
+            launch(self.order, supervisor, writer)
         self._enter_group()
-        for end in (gate, opener, told):
+        for end in (gate, opener, writer):
             os.close(end)
-        while not self._begun and self._heard >= 0:
+        while not self._begun and self._reader >= 0:
             self._listen()
         return self._begun
 
     def _listen(self) -> None:
         """Read the messages of the payload's start, or of its init; see ``containment``."""
-        data = os.read(self._heard, 4096)
+        data = os.read(self._reader, 4096)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             word, _, value = line.decode(errors="replace").partition(" ")
@@ -226,8 +226,8 @@ class Supervisor:
             else:
                 self._failure = ("not started", int(value)) if word == "error" else ("not contained", value)
         if not data:
-            os.close(self._heard)
-            self._heard = -1
+            os.close(self._reader)
+            self._reader = -1
             # A payload without an init closes its end when it executes its command.
             self._begun = self._begun or not (self._has_init or self._failure[0])
             if not (self._begun or self._failure[0]):
@@ -235,11 +235,11 @@ class Supervisor:
 
     def _processes(self) -> list[int]:
         """Return the payload's processes, without its init and the init's parent."""
-        found = descendants(os.getpid())
+        processes = descendants(os.getpid())
         if not self._has_init:
-            return found
+            return processes
         first = descendants(self._process)[:1]
-        return [process for process in found if process not in (self._process, *first)]
+        return [process for process in processes if process not in (self._process, *first)]
 
     def _watch(self) -> tuple[str, float | str]:
         """Wait until the payload has ended or must end. Return the cause, and the number behind it."""
@@ -255,8 +255,8 @@ class Supervisor:
         until = now() + LEFT_BEHIND_GRACE
         while self._reap() and now() < until and not self.control.stopped:
             self._wait(until - now())
-        left = len(self._processes())
-        return ("processes", left) if left else ("ended", 0.0)
+        remaining = len(self._processes())
+        return ("processes", remaining) if remaining else ("ended", 0.0)
 
     def _answer(self) -> None:
         """Send the time line so far, if the agent has asked for it."""
@@ -265,7 +265,7 @@ class Supervisor:
             tell(self._timeline.points)
 
     def _wait(self, seconds: float) -> None:
-        if self._heard in self.control.wait(seconds, self._heard):
+        if self._reader in self.control.wait(seconds, self._reader):
             self._listen()
 
     def _reasons_to_kill(self) -> Iterator[tuple[str, float | str]]:
@@ -352,7 +352,7 @@ class Supervisor:
 
     def _take_last_words(self) -> None:
         """Read the init's last messages. Without any, its own exit status counts as the payload's."""
-        while self._has_init and self._heard >= 0:
+        while self._has_init and self._reader >= 0:
             self._listen()
 
     def _kill_all(self) -> None:

@@ -63,7 +63,7 @@ def disk_io(process: int) -> tuple[int, int]:
     them."""
     try:
         with open(f"/proc/{process}/io", "rb") as lines:
-            told = dict(line.split(b": ") for line in lines)
-        return int(told[b"read_bytes"]), int(told[b"write_bytes"])
+            counts = dict(line.split(b": ") for line in lines)
+        return int(counts[b"read_bytes"]), int(counts[b"write_bytes"])
     except (OSError, KeyError, ValueError):
         return 0, 0

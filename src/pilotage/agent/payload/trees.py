@@ -46,35 +46,35 @@ def disk_usage(directory: str, processes: Iterable[int] = ()) -> int:
         raise UnmeasuredError(str(error)) from error
 
 
-def _usage(folder: int, depth: int, left: list[int]) -> int:
-    """Return the bytes below an open folder, then close it. ``left``: how many more entries may be read."""
+def _usage(folder: int, depth: int, budget: list[int]) -> int:
+    """Return the bytes below an open folder, then close it. ``budget``: how many more entries may be read."""
     total = 0
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                left[0] -= 1
-                if left[0] < 0:
+                budget[0] -= 1
+                if budget[0] < 0:
                     raise UnmeasuredError(f"it has more than {MOST_ENTRIES} files and folders")
                 with suppress(FileNotFoundError):
                     total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
                     if entry.is_dir(follow_symlinks=False):
-                        total += _entered(folder, entry.name, depth + 1, left)
+                        total += _entered(folder, entry.name, depth + 1, budget)
     finally:
         os.close(folder)
     return total
 
 
-def _entered(above: int, name: str, depth: int, left: list[int]) -> int:
+def _entered(above: int, name: str, depth: int, budget: list[int]) -> int:
     if depth > DEEPEST:
         raise UnmeasuredError(f"it has more than {DEEPEST} folders within each other")
     try:
-        return _usage(os.open(name, _FOLDER, dir_fd=above), depth, left)
+        return _usage(os.open(name, _FOLDER, dir_fd=above), depth, budget)
     except (NotADirectoryError, FileNotFoundError):
         return 0
     except PermissionError:
         mode = _opened_up(above, name)
     try:
-        return _usage(os.open(name, _FOLDER, dir_fd=above), depth, left)
+        return _usage(os.open(name, _FOLDER, dir_fd=above), depth, budget)
     except PermissionError as error:
         raise UnmeasuredError("a folder in it cannot be read") from error
     finally:
@@ -106,7 +106,7 @@ def _deleted(processes: Iterable[int], device: int) -> int:
 
     Skip processes that are closed to us.
     """
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for process in processes:
         folder = f"/proc/{process}/fd"
         with suppress(OSError):
@@ -114,8 +114,8 @@ def _deleted(processes: Iterable[int], device: int) -> int:
                 with suppress(OSError):
                     file = os.stat(f"{folder}/{number}")
                     if not file.st_nlink and file.st_dev == device and stat.S_ISREG(file.st_mode):
-                        found[file.st_ino] = file.st_blocks * _BLOCK
-    return sum(found.values())
+                        sizes[file.st_ino] = file.st_blocks * _BLOCK
+    return sum(sizes.values())
 
 
 def remove_tree(directory: str) -> None:

@@ -31,7 +31,7 @@ class Bind:
 class View:
     """How the payload is contained, and its paths. ``links`` are symbolic links with their texts."""
 
-    way: str = "none"
+    mechanism: str = "none"
     bubblewrap: str = ""
     binds: tuple[Bind, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
@@ -53,9 +53,9 @@ class SitePaths:
     hidden: tuple[str, ...] = ()
 
 
-def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool = False) -> View:
+def view(mechanism: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool = False) -> View:
     """Return the paths of a payload in ``directory``, with the GPUs' devices if it has any."""
-    if way == "none":
+    if mechanism == "none":
         return UNCONTAINED
     hidden = [os.path.realpath(path) for path in site.hidden]
     system = [Path(path) for path in SYSTEM]
@@ -63,14 +63,14 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool
     folders = [path for path in system if not path.is_symlink()]
     binds: list[Bind] = []
     for path in _outermost([*folders, *_interpreter(), *map(Path, site.readable)]):
-        binds += _shown(path, hidden, links, writable=False)
+        binds += _binds(path, hidden, links, writable=False)
     for pattern in (*DEVICES, *(GPUS if gpus else ())):
         binds += [Bind(str(path), str(path), True) for path in sorted(Path("/dev").glob(pattern))]
     for path in _outermost(map(Path, site.writable)):
-        binds += _shown(path, hidden, links, writable=True)
+        binds += _binds(path, hidden, links, writable=True)
     place = str(directory)
     # A new /tmp would hide a directory below /tmp. Landlock only gives rights and mounts nothing.
-    if not place.startswith("/tmp/") and way != "landlock":
+    if not place.startswith("/tmp/") and mechanism != "landlock":
         # It would hide the site's paths below /tmp as well, so they come after it.
         below = [bind for bind in binds if bind.target.startswith("/tmp/")]
         binds = [bind for bind in binds if bind not in below]
@@ -78,40 +78,40 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool
     # Bind it last: the paths above it may be hidden or read-only.
     binds.append(Bind(place, place, True))
     texts = {(str(path), str(text)) for path, text in links}
-    return View(way, bubblewrap, tuple(binds), tuple(sorted(texts)))
+    return View(mechanism, bubblewrap, tuple(binds), tuple(sorted(texts)))
 
 
-def unseen(seen: View, path: Path) -> Path | None:
+def unseen(payload_view: View, path: Path) -> Path | None:
     """Return the path, or its target, that a payload does not see; None if it sees both."""
-    places = [Path(bind.target) for bind in seen.binds]
-    shown = (*places, *(Path(link) for link, _ in seen.links), *map(Path, ("/dev", "/proc")))
+    places = [Path(bind.target) for bind in payload_view.binds]
+    visible = (*places, *(Path(link) for link, _ in payload_view.links), *map(Path, ("/dev", "/proc")))
     for place in dict.fromkeys((path, path.resolve())):
-        if place.is_absolute() and not any(one == place or one in place.parents for one in shown):
+        if place.is_absolute() and not any(folder == place or folder in place.parents for folder in visible):
             return place
     return None
 
 
 def _interpreter() -> set[Path]:
     """Return the folders of the Python that runs this. Payloads find it first in their search path."""
-    found = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent}
-    return found - {Path("/")}
+    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent}
+    return folders - {Path("/")}
 
 
 def _outermost(paths: Iterable[Path]) -> Sequence[Path]:
     """Return the existing paths that lie below no other, in order."""
-    found: list[Path] = []
+    outermost: list[Path] = []
     for path in sorted({path for path in paths if path.is_absolute() and path.exists()}):
-        if not any(path == other or other in path.parents for other in found):
-            found.append(path)
-    return found
+        if not any(path == outer or outer in path.parents for outer in outermost):
+            outermost.append(path)
+    return outermost
 
 
-def _shown(
+def _binds(
     path: Path, hidden: Sequence[str], links: list[tuple[Path, Path]], *, writable: bool
 ) -> Iterator[Bind]:
     """Yield the path itself, or its parts if hidden folders lie below it."""
     source = os.path.realpath(path)
-    inside = [one for one in hidden if one.startswith(f"{source.rstrip('/')}/")]
+    inside = [folder for folder in hidden if folder.startswith(f"{source.rstrip('/')}/")]
     if not inside:
         yield Bind(source, str(path), writable)
         return
@@ -119,4 +119,4 @@ def _shown(
         if part.is_symlink():
             links.append((part, part.readlink()))
         elif os.path.realpath(part) not in inside:
-            yield from _shown(part, inside, links, writable=writable)
+            yield from _binds(part, inside, links, writable=writable)

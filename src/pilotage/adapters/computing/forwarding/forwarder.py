@@ -11,7 +11,6 @@ from pilotage.adapters.computing.forwarding.forwarded_attempt import ForwardedAt
 from pilotage.adapters.computing.forwarding.peer import Peer, Refused
 from pilotage.adapters.computing.web_service import Credentials
 from pilotage.agent import command
-from pilotage.agent.assignments import Held, PilotHost
 from pilotage.agent.client import PilotClient
 from pilotage.agent.files.storage import open_storage
 from pilotage.agent.jobs import JobRunner
@@ -21,6 +20,7 @@ from pilotage.agent.node import Resources
 from pilotage.agent.payload.attempt import AttemptFailedError, legal
 from pilotage.agent.payload.payload import Ended
 from pilotage.agent.pilot import PilotAgent
+from pilotage.agent.pilot_job import PilotHost, PilotJob
 from pilotage.agent.proof import Containment
 from pilotage.agent.wire import Node, Offer, Report
 
@@ -46,90 +46,89 @@ class ForwardingRunner(JobRunner):
         """Return whether one of our attempts may still run at the other side."""
         return any(attempt.may_run for attempt in self._attempts)
 
-    async def _files_of(self, _: Held) -> dict[str, str]:
+    async def _files_of(self, _: PilotJob) -> dict[str, str]:
         """Fetch nothing: the task's description carries the payload files to the other side."""
         return {}
 
-    async def _run_payload(self, held: Held) -> Ended:
+    async def _run_payload(self, job: PilotJob) -> Ended:
         """Run an attempt at the other side.
 
         It ends for us only when it has surely ended, because a second attempt may follow.
         """
-        place, loop = self._place(held), asyncio.get_running_loop()
-        handover = await self._handed_over(held)
-        running = Report(*held.attempt.pair, "running")
+        place, loop = self._place(job), asyncio.get_running_loop()
+        handover = await self._handed_over(job)
+        running = Report(*job.attempt.pair, "running")
         forwarded = ForwardedAttempt(
             self._peer,
             handover,
-            self.lease_end(held),
+            self.lease_end(job),
             lambda: loop.call_soon_threadsafe(self._pilot.say, running),
         )
-        held.payload = forwarded
+        job.payload = forwarded
         self._attempts = [one for one in self._attempts if one.may_run] + [forwarded]
-        if held.stopping:
-            forwarded.stop(held.stopping)
+        if job.stopping:
+            forwarded.stop(job.stopping)
         try:
             ended = await self._in_thread(forwarded.run)
-            if not held.dropped:
-                await self._in_thread(self._bring, held, forwarded, not ended.error)
+            if not job.dropped:
+                await self._in_thread(self._bring, job, forwarded, not ended.error)
         finally:
-            while forwarded.may_run and not held.dropped:
+            while forwarded.may_run and not job.dropped:
                 await asyncio.sleep(0.2)
-            held.payload = None
-            await self._in_thread(self._clear, held, handover, forwarded)
+            job.payload = None
+            await self._in_thread(self._clear, job, handover, forwarded)
         return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip()) if ended.error else ended
 
-    async def _handed_over(self, held: Held) -> Handover:
+    async def _handed_over(self, job: PilotJob) -> Handover:
         """Ask for the task's description, and put its inputs where the other Pilotage finds them.
 
         By then our server has heard that we have the job. Before that it would give the job to others sooner.
         """
-        while not (held.heard or held.stopping):
-            if now() > self.lease_end(held):
+        while not (job.is_confirmed or job.stopping):
+            if now() > self.lease_end(job):
                 raise AttemptFailedError("our server was not heard of until the job's lease was over")
             await asyncio.sleep(0.1)
-        job = held.attempt.order.job
-        asked = await self._calls.answered("its specification", held, lambda: self._client.specification(job))
-        handover = Handover(held.attempt, asked, self._handover_storage)
-        await self._in_thread(self._lay_inputs, held, handover)
+        asked = await self._calls.answered(
+            "its specification", job, lambda: self._client.specification(job.attempt.order.job)
+        )
+        handover = Handover(job.attempt, asked, self._handover_storage)
+        await self._in_thread(self._lay_inputs, job, handover)
         return handover
 
-    def _lay_inputs(self, held: Held, handover: Handover) -> None:
-        work, order = held.attempt.work, held.attempt.order
+    def _lay_inputs(self, job: PilotJob, handover: Handover) -> None:
+        work, order = job.attempt.work, job.attempt.order
         if not order.inputs:
             return
         storage = open_storage(work.storage_url, work.storage_options)
         try:
             for file in order.inputs:
-                with (self._place(held) / "inputs" / legal("input", file.name, deep=True)).open(
-                    "rb"
-                ) as local:
+                with (self._place(job) / "inputs" / legal("input", file.name, deep=True)).open("rb") as local:
                     arrived = storage.write(f"{handover.folder}/{file.name}", local)
                 if arrived not in (None, file.size):
                     raise OSError(f"{arrived} bytes of {file.name} arrived, {file.size} were sent")
         except OSError as error:
             raise AttemptFailedError(f"inputs cannot be handed over: {error}") from error
 
-    def _bring(self, held: Held, forwarded: ForwardedAttempt, outputs: bool) -> None:
+    def _bring(self, job: PilotJob, forwarded: ForwardedAttempt, outputs: bool) -> None:
         """Fetch the attempt's streams, and its ``outputs`` after success."""
-        wanted = outputs and bool(held.attempt.work.outputs)
+        wanted = outputs and bool(job.attempt.work.outputs)
         until = now() + (BRINGING if wanted else 0)
         while True:
             try:
-                forwarded.bring(self._place(held), wanted)
+                forwarded.bring(self._place(job), wanted)
                 return
             except (OSError, Refused) as error:
                 if not wanted:
-                    log.warning("job %s: its streams cannot be fetched: %s", held.attempt.name, error)
+                    log.warning("job %s: its streams cannot be fetched: %s", job.attempt.name, error)
                     return
-                if now() > until or held.stopping:
+                if now() > until or job.stopping:
                     raise AttemptFailedError(f"outputs cannot be fetched: {error}") from error
                 forwarded.pause()
 
-    def _clear(self, held: Held, handover: Handover, forwarded: ForwardedAttempt) -> None:
+    def _clear(self, job: PilotJob, handover: Handover, forwarded: ForwardedAttempt) -> None:
         """Remove the inputs of this attempt and of earlier ones, unless the other side may still read
         them."""
-        work, order = held.attempt.work, held.attempt.order
+        work, order = job.attempt.work, job.attempt.order
         last = order.attempt - 1 if forwarded.may_run else order.attempt
         for number in range(1, last + 1) if order.inputs else ():
             try:

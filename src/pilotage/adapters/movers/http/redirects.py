@@ -54,8 +54,8 @@ class Redirects:
         if kind != "global" and kind not in map(_kind, addresses(storage)):
             raise StorageError(
                 f"sent on to {without_query(url)}, which is not followed: {host} has the {kind} "
-                f"address {address}; if it is a host of this storage, name that address in the storage's option "
-                f"{OPTION}"
+                f"address {address}; if it is a host of this storage, name that address in the storage's "
+                f"option {OPTION}"
             )
 
 

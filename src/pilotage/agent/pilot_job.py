@@ -1,4 +1,4 @@
-"""An attempt that a server assigned to a pilot, and the pilot as its attempts see it."""
+"""An attempt that a pilot holds, and the pilot as its attempts see it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class RunningPayload(Protocol):
 
 
 @dataclass(eq=False)
-class Held:
+class PilotJob:
     """An attempt, until the server acknowledges its end or wants it stopped.
 
-    ``given`` is the time when the call began that brought the attempt. ``heard`` is true once the server has
-    answered a report of it; until then only the first lease counts, because the server may not know that the
-    pilot has it. ``stored`` is true once its scratch folder may hold bytes, ``done`` once it was reported
-    done, and ``end_heard`` once the server may have heard of its end. ``leaving`` is true once its results go
-    into the spool, and ``unsent`` are its outputs that no storage has by then. ``report`` and ``logs`` tell
-    its end.
+    ``matched_at`` is when the call began that brought the attempt. ``is_confirmed`` is true once the server
+    has answered a report of it; until then only the first lease counts, because the server may not know that
+    the pilot has it. ``stored`` is true once its scratch folder may hold bytes, ``done`` once it was reported
+    done, and ``end_heard`` once the server may have received its end. ``leaving`` is true once its results go
+    into the spool, and ``unsent`` are its outputs that no storage has by then. ``report`` and ``logs``
+    describe its end.
     """
 
     attempt: Attempt
-    given: float
+    matched_at: float
     lease: LeaseTimes
     gpus: tuple[str, ...] = ()
     runtime: ContainerRuntime | None = None
@@ -65,7 +65,7 @@ class Held:
     dropped: bool = False
     stored: bool = False
     done: bool = False
-    heard: bool = False
+    is_confirmed: bool = False
     end_heard: bool = False
 
     @property
@@ -76,7 +76,7 @@ class Held:
     @property
     def lease_now(self) -> float:
         """Return the seconds that the attempt may run without an answer from the server."""
-        return self.lease.full if self.heard else self.lease.first
+        return self.lease.full if self.is_confirmed else self.lease.first
 
 
 class PilotHost(Protocol):
@@ -90,7 +90,7 @@ class PilotHost(Protocol):
     """The programs that run payloads in containers."""
 
     contact: float
-    """When the last answered call began that listed all held attempts."""
+    """When the last answered call began that listed all attempts."""
 
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
         """Queue a report, with the logs of an attempt that has ended."""
