@@ -51,7 +51,7 @@ class Site(FakeElement):
             LeftBehind(place=one, manifest=(self.spool / one / MANIFEST).read_text(), days=DAYS)
             for one in places
         ]
-        self.status = PilotStatus(state="ended", reason="TIMEOUT", left=tuple(told))
+        self.status = PilotStatus(state="ended", reason="TIMEOUT", results=tuple(told))
 
     def read_left(self, place: str, number: int, start: int, size: int) -> str:
         """See the port."""

@@ -33,13 +33,15 @@ def table(path: Path) -> list[Row]:
         return list(csv.reader(file))
 
 
-def differences(found: Sequence[Row], expected: Sequence[Row], most: int = 5) -> list[str]:
+def differences(rows: Sequence[Row], expected_rows: Sequence[Row], limit: int = 5) -> list[str]:
     """Return the first differing rows in words; nothing if the tables are equal."""
-    told: list[str] = []
-    for number, (one, other) in enumerate(zip_longest(found, expected), start=1):
-        if one != other and len(told) < most:
-            told.append(f"row {number}: the federation has {_words(one)}, directly it is {_words(other)}")
-    return told
+    lines: list[str] = []
+    for number, (row, expected_row) in enumerate(zip_longest(rows, expected_rows), start=1):
+        if row != expected_row and len(lines) < limit:
+            lines.append(
+                f"row {number}: the federation has {_words(row)}, directly it is {_words(expected_row)}"
+            )
+    return lines
 
 
 def _words(row: Row | None) -> str:

@@ -110,10 +110,10 @@ def _work(server: DemoServer, work: Path, directory: Path, console: Console) -> 
     specs = read_tasks(HERE / "task.yaml")
     submitted = server.post("/tasks", {"tasks": [to_document(spec) for spec in specs]})
     number = submitted["tasks"][0]["id"]
-    with display(console) as shown:
+    with display(console) as progress:
         while (task := server.get(f"/tasks/{number}"))["state"] in LIVE_TASKS:
             server.check()
-            shown.show(moment(server, task))
+            progress.show(moment(server, task))
             time.sleep(PERIOD)
     seconds = time.monotonic() - begun
     if task["state"] != TaskState.FINISHED:
@@ -126,7 +126,7 @@ def _work(server: DemoServer, work: Path, directory: Path, console: Console) -> 
             server.get(f"/tasks/{number}/jobs", limit=10_000)["jobs"],
             server.get("/transfers", state="done", limit=10_000)["transfers"],
         ),
-        choices=[choice_of(one) for one in server.get(f"/tasks/{number}/explain")["choices"]],
+        choices=[choice_of(choice) for choice in server.get(f"/tasks/{number}/explain")["choices"]],
         results=fetch(server.get(f"/tasks/{number}/outputs")["files"], directory),
         seconds=seconds,
     )

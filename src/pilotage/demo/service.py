@@ -170,7 +170,9 @@ def _adopted() -> Iterator[Callable[[], set[psutil.Process]]]:
     before = set(myself.children(recursive=True))
     _set_subreaper(True)
     try:
-        yield lambda: {one for one in myself.children(recursive=True) if one not in before and _runs(one)}
+        yield lambda: {
+            process for process in myself.children(recursive=True) if process not in before and _runs(process)
+        }
     finally:
         _set_subreaper(False)
 

@@ -31,7 +31,7 @@ def sources(root: Path | None = None) -> list[tuple[str, Path]]:
     """Return logical names such as ``python/json/decoder.py`` with paths of the library's modules, sorted
     by name."""
     library = root or Path(sysconfig.get_path("stdlib"))
-    found: list[tuple[str, Path]] = []
+    modules: list[tuple[str, Path]] = []
     for directory, below, files in os.walk(library):
         # Change it in place, so that walk skips the excluded folders, which hold more files than the library.
         below[:] = [name for name in below if name not in _LEFT_OUT]
@@ -39,8 +39,8 @@ def sources(root: Path | None = None) -> list[tuple[str, Path]]:
             path = Path(directory, file)
             name = str(PurePosixPath(PREFIX, *path.relative_to(library).parts))
             if path.suffix == ".py" and path.is_file() and _is_file_name(name):
-                found.append((name, path))
-    return sorted(found)
+                modules.append((name, path))
+    return sorted(modules)
 
 
 def spread(files: Sequence[tuple[str, Path]], storages: Sequence[Path]) -> None:

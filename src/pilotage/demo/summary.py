@@ -58,17 +58,17 @@ def _moved(transfers: Iterable[Document]) -> tuple[dict[str, int], dict[str, int
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return fmean(found) if found else None
+    numbers = list(values)
+    return fmean(numbers) if numbers else None
 
 
 def table(rows: Sequence[QueueSummary]) -> Table:
     """Return the rows as a table for the terminal."""
-    shown = Table(box=None, pad_edge=False)
-    shown.add_column("queue")
+    result = Table(box=None, pad_edge=False)
+    result.add_column("queue")
     for name in ("jobs", "files in", "files out", "mean waiting", "mean running"):
-        shown.add_column(name, justify="right")
+        result.add_column(name, justify="right")
     for row in rows:
         times = ["–" if value is None else f"{value:.1f} s" for value in (row.waiting, row.running)]
-        shown.add_row(row.queue, str(row.jobs), str(row.files_in), str(row.files_out), *times)
-    return shown
+        result.add_row(row.queue, str(row.jobs), str(row.files_in), str(row.files_out), *times)
+    return result

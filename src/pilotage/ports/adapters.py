@@ -30,30 +30,30 @@ def factory(group: str, name: str) -> Callable[..., Any]:
 
     Raises AdapterError if there is none, if several packages offer it, or if it cannot be imported.
     """
-    found = [entry for entry in entry_points(group=group) if entry.name == name]
-    offers = sorted({entry.value for entry in found})
+    entries = [entry for entry in entry_points(group=group) if entry.name == name]
+    offers = sorted({entry.value for entry in entries})
     if not offers:
-        known = ", ".join(sorted(installed(group))) or "none"
-        raise AdapterError(f"no adapter {name!r}: installed in {group} are {known}")
+        kinds = ", ".join(sorted(installed(group))) or "none"
+        raise AdapterError(f"no adapter {name!r}: installed in {group} are {kinds}")
     if len(offers) > 1:
         raise AdapterError(
             f"adapter {name!r} is offered more than once: {', '.join(offers)}; uninstall all but one"
         )
     try:
-        made = found[0].load()
+        adapter = entries[0].load()
     except Exception as error:  # a package may raise anything while it is imported
         raise AdapterError(
             f"adapter {name!r} ({offers[0]}) cannot be imported: {error!r}; mend or uninstall its package"
         ) from error
-    if not callable(made):
+    if not callable(adapter):
         raise AdapterError(
-            f"adapter {name!r} ({offers[0]}) is a {type(made).__name__}, not a class or function"
+            f"adapter {name!r} ({offers[0]}) is a {type(adapter).__name__}, not a class or function"
         )
-    return made  # type: ignore[no-any-return]
+    return adapter  # type: ignore[no-any-return]
 
 
-def check_methods(adapter: object, what: str, names: Collection[str]) -> None:
+def check_methods(adapter: object, label: str, names: Collection[str]) -> None:
     """Raise AdapterError if an adapter lacks a method of its port."""
     lacking = [name for name in names if not callable(getattr(adapter, name, None))]
     if lacking:
-        raise AdapterError(f"{what}: {type(adapter).__qualname__} has no method {', '.join(lacking)}")
+        raise AdapterError(f"{label}: {type(adapter).__qualname__} has no method {', '.join(lacking)}")

@@ -79,8 +79,7 @@ class PilotStatus:
     waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal, or None if nobody knows it.
     ``excess`` is the limit for which the batch system ended or held it. ``end_doubt`` is for how many s of a
     pilot's silence its end is doubted, because the batch system says so without its node: the pilot may still
-    run there. ``left`` is all that an ended or missing pilot left in its site's spool: whoever learns the end
-    learns this, too.
+    run there. ``results`` is all that an ended or missing pilot left in its site's spool.
     """
 
     state: ElementState
@@ -89,7 +88,7 @@ class PilotStatus:
     excess: Excess = ""
     end_doubt: float = 0
     missing: bool = False
-    left: tuple[LeftBehind, ...] = ()
+    results: tuple[LeftBehind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

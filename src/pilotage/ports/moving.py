@@ -355,11 +355,11 @@ def options_for(storage: Storage, scope: str = "") -> dict[str, Any]:
 
 
 def _of_scope(options: Mapping[str, Any], scope: str) -> dict[str, Any]:
-    own = {name: value for name, value in options.items() if name != PER_VO}
+    merged = {name: value for name, value in options.items() if name != PER_VO}
     for vo, more in options.get(PER_VO, {}).items():
         if is_of_vo(scope, vo):
-            own |= more
-    return own
+            merged |= more
+    return merged
 
 
 def _service(storage: Storage, scope: str) -> TransferService | None:

@@ -24,22 +24,22 @@ def only_choice(of: World) -> Choice:
 
 def refusals(choice: Choice) -> dict[str, set[str]]:
     """Return the refused queues by rule number."""
-    found: dict[str, set[str]] = {}
+    queues: dict[str, set[str]] = {}
     for refusal in choice.refusals:
-        found.setdefault(refusal.rule, set()).update(refusal.queues)
-    return found
+        queues.setdefault(refusal.rule, set()).update(refusal.queues)
+    return queues
 
 
 def refusal(choice: Choice, rule: str) -> Refusal:
     """Return the one refusal of a rule."""
-    (found,) = [item for item in choice.refusals if item.rule == rule]
-    return found
+    (only,) = [item for item in choice.refusals if item.rule == rule]
+    return only
 
 
 def refused(of: Federation, rule: str, *, kind: JobKind = "normal", **spec: Any) -> set[str]:
     """Return the queues that a rule refuses to a task's job in a world without anything else."""
-    asked = task(**spec)
-    return refused_in(world(of, asked, jobs=jobs(asked, kind=kind)), rule)
+    submission = task(**spec)
+    return refused_in(world(of, submission, jobs=jobs(submission, kind=kind)), rule)
 
 
 def refused_in(of: World, rule: str) -> set[str]:

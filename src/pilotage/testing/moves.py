@@ -29,7 +29,7 @@ def given_to(jobs: Sequence[Job], decision: Decision) -> dict[int, list[int]]:
     Raises AssertionError where a pilot asks for jobs that are not there, or of a job twice.
     """
     heads = Heads(jobs)
-    found: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
     for request in decision.requests:
         if isinstance(request, ClaimRequest):
             ids = [job.id for job in heads.take(request)]
@@ -38,19 +38,19 @@ def given_to(jobs: Sequence[Job], decision: Decision) -> dict[int, list[int]]:
             ids = _borrowed(jobs, request)
             heads.leave(job for job in jobs if job.id in ids)
         if ids:
-            found.setdefault(request.pilot, []).extend(ids)
-    given = [id_ for ids in found.values() for id_ in ids]
-    assert len(given) == len(set(given)), given
-    return found
+            numbers.setdefault(request.pilot, []).extend(ids)
+    every = [id_ for ids in numbers.values() for id_ in ids]
+    assert len(every) == len(set(every)), every
+    return numbers
 
 
 def _borrowed(jobs: Sequence[Job], request: BorrowRequest) -> list[int]:
-    seen = {(job.id, job.attempt, job.queue, job.state) for job in jobs}
-    taken = request.jobs[: request.most]
-    for one in taken:
-        there = one.borrowing
-        assert (there.job, there.attempt, there.preferred, one.state) in seen, one
-    return [one.borrowing.job for one in taken]
+    states = {(job.id, job.attempt, job.queue, job.state) for job in jobs}
+    offers = request.jobs[: request.most]
+    for offer in offers:
+        job = offer.borrowing
+        assert (job.job, job.attempt, job.preferred, offer.state) in states, offer
+    return [offer.borrowing.job for offer in offers]
 
 
 def _follow(now: dict[int, tuple[JobState, int]], move: Move) -> None:

@@ -44,10 +44,10 @@ def task(
 
 def requirements(owner: Identity = ALICE, **changes: Any) -> str:
     """Return the requirements of a task queue: one core, 1000 MB and 36,000 HS23 s unless changed."""
-    asked = Requirements(
+    default = Requirements(
         vo=owner.vo, group=owner.group, owner=owner.name, cores=1, memory=1000, cpu_time=36_000
     )
-    return replace(asked, **changes).text
+    return replace(default, **changes).text
 
 
 _USUAL = requirements()
@@ -75,7 +75,7 @@ def jobs(
     of: Task, count: int = 1, *, first: int = 1, kind: JobKind = "normal", inputs: tuple[str, ...] = ()
 ) -> tuple[Job, ...]:
     """Return DEFINED jobs of a task, numbered from ``first``, which wait for the brokerage."""
-    asked = job(
+    first_job = job(
         first,
         JobState.DEFINED,
         of.id,
@@ -85,7 +85,7 @@ def jobs(
         requirements=Requirements.of(of.spec, of.owner).text,
         inputs=inputs,
     )
-    return tuple(replace(asked, id=number) for number in range(first, first + count))
+    return tuple(replace(first_job, id=number) for number in range(first, first + count))
 
 
 def pilot(number: int = 1, state: PilotState = PilotState.RUNNING, **changes: Any) -> Pilot:

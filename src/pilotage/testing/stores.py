@@ -127,9 +127,9 @@ def passage(
     changes: Mapping[str, Value] | None = None,
 ) -> list[Move]:
     """Return the moves of transfers through all states from one to another. The last move sets columns."""
-    ids, way = tuple(transfers), (*LIVE_TRANSFERS, TransferState.DONE)
-    states_ = way[way.index(source) : way.index(target) + 1]
-    *first, last = [move("transfer", ids, one, following) for one, following in pairwise(states_)]
+    ids, order = tuple(transfers), (*LIVE_TRANSFERS, TransferState.DONE)
+    states = order[order.index(source) : order.index(target) + 1]
+    *first, last = [move("transfer", ids, state, following) for state, following in pairwise(states)]
     return [*first, replace(last, changes=changes or {})]
 
 

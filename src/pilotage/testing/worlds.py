@@ -91,7 +91,7 @@ def three_sites(links: Iterable[Link] = (), storages: Iterable[Storage] = (), **
     )
 
 
-def world(of: Federation | None = None, *asked: Task, **contents: Any) -> World:
+def world(of: Federation | None = None, *tasks: Task, **contents: Any) -> World:
     """Return a world at ``NOW`` with seed 7.
 
     Tasks given by position have one DEFINED job each, unless ``jobs`` are given. ``contents`` are fields of
@@ -100,9 +100,9 @@ def world(of: Federation | None = None, *asked: Task, **contents: Any) -> World:
     values: dict[str, Any] = {"time": NOW, "seed": 7, "federation": of or federation()}
     for name, value in contents.items():
         values[name] = tuple(value) if isinstance(value, Iterable) else value
-    if asked:
-        values["tasks"] = asked
-        values.setdefault("jobs", tuple(jobs(item, first=place)[0] for place, item in enumerate(asked, 1)))
+    if tasks:
+        values["tasks"] = tasks
+        values.setdefault("jobs", tuple(jobs(item, first=place)[0] for place, item in enumerate(tasks, 1)))
     return World(**values)
 
 
@@ -121,9 +121,9 @@ def jobs_of(task: int = 1, **by_state: int) -> tuple[TaskCount, ...]:
     )
 
 
-def queue_report(queue: str, **seen: Any) -> QueueReport:
+def queue_report(queue: str, **counts: Any) -> QueueReport:
     """Return the last report on a queue: the fields of ``QueueReport``."""
-    return QueueReport(queue=queue, **seen)
+    return QueueReport(queue=queue, **counts)
 
 
 def waiting_on_link(files: int, source: str = "AWAY", destination: str = "HOME") -> tuple[LinkCount, ...]:

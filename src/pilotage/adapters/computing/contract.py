@@ -34,10 +34,10 @@ def violations(
     references = [answer.reference for answer in answers if answer.reference]
     try:
         faults += _submitted(orders, answers)
-        faults += _seen(element, references, orders)
+        faults += _check_statuses(element, references, orders)
         if losing is not None:
             faults += _again(make(options), orders, references)
-        faults += _others(element, references)
+        faults += _check_strangers(element, references)
         if references:
             faults += _ended(element, references[:1], references[1:], patience)
     finally:
@@ -81,13 +81,13 @@ def _submitted(orders: Sequence[PilotOrder], answers: Sequence[Submitted]) -> It
         yield f"references are given twice: {references}"
 
 
-def _seen(
+def _check_statuses(
     element: ComputingElementPort, references: Collection[str], orders: Sequence[PilotOrder]
 ) -> Iterator[str]:
-    found = element.poll([*references, *STRANGE])
-    if found.keys() != {*references, *STRANGE}:
+    statuses = element.poll([*references, *STRANGE])
+    if statuses.keys() != {*references, *STRANGE}:
         yield "the statuses are not those that were asked for"
-    for reference, status in found.items():
+    for reference, status in statuses.items():
         if status.state not in STATES:
             yield f"{reference!r} has the state {status.state!r}"
         elif reference in STRANGE and status.state != "unknown":
@@ -106,9 +106,9 @@ def _again(
     element: ComputingElementPort, orders: Sequence[PilotOrder], references: Sequence[str]
 ) -> Iterator[str]:
     """Order the pilots again, like a server that lost the answer. No pilot may be submitted twice."""
-    found = [answer.reference for answer in element.submit(orders)]
-    if len(references) == len(orders) and found != list(references):
-        yield f"pilots that are ordered again are others: {found} and not {list(references)}"
+    answers = [answer.reference for answer in element.submit(orders)]
+    if len(references) == len(orders) and answers != list(references):
+        yield f"pilots that are ordered again are others: {answers} and not {list(references)}"
 
 
 def _in_doubt(
@@ -120,18 +120,18 @@ def _in_doubt(
     with suppress(TimeoutError):
         first = losing.submit(orders)
     yield from (f"a pilot that was taken is refused: {answer.error}" for answer in first if answer.error)
-    found = [answer.reference for answer in element.submit(orders)]
+    names = [answer.reference for answer in element.submit(orders)]
     try:
-        if "" in found or len(set(found)) != len(orders):
-            yield f"pilots whose answers were lost are not found by their names: {found}"
-        if first and [answer.reference for answer in first] != found:
-            yield f"pilots whose answers were lost are submitted twice: {found}"
+        if "" in names or len(set(names)) != len(orders):
+            yield f"pilots whose answers were lost are not found by their names: {names}"
+        if first and [answer.reference for answer in first] != names:
+            yield f"pilots whose answers were lost are submitted twice: {names}"
     finally:
-        element.cancel([reference for reference in found if reference])
-    yield from _ended(element, [reference for reference in found if reference], [], patience)
+        element.cancel([reference for reference in names if reference])
+    yield from _ended(element, [reference for reference in names if reference], [], patience)
 
 
-def _others(element: ComputingElementPort, references: Collection[str]) -> Iterator[str]:
+def _check_strangers(element: ComputingElementPort, references: Collection[str]) -> Iterator[str]:
     """Cancel references that the adapter never made. This must end nothing."""
     element.cancel(STRANGE)
     for reference, status in element.poll(references).items():
@@ -140,7 +140,7 @@ def _others(element: ComputingElementPort, references: Collection[str]) -> Itera
 
 
 def _ended(
-    element: ComputingElementPort, cancelled: Collection[str], others: Collection[str], patience: float
+    element: ComputingElementPort, cancelled: Collection[str], survivors: Collection[str], patience: float
 ) -> Iterator[str]:
     for _ in range(2):
         element.cancel(cancelled)
@@ -150,10 +150,10 @@ def _ended(
             yield f"cancelled pilots do not end: {_states(element.poll(cancelled))}"
             return
         time.sleep(0.05)
-    for reference, status in element.poll(others).items():
+    for reference, status in element.poll(survivors).items():
         if status.state == "ended":
             yield f"cancelling another pilot ended {reference}: {status.reason}"
 
 
-def _states(found: Mapping[str, PilotStatus]) -> str:
-    return ", ".join(f"{reference} {status.state}" for reference, status in found.items())
+def _states(statuses: Mapping[str, PilotStatus]) -> str:
+    return ", ".join(f"{reference} {status.state}" for reference, status in statuses.items())

@@ -27,9 +27,9 @@ def load(element: ComputingElement) -> ComputingElementPort:
     Raises AdapterError if this machine has no usable adapter, and ValueError if the adapter refuses its
     options.
     """
-    made: ComputingElementPort = adapters.factory(GROUP, element.kind)(element.options)
-    adapters.check_methods(made, f"computing element kind {element.kind!r}", METHODS)
-    return made
+    adapter: ComputingElementPort = adapters.factory(GROUP, element.kind)(element.options)
+    adapters.check_methods(adapter, f"computing element kind {element.kind!r}", METHODS)
+    return adapter
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class SharedLoader:
 
     def __call__(self, element: ComputingElement) -> ComputingElementPort:
         """Make the adapter like ``load``."""
-        made = load(element)
-        if isinstance(made, SharesHosts):
-            made.share(self._hosts)
-        return made
+        adapter = load(element)
+        if isinstance(adapter, SharesHosts):
+            adapter.share(self._hosts)
+        return adapter

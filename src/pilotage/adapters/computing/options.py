@@ -39,13 +39,13 @@ class PilotOptions:
                 raise ValueError(f"environment: {name!r} is no variable")
 
 
-def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
+def parse(kind: str, options: type[T], values: Mapping[str, Any]) -> T:
     """Return the checked options of a kind. Raises ValueError that names every unknown or wrong option."""
     names = sorted(field.name for field in fields(options))  # type: ignore[arg-type]
-    if unknown := sorted(set(given) - set(names)):
+    if unknown := sorted(set(values) - set(names)):
         raise ValueError(f"{kind}: unknown options {unknown}; known are {names}")
     try:
-        checked: T = TypeAdapter(options).validate_python(dict(given))
+        checked: T = TypeAdapter(options).validate_python(dict(values))
     except ValidationError as error:
         faults = [
             f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg']}" for fault in error.errors()
@@ -54,15 +54,15 @@ def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
     return checked
 
 
-def batches(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
-    """Yield the items in groups of up to ``most``."""
-    return (items[at : at + most] for at in range(0, len(items), most))
+def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the items in groups of up to ``size``."""
+    return (items[at : at + size] for at in range(0, len(items), size))
 
 
-def similar(orders: Sequence[PilotOrder], most: int) -> Iterator[Sequence[PilotOrder]]:
-    """Yield groups of up to ``most`` orders that differ only in the pilot."""
+def similar(orders: Sequence[PilotOrder], size: int) -> Iterator[Sequence[PilotOrder]]:
+    """Yield groups of up to ``size`` orders that differ only in the pilot."""
     groups: dict[tuple[object, ...], list[PilotOrder]] = defaultdict(list)
     for order in orders:
         groups[order.server_url, order.cores, order.memory, order.walltime, order.slots].append(order)
     for group in groups.values():
-        yield from batches(group, most)
+        yield from batches(group, size)

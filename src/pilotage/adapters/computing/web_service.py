@@ -122,13 +122,13 @@ class WebService:
 
         Raises AnswerLost if nobody knows whether the call arrived, and OSError if it did not.
         """
-        told = dict(headers or {}) | ({"Content-Type": content_type} if content_type else {})
+        fields = dict(headers or {}) | ({"Content-Type": content_type} if content_type else {})
         try:
-            return self._call(method, path, body, told, query)
+            return self._call(method, path, body, fields, query)
         except AnswerLost:
             if not repeatable:
                 raise
-        return self._call(method, path, body, told, query)
+        return self._call(method, path, body, fields, query)
 
     def save(self, path: str, query: Mapping[str, str], target: IO[bytes]) -> WebAnswer | None:
         """Append the missing bytes of a download to a file. Return the answer if it has none of them.
@@ -159,7 +159,7 @@ class WebService:
     ) -> Iterator[requests.Response]:
         plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
         session = self._open()
-        what = f"{method} {self._url}/{path}"
+        label = f"{method} {self._url}/{path}"
         try:
             with session.request(
                 method,
@@ -175,8 +175,8 @@ class WebService:
                 yield answer
         except (requests.RequestException, HTTPError) as error:
             if _unsent(error):
-                raise OSError(f"{what}: cannot be reached: {_why(error)}") from None
-            raise AnswerLost(f"{what}: no answer: {_why(error)}") from None
+                raise OSError(f"{label}: cannot be reached: {_cause(error)}") from None
+            raise AnswerLost(f"{label}: no answer: {_cause(error)}") from None
 
     def _open(self) -> requests.Session:
         """Return the session with its connections. After a renewed certificate it is a new one."""
@@ -184,22 +184,23 @@ class WebService:
         with self._lock:
             if self._session is None or version != self._known:
                 self._close()
-                self._session, self._known = self._made(), version
+                self._session, self._known = self._new_session(), version
                 self._close = weakref.finalize(self, self._session.close)
             return self._session
 
-    def _made(self) -> requests.Session:
-        made, files = requests.Session(), self._credentials
+    def _new_session(self) -> requests.Session:
+        session, files = requests.Session(), self._credentials
         # Neither ~/.netrc nor a cookie may change who calls.
-        made.auth = lambda request: request
-        made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        session.auth = lambda request: request
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         if files.certificate_file:
-            made.cert = (files.certificate_file, files.key_file) if files.key_file else files.certificate_file
+            pair = files.certificate_file, files.key_file
+            session.cert = pair if files.key_file else files.certificate_file
         if files.ca_path:
-            made.verify = files.ca_path
+            session.verify = files.ca_path
             # Otherwise REQUESTS_CA_BUNDLE would take precedence.
-            made.trust_env = False
-        return made
+            session.trust_env = False
+        return session
 
 
 def _body(answer: requests.Response, until: float) -> bytes:
@@ -224,7 +225,7 @@ def _unsent(error: BaseException) -> bool:
     return isinstance(getattr(cause, "reason", cause), NewConnectionError)
 
 
-def _why(error: BaseException) -> str:
+def _cause(error: BaseException) -> str:
     """Return the innermost cause, without the exceptions wrapped around it."""
     cause = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
     cause = getattr(cause, "reason", cause)

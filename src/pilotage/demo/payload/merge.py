@@ -27,10 +27,10 @@ def read(directory: Path) -> tuple[list[str], Table]:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             rows.extend(reader)
-            found = list(reader.fieldnames or ())
-        if columns and found != columns:
-            raise ValueError(f"{path} has columns {found}, the tables before it {columns}")
-        columns = found
+            header = list(reader.fieldnames or ())
+        if columns and header != columns:
+            raise ValueError(f"{path} has columns {header}, the tables before it {columns}")
+        columns = header
     if not rows:
         raise ValueError(f"no rows in the tables under {directory}")
     return columns, sorted(rows, key=lambda row: row["module"])
@@ -84,11 +84,11 @@ def draw(rows: Table, path: Path) -> None:
     }
     layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12)
     with pyplot.rc_context(style):
-        figure, (left, right) = pyplot.subplots(
+        figure, (modules, packages) = pyplot.subplots(
             1, 2, figsize=(13, 6.2), width_ratios=(1.45, 1), layout=layout
         )
-        draw_modules(left, rows)
-        draw_packages(right, rows)
+        draw_modules(modules, rows)
+        draw_packages(packages, rows)
         total = sum(int(row["tokens"]) for row in rows)
         figure.suptitle(
             f"The Python standard library: {len(rows)} modules, {total:,} tokens",

@@ -113,7 +113,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    found = statistics_under(Path("inputs"))
-    write(found, Path("statistics.csv"))
-    print(f"{len(found)} modules, {sum(row[2] for row in found)} tokens")
-    sys.exit(0 if found else 1)
+    statistics = statistics_under(Path("inputs"))
+    write(statistics, Path("statistics.csv"))
+    print(f"{len(statistics)} modules, {sum(row[2] for row in statistics)} tokens")
+    sys.exit(0 if statistics else 1)

@@ -152,9 +152,9 @@ class Elements:
         def poll() -> Mapping[str, PilotStatus]:
             statuses = self.adapter(queue, server).poll(by_reference)
             for reference, status in statuses.items():
-                if status.left:
+                if status.results:
                     # Before anybody hears of its end: its attempts must not seem lost.
-                    self._keep(queue, server, by_reference[reference], status.left)
+                    self._keep(queue, server, by_reference[reference], status.results)
             return statuses
 
         call = self._workers.call(place, poll)

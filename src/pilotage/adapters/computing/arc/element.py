@@ -79,13 +79,13 @@ class Arc:
     end_doubt = 0.0
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        given = self._options = parse("arc", ArcOptions, options)
-        self._endpoint = _url(given.endpoint)
+        parsed = self._options = parse("arc", ArcOptions, options)
+        self._endpoint = _url(parsed.endpoint)
         credentials = Credentials(
-            certificate_file=given.certificate_file,
-            key_file=given.key_file,
-            token_file=given.token_file,
-            ca_path=given.ca_path,
+            certificate_file=parsed.certificate_file,
+            key_file=parsed.key_file,
+            token_file=parsed.token_file,
+            ca_path=parsed.ca_path,
         )
         self._jobs = ArcJobs(WebService(self._endpoint, credentials))
         self._lock = threading.Lock()
@@ -109,13 +109,13 @@ class Arc:
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         """Return the states that ARC's information provider last saw, and why jobs ended."""
-        known = {reference: job for reference in references if (job := self._job(reference))}
-        states = self._jobs.states(known.values()) if known else {}
-        ended = [job for job in known.values() if STATES.get(states.get(job, "")) == "ended"]
+        jobs = {reference: job for reference in references if (job := self._job(reference))}
+        states = self._jobs.states(jobs.values()) if jobs else {}
+        ended = [job for job in jobs.values() if STATES.get(states.get(job, "")) == "ended"]
         records = self._jobs.activities(ended) if ended else {}
         return {
             reference: _status(
-                states.get(known.get(reference, ""), ""), records.get(known.get(reference, ""), {})
+                states.get(jobs.get(reference, ""), ""), records.get(jobs.get(reference, ""), {})
             )
             for reference in references
         }
@@ -144,7 +144,7 @@ class Arc:
         """Return how many such pilots the batch system behind ARC would run at once (P8)."""
         return resources(self._jobs.computing_service(), self._options.queue or "", size)
 
-    def _living(self, wanted: Collection[str]) -> dict[str, ArcJob]:
+    def _living(self, names: Collection[str]) -> dict[str, ArcJob]:
         """Return the jobs with these names that have not ended."""
         live = self._jobs.live()
         with self._lock:
@@ -152,24 +152,24 @@ class Arc:
         self._remember(self._jobs.names(unknown) if unknown else {})
         with self._lock:
             named = {self._names.get(job, ""): ArcJob(job, state) for job, state in live.items()}
-        return {name: job for name, job in named.items() if name in wanted}
+        return {name: job for name, job in named.items() if name in names}
 
     def _created(self, orders: Sequence[PilotOrder]) -> dict[str, ArcJob]:
         names = [order.name for order in orders]
         described = adl(orders, self._options.queue or "", self._options.runtime_environments)
         try:
-            made = self._jobs.create(described, len(orders))
+            entries = self._jobs.create(described, len(orders))
         except OSError as error:
             if not isinstance(error, AnswerLost):
                 return {name: ArcJob("", "", str(error)) for name in names}
-            found: dict[str, ArcJob] = {}
+            jobs: dict[str, ArcJob] = {}
             with suppress(OSError):
-                found = self._living(names)
-            if len(found) < len(names):
+                jobs = self._living(names)
+            if len(jobs) < len(names):
                 raise TimeoutError(str(error)) from error
-            return found
-        self._remember({job.id: name for name, job in zip(names, made, strict=True) if job.id})
-        return dict(zip(names, made, strict=True))
+            return jobs
+        self._remember({job.id: name for name, job in zip(names, entries, strict=True) if job.id})
+        return dict(zip(names, entries, strict=True))
 
     def _provided(self, order: PilotOrder, job: ArcJob) -> Submitted:
         """Upload what the job needs to start, its token last. Kill the job if the upload fails."""
@@ -205,8 +205,8 @@ def _url(endpoint: str) -> str:
 def _status(state: str, record: Mapping[str, Any]) -> PilotStatus:
     meaning = STATES.get(state, "unknown")
     if meaning == "unknown":
-        said = f"ARC calls it {state}" if state else "ARC does not know it, or no longer"
-        return PilotStatus(state="unknown", reason=said, missing=not state)
+        explanation = f"ARC calls it {state}" if state else "ARC does not know it, or no longer"
+        return PilotStatus(state="unknown", reason=explanation, missing=not state)
     if meaning != "ended":
         release = (
             ": it starts when the administrators of the service release it" if meaning == "stuck" else ""

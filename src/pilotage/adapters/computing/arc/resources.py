@@ -18,8 +18,8 @@ MOST_DIGITS = 12
 def slots(service: Mapping[str, Any]) -> int | None:
     """Return the slots of the batch system behind the service; None if it publishes none."""
     counts = [number(manager, "TotalSlots") for manager in _all(service.get("ComputingManager"))]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    totals = [count for count in counts if count is not None]
+    return sum(totals) if totals else None
 
 
 def population(service: Mapping[str, Any], queue: str) -> tuple[int, int] | None:
@@ -35,8 +35,8 @@ def population(service: Mapping[str, Any], queue: str) -> tuple[int, int] | None
         if queue in ("", name, share.get("Name")) and any(count is not None for count in counts.values()):
             running = sum(counts[key] or 0 for key in RUNNING_JOBS)
             waiting = sum(counts[key] or 0 for key in WAITING_JOBS)
-            known = queues.get(name, (0, 0))
-            queues[name] = (max(known[0], running), max(known[1], waiting))
+            largest = queues.get(name, (0, 0))
+            queues[name] = (max(largest[0], running), max(largest[1], waiting))
     if not queues:
         return None
     return sum(running for running, _ in queues.values()), sum(waiting for _, waiting in queues.values())
@@ -76,7 +76,7 @@ def _takes(share: Mapping[str, Any], queue: str, size: PilotSize) -> bool:
         return False
     limits = (("MaxWallTime", size.walltime), ("MaxSlotsPerJob", size.cores), ("MaxMainMemory", size.memory))
     return share.get("ServingState") not in CLOSED and all(
-        (most := number(share, key)) is None or needed <= most for key, needed in limits
+        (limit := number(share, key)) is None or needed <= limit for key, needed in limits
     )
 
 
@@ -99,6 +99,6 @@ def _environments(manager: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _all(value: object) -> Iterator[Mapping[str, Any]]:
     """Yield the records of a list. ARC writes a single record without a list."""
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, dict):
-            yield one
+    for record in value if isinstance(value, list) else [value]:
+        if isinstance(record, dict):
+            yield record

@@ -69,13 +69,13 @@ class ArcJobs:
 
     def activities(self, jobs: Collection[str]) -> dict[str, Mapping[str, Any]]:
         """Return the GLUE2 records of the jobs, as far as they exist yet."""
-        found: dict[str, Mapping[str, Any]] = {}
+        records: dict[str, Mapping[str, Any]] = {}
         for entry in filter(_is_done, self._each("info", jobs)):
             document = entry.get("info_document")
             activity = document.get("ComputingActivity") if isinstance(document, dict) else None
             if isinstance(activity, dict):
-                found[_text(entry, "id")] = activity
-        return found
+                records[_text(entry, "id")] = activity
+        return records
 
     def names(self, jobs: Collection[str]) -> dict[str, str]:
         """Return the names of jobs. The service's own files name jobs without a record."""
@@ -93,16 +93,16 @@ class ArcJobs:
         Raises OSError if the service refuses to end some. It still ends the others.
         """
         answers = list(self._each("kill", jobs))
-        refused = [one for one in answers if not _is_done(one) and _text(one, "status-code") != "404"]
+        refused = [entry for entry in answers if not _is_done(entry) and _text(entry, "status-code") != "404"]
         if refused:
             raise OSError(f"ARC does not end {plural(len(refused), 'job')}: {_text(refused[0], 'reason')}")
 
     def computing_service(self) -> Mapping[str, Any]:
         """Return the service's GLUE2 description of itself."""
-        found = self._call("GET", "info").json()
+        record = self._call("GET", "info").json()
         for key in ("Domains", "AdminDomain", "Services", "ComputingService"):
-            found = found.get(key) if isinstance(found, dict) else None
-        return found if isinstance(found, dict) else {}
+            record = record.get(key) if isinstance(record, dict) else None
+        return record if isinstance(record, dict) else {}
 
     def _each(self, action: str, jobs: Collection[str]) -> Iterator[Mapping[str, Any]]:
         """Perform an action on jobs. Yield the answers whose ``id`` is one of these jobs."""
@@ -116,8 +116,8 @@ class ArcJobs:
                 if _text(entry, "id") in part:
                     yield entry
 
-    def _call(self, method: str, path: str, **how: Any) -> WebAnswer:
-        answer = self._service.call(method, f"{API}/{path}", **how)
+    def _call(self, method: str, path: str, **arguments: Any) -> WebAnswer:
+        answer = self._service.call(method, f"{API}/{path}", **arguments)
         if not 200 <= answer.status < 300:
             reason = _printable(f"{answer.status} {answer.reason}")
             kind = AnswerLost if answer.status in GATEWAYS else OSError
@@ -140,8 +140,8 @@ def _entries(answer: WebAnswer) -> Sequence[Mapping[str, Any]]:
     document = answer.json()
     if document is None:
         return []
-    found = document.get("job", []) if isinstance(document, dict) else None
-    entries = [found] if isinstance(found, dict) else found
+    jobs = document.get("job", []) if isinstance(document, dict) else None
+    entries = [jobs] if isinstance(jobs, dict) else jobs
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise OSError(f"the answer is no list of jobs: {_printable(repr(document))}")
     return entries

@@ -79,42 +79,47 @@ class BatchElement:
         statuses = {
             text: PilotStatus(state="unknown", reason="not a reference of this kind") for text in references
         }
-        known = references_in(references)
-        if not known:
+        parsed = references_in(references)
+        if not parsed:
             return statuses
         system = self._system()
-        jobs = self._own(known.values(), system.jobs([found.job for found in known.values()]))
+        jobs = self._matching_jobs(
+            parsed.values(), system.jobs([reference.job for reference in parsed.values()])
+        )
         complaints: Mapping[str, str] = {}
-        if lost := [found for found in known.values() if found not in jobs]:
-            told = system.remembered({found.job for found in lost})
-            jobs |= self._own(lost, told.jobs)
-            complaints = told.complaints
+        if lost := [reference for reference in parsed.values() if reference not in jobs]:
+            history = system.remembered({reference.job for reference in lost})
+            jobs |= self._matching_jobs(lost, history.jobs)
+            complaints = history.complaints
         jobs |= self._with_reasons(jobs, system)
-        for text, found in known.items():
-            statuses[text] = self._status(found, jobs.get(found), complaints.get(found.job, ""))
-        return self._with_last_words(self._with_results(statuses, known), known)
+        for text, reference in parsed.items():
+            statuses[text] = self._status(reference, jobs.get(reference), complaints.get(reference.job, ""))
+        return self._with_last_words(self._with_results(statuses, parsed), parsed)
 
     def _with_results(
-        self, statuses: Mapping[str, PilotStatus], known: Mapping[str, Reference]
+        self, statuses: Mapping[str, PilotStatus], parsed: Mapping[str, Reference]
     ) -> dict[str, PilotStatus]:
         """Add what ended and missing pilots left in the spool. An end that we have not looked behind is none.
 
         Raises OSError if the spool cannot be read: then nothing is said of any pilot.
         """
-        gone = [text for text in known if statuses[text].state == "ended" or statuses[text].missing]
+        gone = [text for text in parsed if statuses[text].state == "ended" or statuses[text].missing]
         if not gone:
             return dict(statuses)
-        seen, later = gone[:MOST_TAILS], gone[MOST_TAILS:]
+        first, later = gone[:MOST_TAILS], gone[MOST_TAILS:]
         spool = Spool(self._host(), self._options.spool)
-        left = spool.left([known[text].pilot for text in seen], self._options.results_days)
-        told = {text: replace(statuses[text], left=tuple(left.get(known[text].pilot, ()))) for text in seen}
-        unseen = {
+        results = spool.results([parsed[text].pilot for text in first], self._options.results_days)
+        read = {
+            text: replace(statuses[text], results=tuple(results.get(parsed[text].pilot, ())))
+            for text in first
+        }
+        unread = {
             text: PilotStatus(
                 state="unknown", reason=f"{statuses[text].reason}; its spool is looked at later"
             )
             for text in later
         }
-        return {**statuses, **told, **unseen}
+        return {**statuses, **read, **unread}
 
     def read_left(self, place: str, number: int, start: int, size: int) -> str:
         """See ``ResultsKeeper``."""
@@ -128,55 +133,55 @@ class BatchElement:
         """See ``LeadingBack``."""
         return self._host().closed_for()
 
-    def _own(
+    def _matching_jobs(
         self, references: Iterable[Reference], jobs: Mapping[str, BatchJob]
     ) -> dict[Reference, BatchJob]:
         """Return the jobs behind references. A number may be reused, so the job's name must match too."""
         spelled: dict[str, list[BatchJob]] = defaultdict(list)
         for number, job in jobs.items():
             spelled[self._profile.same(number)].append(job)
-        found = {}
+        matches = {}
         for reference in references:
             exact = [jobs[reference.job]] if reference.job in jobs else []
             for job in (*exact, *spelled.get(self._profile.same(reference.job), ())):
                 if job.name == reference.name:
-                    found[reference] = job
+                    matches[reference] = job
                     break
-        return found
+        return matches
 
     def _with_reasons(
         self, jobs: Mapping[Reference, BatchJob], system: BatchSystem
     ) -> dict[Reference, BatchJob]:
         """Return the jobs that do not run, with reasons that the listing lacks."""
         idle = {
-            found: job
-            for found, job in jobs.items()
+            reference: job
+            for reference, job in jobs.items()
             if job.state in ("waiting", "stuck") and not job.explained
         }
         # Ask for stuck jobs first: the server gives them up once it knows the reason.
         numbers = dict.fromkeys(
-            self._profile.number(found.job)
-            for found in sorted(idle, key=lambda found: idle[found].state != "stuck")
+            self._profile.number(reference.job)
+            for reference in sorted(idle, key=lambda reference: idle[reference].state != "stuck")
         )
-        told = system.reasons(list(numbers)[:MOST_EXPLAINED]) if numbers else {}
+        reasons = system.reasons(list(numbers)[:MOST_EXPLAINED]) if numbers else {}
         return {
-            found: replace(job, reason=f"{job.reason}: {words}")
-            for found, job in idle.items()
-            if (words := told.get(self._profile.number(found.job)))
+            reference: replace(job, reason=f"{job.reason}: {words}")
+            for reference, job in idle.items()
+            if (words := reasons.get(self._profile.number(reference.job)))
         }
 
     def cancel(self, references: Collection[str]) -> None:
         """End the pilots that are listed under their names."""
-        known = references_in(references).values()
-        if not known:
+        parsed = references_in(references).values()
+        if not parsed:
             return
         system = self._system()
         # List again: the batch system may have reused a number, and that job must not be cancelled.
-        jobs = self._own(known, system.jobs([found.job for found in known], fresh=True))
-        live = [found for found, job in jobs.items() if job.state != "ended"]
+        jobs = self._matching_jobs(parsed, system.jobs([reference.job for reference in parsed], fresh=True))
+        live = [reference for reference, job in jobs.items() if job.state != "ended"]
         if not live:
             return
-        system.cancel([found.job for found in live])
+        system.cancel([reference.job for reference in live])
         with self._lock:
             self._cancelled.update(dict.fromkeys(live))
 
@@ -209,10 +214,10 @@ class BatchElement:
         if places:
             orders = [order for order in orders if order.name not in answers]
             spool.place(self._places(orders))
-        for alike in similar(orders, self._profile.most):
+        for group in similar(orders, self._profile.array_size):
             late = time.monotonic() > until
             answers |= (
-                _refused(alike, f"{host.name} is too slow") if late else self._submit(alike, host, paths)
+                _refused(group, f"{host.name} is too slow") if late else self._submit(group, host, paths)
             )
         if refused := [name for name, answer in answers.items() if answer.error]:
             with suppress(OSError):
@@ -223,9 +228,9 @@ class BatchElement:
         """Return the reference of each pilot: the name of its job or array, its index, and the array's
         size."""
         return {
-            order.name: f"{self._job_name(alike)} {at} {len(alike)}"
-            for alike in similar(orders, self._profile.most)
-            for at, order in enumerate(alike, 1)
+            order.name: f"{self._job_name(group)} {at} {len(group)}"
+            for group in similar(orders, self._profile.array_size)
+            for at, order in enumerate(group, 1)
         }
 
     def _job_name(self, orders: Sequence[PilotOrder]) -> str:
@@ -280,10 +285,12 @@ class BatchElement:
         return PilotStatus(state="unknown", reason=reason, missing=True)
 
     def _with_last_words(
-        self, statuses: dict[str, PilotStatus], known: Mapping[str, Reference]
+        self, statuses: dict[str, PilotStatus], parsed: Mapping[str, Reference]
     ) -> Mapping[str, PilotStatus]:
         """Add the last lines of ended pilots' logs, or the meaning of the script's exit code."""
-        ended = {text: found.pilot for text, found in known.items() if statuses[text].state == "ended"}
+        ended = {
+            text: reference.pilot for text, reference in parsed.items() if statuses[text].state == "ended"
+        }
         if not ended:
             return statuses
         last: Mapping[str, str] = {}

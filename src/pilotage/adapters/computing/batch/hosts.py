@@ -17,9 +17,9 @@ FRESH = 1.0
 
 @dataclass(slots=True)
 class _Shared:
-    """An answer of the batch system, and the monotonic time of the question in s."""
+    """An answer of the batch system, and the monotonic ``time`` of the question in s."""
 
-    asked: float
+    time: float
     answer: Any
 
 
@@ -46,15 +46,15 @@ class Host:
         Concurrent callers wait for the same answer, except with ``fresh``.
         """
         # Take the time of the call: an answer that arrives while we wait for the lock is fresh enough.
-        wanted = time.monotonic() - (0 if fresh else FRESH)
+        oldest = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            known = self._answers.get(key)
-            if known is None or known.asked < wanted:
-                known = _Shared(time.monotonic(), ask())
-                self._answers[key] = known
-            return known.answer  # type: ignore[no-any-return]
+            answer = self._answers.get(key)
+            if answer is None or answer.time < oldest:
+                answer = _Shared(time.monotonic(), ask())
+                self._answers[key] = answer
+            return answer.answer  # type: ignore[no-any-return]
 
     def rests(self, key: object) -> bool:
         """Return whether a question is suspended, see ``rest``."""

@@ -87,9 +87,9 @@ def ssh_address(name: str) -> tuple[str, str, int]:
     A host in brackets, or with several colons, is an IPv6 address. Raises ValueError for anything else.
     """
     user, _, place = name.rpartition("@")
-    if found := re.fullmatch(r"(?:\[([\da-fA-F:.]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", place):
-        host, port = found[1] or found[2], int(found[3] or 0)
-        if found[3] is None or 0 < port < 65536:
+    if match := re.fullmatch(r"(?:\[([\da-fA-F:.]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", place):
+        host, port = match[1] or match[2], int(match[3] or 0)
+        if match[3] is None or 0 < port < 65536:
             return user, host, port
     elif re.fullmatch(r"[\da-fA-F]*:[\da-fA-F:.]*:[\da-fA-F.]*", place):
         return user, place, 0

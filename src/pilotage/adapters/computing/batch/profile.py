@@ -121,7 +121,7 @@ class Profile(ABC, Generic[Options]):
     """
 
     kind: str
-    most: int = 200
+    array_size: int = 200
     """Most jobs of one array; 1 if there are no arrays."""
     index: str
     """The environment variable with a job's index in its array, from 1."""
@@ -283,13 +283,13 @@ def only_number(answer: str, *patterns: str) -> str:
     or if matching lines differ: then any of them may be a note.
     """
     lines = [line.strip() for line in answer.split("\n")]
-    found = {
+    numbers = {
         match[1] for line in lines for pattern in patterns if (match := re.fullmatch(pattern, line, re.ASCII))
     }
-    return found.pop() if len(found) == 1 else ""
+    return numbers.pop() if len(numbers) == 1 else ""
 
 
-def own(*command: str) -> tuple[str, ...]:
+def with_account(*command: str) -> tuple[str, ...]:
     """Return a command whose last argument becomes the account's own name."""
     return ("sh", "-c", 'exec "$0" "$@" "$(id -un)"', *command)
 

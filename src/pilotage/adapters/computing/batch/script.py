@@ -79,7 +79,7 @@ def pilot_script(
         for at, (case, order) in enumerate(zip(cases, orders, strict=True), 1)
     ]
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in options.environment.items()]
-    told = agent_options(replace(orders[0], server_url=url))
+    arguments = agent_options(replace(orders[0], server_url=url))
     more = [f"--spool-room={options.results_room:g}", f"--spool-days={options.results_days:g}"]
     more += [f"--identity={paths.identity}"] if options.tunnel else []
     return TEXT.format(
@@ -94,7 +94,7 @@ def pilot_script(
         python=shlex.quote(options.python),
         others=OTHERS,
         directory=shell_path(options.directory),
-        options=shlex.join([*told, *more]),
+        options=shlex.join([*arguments, *more]),
     )
 
 

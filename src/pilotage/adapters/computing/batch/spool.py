@@ -88,15 +88,19 @@ class Spool:
         files |= {f"{new}/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
         # Earlier records stay, also those of other servers, and the script prints them. It starts no process
         # for each of them.
-        known = 'if [ -e "$f" ]; then read -r place <"$f"; echo "$n $place"; fi'
-        others = f'for o in {new}/*; do n="${{o##*/}}"; for f in ../*/places/"$n"; do {known}; done; done'
-        own = f'for f in {new}/*; do n="${{f##*/}}"; if [ -e "$f" ]; then f="places/$n"; {known}; fi; done'
-        paths, said = self._unpack(files, f"{{ {others}; mv -n {new}/* places/; {own}; rm -rf {new}; }}")
-        if "there" not in said:
-            paths, said_then = self._unpack({f"{agent_name()}.part": agent_file()})
-            if "there" not in said_then:
+        show = 'if [ -e "$f" ]; then read -r place <"$f"; echo "$n $place"; fi'
+        show_others = f'for o in {new}/*; do n="${{o##*/}}"; for f in ../*/places/"$n"; do {show}; done; done'
+        show_these = (
+            f'for f in {new}/*; do n="${{f##*/}}"; if [ -e "$f" ]; then f="places/$n"; {show}; fi; done'
+        )
+        paths, lines = self._unpack(
+            files, f"{{ {show_others}; mv -n {new}/* places/; {show_these}; rm -rf {new}; }}"
+        )
+        if "there" not in lines:
+            paths, lines_again = self._unpack({f"{agent_name()}.part": agent_file()})
+            if "there" not in lines_again:
                 raise SpoolFault(f"{self._runner.name}: {paths.root} lost the pilots' agent")
-        return paths, {pilot: place for pilot, _, place in (line.partition(" ") for line in said) if place}
+        return paths, {pilot: place for pilot, _, place in (line.partition(" ") for line in lines) if place}
 
     def place(self, places: Mapping[str, str]) -> None:
         """Replace the recorded places of pilots. Raises OSError."""
@@ -112,15 +116,15 @@ class Spool:
         loop = f"for n in {shlex.join(chosen)}; do {each}; done"
         script = f"cd {self._place} && {{ rm -f {_tokens(pilots)}; {loop}; }}"
         out = self._runner.run(shell(script)).stdout
-        found = {}
+        last_lines = {}
         for part in out.split(_SEPARATOR)[1:]:
             name, _, text = part.partition("\n")
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             if lines:
-                found[name] = lines[-1]
-        return found
+                last_lines[name] = lines[-1]
+        return last_lines
 
-    def left(self, pilots: Collection[str], days: float) -> dict[str, list[LeftBehind]]:
+    def results(self, pilots: Collection[str], days: float) -> dict[str, list[LeftBehind]]:
         """Return what pilots left in the spool, by pilot. Remove what has been there for ``days``.
 
         Pilots of another server of this account lie beside. Raises OSError if the spool cannot be read.
@@ -135,13 +139,13 @@ class Spool:
         outcome = self._runner.run(shell(script))
         if outcome.code != 0:
             raise SpoolFault(f"{self._runner.name}: the spool cannot be read: {outcome.complaint}")
-        found: dict[str, list[LeftBehind]] = {}
+        results: dict[str, list[LeftBehind]] = {}
         for part in outcome.stdout.split(_LEFT)[1:]:
             place, _, manifest = part.partition("\n")
             if _PLACE.fullmatch(place):
-                one = LeftBehind(place=place, manifest=manifest.rstrip("\n"), days=days)
-                found.setdefault(place.split("/")[2], []).append(one)
-        return found
+                result = LeftBehind(place=place, manifest=manifest.rstrip("\n"), days=days)
+                results.setdefault(place.split("/")[2], []).append(result)
+        return results
 
     def read_left(self, place: str, number: int, start: int, size: int) -> str:
         """Return bytes of a file that a pilot left, in base64. Raises OSError."""

@@ -64,18 +64,18 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
         return Outcome(stderr=str(error))
     if max(len(out), len(complaints)) > MOST_OUTPUT or code in (None, *ENDED_BY_TIMEOUT):
         return outcome(_between(out, mark)[0], _between(complaints, mark)[0], None)
-    (told, begun, ended), (complained, *_) = _between(out, mark), _between(complaints, mark)
+    (output, begun, ended), (complained, *_) = _between(out, mark), _between(complaints, mark)
     if not begun:
         text = " ".join((out + complaints).decode(errors="replace").split())[-300:]
         raise OSError(f"the login shell does not run commands: {text or f'exit status {code}'}")
-    return outcome(told, complained, code if ended else None)
+    return outcome(output, complained, code if ended else None)
 
 
 def _between(output: bytes, mark: str) -> tuple[bytes, bool, bool]:
     """Return the part of an output between its marks, and whether the first and the last mark are there."""
     _, begun, rest = output.partition(f"{mark}\n".encode())
-    told, ended, _ = rest.partition(f"\n{mark}\n".encode())
-    return (told if begun else output), bool(begun), bool(ended)
+    text, ended, _ = rest.partition(f"\n{mark}\n".encode())
+    return (text if begun else output), bool(begun), bool(ended)
 
 
 async def _started(connection: "SSHClientConnection", text: str) -> "SSHClientProcess[bytes]":

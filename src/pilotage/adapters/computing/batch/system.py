@@ -59,9 +59,9 @@ class BatchSystem:
                 "%s: no answer to the submission of %s: looking for it", self.host.name, request.name
             )
             # The command may still run, and may have begun only now: connecting to a host can be slow.
-            found = self._find(request, time.monotonic() + SUBMIT_LIMIT + LOOK_AGAIN)
-            if found:
-                return found
+            jobs = self._find(request, time.monotonic() + SUBMIT_LIMIT + LOOK_AGAIN)
+            if jobs:
+                return jobs
             outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
             self.host.changed()
         if number := self._number(outcome):
@@ -122,11 +122,11 @@ class BatchSystem:
 
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """Return the listed jobs, including those of ``jobs``. The listing is at most a second old."""
-        found: dict[str, BatchJob] = {}
+        listed: dict[str, BatchJob] = {}
         commands = {self._profile.listing(some) for some in batches(sorted(jobs), MOST_NAMED)}
         for command in commands:
-            found |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
-        return found
+            listed |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
+        return listed
 
     def all_jobs(self) -> Mapping[str, BatchJob]:
         """Return all listed jobs of the account. The listing is at most a second old."""
@@ -135,18 +135,18 @@ class BatchSystem:
 
     def numbers(self) -> dict[str, str]:
         """Return the numbers of all listed jobs and arrays by name; the latest for each name."""
-        found: dict[str, str] = {}
+        latest: dict[str, str] = {}
         for job, listed in self._listed(self._profile.listing([])).items():
             number = self._profile.number(job)
-            found[listed.name] = max(found.get(listed.name, ""), number, key=_age)
-        return found
+            latest[listed.name] = max(latest.get(listed.name, ""), number, key=_age)
+        return latest
 
     def remembered(self, jobs: Collection[str]) -> "Remembered":
         """Return the ``jobs`` that the system's history knows; none if it has no history.
 
         If the history refuses some of them, ask again for the others.
         """
-        found: dict[str, BatchJob] = {}
+        records: dict[str, BatchJob] = {}
         complaints: dict[str, str] = {}
         for some in batches(sorted(jobs), MOST_NAMED):
             refused, complaint = False, ""
@@ -154,18 +154,18 @@ class BatchSystem:
                 outcome = self._run(command)
                 # Lines before an error message are valid too.
                 with suppress(CommandFault):
-                    found |= self._profile.remembered(outcome.stdout)
+                    records |= self._profile.remembered(outcome.stdout)
                 if outcome.code == 0:
                     break
                 refused, complaint = True, complaint or outcome.complaint
-            missing = [job for job in some if job not in found]
+            missing = [job for job in some if job not in records]
             if refused and missing:
                 complaints |= dict.fromkeys(missing, complaint)
-                self._ask_apart(missing, complaint, found, complaints)
-        return Remembered(found, {job: said for job, said in complaints.items() if job not in found})
+                self._ask_apart(missing, complaint, records, complaints)
+        return Remembered(records, {job: text for job, text in complaints.items() if job not in records})
 
     def _ask_apart(
-        self, jobs: Sequence[str], complaint: str, found: dict[str, BatchJob], complaints: dict[str, str]
+        self, jobs: Sequence[str], complaint: str, records: dict[str, BatchJob], complaints: dict[str, str]
     ) -> None:
         """Ask a history that refused all of these jobs in parts: first without the jobs that it named."""
         named = set(re.findall(r"[\w.\[\]-]+", complaint)) & set(jobs)
@@ -180,7 +180,7 @@ class BatchSystem:
             part = parts.pop(0)
             outcome = self._run(self._profile.history(part)[0])
             with suppress(CommandFault):
-                found |= self._profile.remembered(outcome.stdout)
+                records |= self._profile.remembered(outcome.stdout)
             answered = answered or outcome.code == 0
             if outcome.code != 0:
                 complaints |= dict.fromkeys(part, outcome.complaint)
@@ -208,8 +208,8 @@ class BatchSystem:
         Commands complain about jobs that have just ended, too.
         """
         listed = self.jobs(jobs, fresh=True)
-        meant = {self._profile.same(job) for job in jobs}
-        return any(job.state != "ended" for name, job in listed.items() if self._profile.same(name) in meant)
+        names = {self._profile.same(job) for job in jobs}
+        return any(job.state != "ended" for name, job in listed.items() if self._profile.same(name) in names)
 
     def slots(self) -> int | None:
         """Return the slots of the queue, None if the system does not say."""
@@ -262,9 +262,9 @@ class BatchSystem:
         remedy = self._profile.remedy(outcome.complaint)
         if outcome.code == NOT_FOUND:
             remedy = f"name the directory of {_program(argv)} with option commands"
-        shown = Command(argv=argv)
+        command = Command(argv=argv)
         advice = f" ({remedy})" if remedy else ""
-        return f"{self.host.name}: {outcome.complaint}{advice}; the command was: {shown}"
+        return f"{self.host.name}: {outcome.complaint}{advice}; the command was: {command}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,20 +45,20 @@ class Tunnel:
         keep = "{ [ -s relay.pem ] || mv relay.pem.new relay.pem; } && rm -f relay.pem.new"
         placed = await execute(connection, Spool.unpacking(self._options.spool, files, keep))
         # Not in the spool: many shared file systems support no sockets, and socket paths must be short.
-        made = await execute(connection, shell("mktemp -d /tmp/pilotage-XXXXXXXX"))
-        if placed.code != 0 or made.code != 0:
-            raise OSError((placed if placed.code != 0 else made).complaint)
-        root, folder = placed.stdout.splitlines()[0], made.stdout.strip()
+        socket_folder = await execute(connection, shell("mktemp -d /tmp/pilotage-XXXXXXXX"))
+        if placed.code != 0 or socket_folder.code != 0:
+            raise OSError((placed if placed.code != 0 else socket_folder).complaint)
+        root, folder = placed.stdout.splitlines()[0], socket_folder.stdout.strip()
         await connection.forward_remote_path_to_port(f"{folder}/server", server.hostname, server.port or 80)
         relay = await connection.create_process(_relay(self._options, root, folder))
-        said = ""
+        address = ""
         with suppress(TimeoutError):
-            said = await asyncio.wait_for(_address(relay), START)
-        if not said:
-            told = await execute(connection, shell(f"tail -c 400 {shlex.quote(root)}/logs/relay.log"))
-            raise OSError(f"the relay does not start: {told.complaint}; it needs Python 3.9 there")
+            address = await asyncio.wait_for(_address(relay), START)
+        if not address:
+            log_tail = await execute(connection, shell(f"tail -c 400 {shlex.quote(root)}/logs/relay.log"))
+            raise OSError(f"the relay does not start: {log_tail.complaint}; it needs Python 3.9 there")
         self._relay = relay
-        log.info("%s: pilots reach this server at %s", self._options.ssh, said.strip())
+        log.info("%s: pilots reach this server at %s", self._options.ssh, address.strip())
 
     async def wait_lost(self, connection: "SSHClientConnection") -> None:
         """Wait until the connection is lost, or its relay has ended."""
@@ -79,7 +79,7 @@ async def _address(relay: "SSHClientProcess[str]") -> str:
 
 def _relay(options: BatchOptions, root: str, folder: str) -> str:
     """Return the relay's command. The relay removes its folder when it ends."""
-    told = {
+    arguments = {
         "tunnel": f"{folder}/server",
         "identity": f"{root}/relay.pem",
         "address": f"{root}/relay.url",
@@ -91,7 +91,7 @@ def _relay(options: BatchOptions, root: str, folder: str) -> str:
         "-I",
         f"{root}/{agent_name()}",
         "relay",
-        *(f"--{n}={v}" for n, v in told.items()),
+        *(f"--{n}={v}" for n, v in arguments.items()),
     ]
     run = f"{shlex.join(command)} 2>{shlex.quote(root)}/logs/relay.log"
     return shlex.join(["sh", "-c", f"{run}; rm -rf {shlex.quote(folder)}"])

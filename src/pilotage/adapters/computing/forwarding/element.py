@@ -39,9 +39,9 @@ class ForwardingElement(Process):
     """The computing element kind ``pilotage``. Its options are those of ``ForwardingOptions``."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        given = self._given = parse("pilotage", ForwardingOptions, options)
-        self._peer = Peer(given.url, Credentials(token_file=given.token_file, ca_path=given.ca_path))
-        super().__init__({"directory": given.directory} if given.directory else {})
+        parsed = self._options = parse("pilotage", ForwardingOptions, options)
+        self._peer = Peer(parsed.url, Credentials(token_file=parsed.token_file, ca_path=parsed.ca_path))
+        super().__init__({"directory": parsed.directory} if parsed.directory else {})
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Start a forwarder for each order, if the other Pilotage answers and accepts our token."""
@@ -49,7 +49,7 @@ class ForwardingElement(Process):
             if orders:
                 self._peer.check()
         except Refused as refusal:
-            return [Submitted(error=f"{self._given.url} refuses us: {refusal}")] * len(orders)
+            return [Submitted(error=f"{self._options.url} refuses us: {refusal}")] * len(orders)
         if any(order.slots != 1 for order in orders):
             several = "a forwarder holds one job, so that it counts once: set pilot_slots to 1"
             return [Submitted(error=several)] * len(orders)
@@ -65,19 +65,19 @@ class ForwardingElement(Process):
             task = self._peer.named(attempt)
             job = self._peer.look(task).job if task is not None else None
             if task is None or job is None:
-                return [f"{self._given.url} has no job of {attempt}" + (" yet" if task else "")]
-            at = f"{self._given.url}, task {task}, job {job['id']}:"
+                return [f"{self._options.url} has no job of {attempt}" + (" yet" if task else "")]
+            at = f"{self._options.url}, task {task}, job {job['id']}:"
             # Indented lines keep their numbers of rules, so take them out before.
-            told = map(without_rules, self._peer.explained(job["id"]))
-            return [at, *(f"  {line}" for line in told)]
+            lines = map(without_rules, self._peer.explained(job["id"]))
+            return [at, *(f"  {line}" for line in lines)]
         except Refused as refusal:
-            raise OSError(f"{self._given.url}: {refusal}") from refusal
+            raise OSError(f"{self._options.url}: {refusal}") from refusal
 
     def command(self, order: PilotOrder, place: Path) -> list[str]:
         """Return the command that becomes a forwarder."""
-        given = self._given
-        own = {"peer": given.url, "peer-token-file": given.token_file, "peer-storage": given.storage}
-        own |= {"peer-ca": given.ca_path} if given.ca_path else {}
-        told = [*agent_options(order), f"--directory={place}"]
-        told += [f"--{name}={value}" for name, value in own.items()]
-        return [sys.executable, "-I", "-m", "pilotage.adapters.computing.forwarding.forwarder", *told]
+        options = self._options
+        peer = {"peer": options.url, "peer-token-file": options.token_file, "peer-storage": options.storage}
+        peer |= {"peer-ca": options.ca_path} if options.ca_path else {}
+        arguments = [*agent_options(order), f"--directory={place}"]
+        arguments += [f"--{name}={value}" for name, value in peer.items()]
+        return [sys.executable, "-I", "-m", "pilotage.adapters.computing.forwarding.forwarder", *arguments]

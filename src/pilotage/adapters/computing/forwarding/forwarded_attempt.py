@@ -69,7 +69,7 @@ class Handover:
     """An attempt, its task's full description, and the storage through which its inputs are handed over."""
 
     attempt: Attempt
-    asked: Specification
+    specification: Specification
     storage: str
 
     @property
@@ -78,25 +78,29 @@ class Handover:
 
         It ensures a single submission, whatever is lost or killed.
         """
-        return f"{self.asked.instance}:{self.attempt.name}"
+        return f"{self.specification.instance}:{self.attempt.name}"
 
     @property
     def folder(self) -> str:
         """Return the folder of its inputs at that storage."""
-        return f"forwarded/{self.asked.instance}/{self.attempt.name}"
+        return f"forwarded/{self.specification.instance}/{self.attempt.name}"
 
     def spec(self) -> dict[str, Any]:
         """Return the task to submit: this one job, tried once, because this side counts attempts."""
         # An earlier version does not know all fields: send only fields that say something.
         document = {
             name: value
-            for name, value in self.asked.spec.items()
+            for name, value in self.specification.spec.items()
             if name not in OURS and (name not in _DEFAULTS or value != _DEFAULTS[name])
         }
         inputs = self.attempt.order.inputs
-        document |= {"name": f"{self.asked.instance}-{self.attempt.name}", "scouts": 0, "max_attempts": 1}
-        own = {**self.attempt.order.environment, **document.get("environment", {})}
-        document["environment"] = {**own, "PILOTAGE_FORWARDED": self.key}
+        document |= {
+            "name": f"{self.specification.instance}-{self.attempt.name}",
+            "scouts": 0,
+            "max_attempts": 1,
+        }
+        variables = {**self.attempt.order.environment, **document.get("environment", {})}
+        document["environment"] = {**variables, "PILOTAGE_FORWARDED": self.key}
         if inputs:
             document |= {"inputs": [self._input(file) for file in inputs], "files_per_job": len(inputs)}
             document |= self._stdin()
@@ -159,13 +163,13 @@ class ForwardedAttempt:
         Raises AttemptFailedError if the other side refuses it, or if its end cannot be seen.
         """
         self.task = self._submitted()
-        begun, told = now(), False
+        begun, is_reported = now(), False
         while True:
-            seen = self._renewed(self.task)
-            if seen and not told and (told := bool(seen.job and seen.job["started"])):
+            task = self._renewed(self.task)
+            if task and not is_reported and (is_reported := bool(task.job and task.job["started"])):
                 self._running()
-            if seen and seen.state in ENDED:
-                return self._ended(seen)
+            if task and task.state in ENDED:
+                return self._ended(task)
             if self._stopping:
                 return self._cancelled(self.task)
             if not self.may_run:
@@ -174,7 +178,7 @@ class ForwardedAttempt:
 
     def _lease(self) -> float:
         """Return the seconds until our server gives the job to others if it hears nothing from us."""
-        return self._lease_end + self._handover.asked.grace - now()
+        return self._lease_end + self._handover.specification.grace - now()
 
     def _pause(self) -> float:
         """Return the longest pause in s between two checks, so that the lease is renewed several times
@@ -213,7 +217,7 @@ class ForwardedAttempt:
             if lease <= 0 or self._stopping:
                 return self._peer.look(task)
             try:
-                seen = self._peer.renew(task, lease)
+                renewal = self._peer.renew(task, lease)
             except AnswerLost:
                 self._over_by = max(self._over_by, now() + lease)
                 return None
@@ -221,7 +225,7 @@ class ForwardedAttempt:
                 # The task is gone, or the remaining lease is too short to keep.
                 return self._peer.look(task)
             self._over_by = max(self._over_by, now() + lease)
-            return seen
+            return renewal
         except (OSError, Refused):
             return None
 
@@ -235,42 +239,42 @@ class ForwardedAttempt:
                 self._woken.wait(min(1.0, self._pause()))
         raise AttemptFailedError(self._stopping)
 
-    def _ended(self, seen: PeerTask) -> Ended:
+    def _ended(self, task: PeerTask) -> Ended:
         """Return the attempt's end as a payload's end.
 
         A cancelled attempt may run on until its lease is over.
         """
-        job: Mapping[str, Any] = seen.job or {}
+        job: Mapping[str, Any] = task.job or {}
         self._job = job.get("id", 0)
         # An attempt that ended by itself runs no more. A cancelled one may run until its pilot hears of it.
-        if seen.state != "cancelled" or job.get("pilot") is None:
+        if task.state != "cancelled" or job.get("pilot") is None:
             self._over_by = 0.0
         return Ended(
-            error=self._error(seen, job),
+            error=self._error(task, job),
             exit_code=job.get("exit_code"),
             cpu_seconds=job.get("cpu_seconds") or 0.0,
             wall_seconds=job.get("wall_seconds") or 0.0,
             max_rss=job.get("max_rss") or 0.0,
             max_workdir=job.get("max_workdir") or 0.0,
-            kind=self._kind(seen),
+            kind=self._kind(task),
         )
 
-    def _kind(self, seen: PeerTask) -> str:
+    def _kind(self, task: PeerTask) -> str:
         """Return how the attempt failed at the other side, which knows its limits and its pilots."""
-        told = ""
-        if seen.state == "failed" and self._job:
+        kind = ""
+        if task.state == "failed" and self._job:
             with suppress(OSError, Refused):
-                told = self._peer.failure_kind(self._job)
-        return told if told in FAILURE_RULES else Ended.kind
+                kind = self._peer.failure_kind(self._job)
+        return kind if kind in FAILURE_RULES else Ended.kind
 
-    def _error(self, seen: PeerTask, job: Mapping[str, Any]) -> str:
-        if seen.state == "finished":
+    def _error(self, task: PeerTask, job: Mapping[str, Any]) -> str:
+        if task.state == "finished":
             return ""
-        if seen.state == "cancelled" and self._stopping:
+        if task.state == "cancelled" and self._stopping:
             return self._stopping
         place = f"queue {job['queue']}" if job.get("queue") else "no queue"
-        said = (job.get("error") or seen.error or "no reason was given").strip()
-        return f"{seen.state} at {self._peer.url}, task {self.task}, {place}: {said}"
+        reason = (job.get("error") or task.error or "no reason was given").strip()
+        return f"{task.state} at {self._peer.url}, task {self.task}, {place}: {reason}"
 
     def pause(self) -> None:
         """Wait a little before repeating a call."""

@@ -65,7 +65,7 @@ class ForwardingRunner(JobRunner):
             lambda: loop.call_soon_threadsafe(self._pilot.say, running),
         )
         job.payload = forwarded
-        self._attempts = [one for one in self._attempts if one.may_run] + [forwarded]
+        self._attempts = [attempt for attempt in self._attempts if attempt.may_run] + [forwarded]
         if job.stopping:
             forwarded.stop(job.stopping)
         try:
@@ -88,10 +88,10 @@ class ForwardingRunner(JobRunner):
             if now() > self.lease_end(job):
                 raise AttemptFailedError("our server was not heard of until the job's lease was over")
             await asyncio.sleep(0.1)
-        asked = await self._calls.answered(
+        specification = await self._calls.answered(
             "its specification", job, lambda: self._client.specification(job.attempt.order.job)
         )
-        handover = Handover(job.attempt, asked, self._handover_storage)
+        handover = Handover(job.attempt, specification, self._handover_storage)
         await self._in_thread(self._lay_inputs, job, handover)
         return handover
 
@@ -111,14 +111,14 @@ class ForwardingRunner(JobRunner):
 
     def _bring(self, job: PilotJob, forwarded: ForwardedAttempt, outputs: bool) -> None:
         """Fetch the attempt's streams, and its ``outputs`` after success."""
-        wanted = outputs and bool(job.attempt.work.outputs)
-        until = now() + (BRINGING if wanted else 0)
+        has_outputs = outputs and bool(job.attempt.work.outputs)
+        until = now() + (BRINGING if has_outputs else 0)
         while True:
             try:
-                forwarded.bring(self._place(job), wanted)
+                forwarded.bring(self._place(job), has_outputs)
                 return
             except (OSError, Refused) as error:
-                if not wanted:
+                if not has_outputs:
                     log.warning("job %s: its streams cannot be fetched: %s", job.attempt.name, error)
                     return
                 if now() > until or job.stopping:
@@ -146,8 +146,8 @@ class Forwarder(PilotAgent):
     ) -> None:
         self._forwarding: ForwardingRunner
 
-        def runner(pilot: PilotHost, ours: Resources, caller: PilotClient) -> JobRunner:
-            self._forwarding = ForwardingRunner(pilot, ours, caller, peer, storage)
+        def runner(pilot: PilotHost, share: Resources, caller: PilotClient) -> JobRunner:
+            self._forwarding = ForwardingRunner(pilot, share, caller, peer, storage)
             return self._forwarding
 
         super().__init__(resources, client, own_log, runner)

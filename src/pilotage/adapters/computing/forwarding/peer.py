@@ -49,32 +49,32 @@ class Peer:
 
     def named(self, key: str) -> int | None:
         """Return the number of the task submitted with this key; None if there is none."""
-        found = self._document("GET", "tasks", query={"key": key, "limit": "1"})["tasks"]
-        return int(found[0]["id"]) if found else None
+        tasks = self._document("GET", "tasks", query={"key": key, "limit": "1"})["tasks"]
+        return int(tasks[0]["id"]) if tasks else None
 
     def renew(self, task: int, lease: float) -> PeerTask:
         """Extend a task's lease. Return its state."""
-        return self._seen(task, self._document("POST", f"tasks/{task}/renew", {"lease": lease}))
+        return self._task(task, self._document("POST", f"tasks/{task}/renew", {"lease": lease}))
 
     def look(self, task: int) -> PeerTask:
         """Return a task's state."""
-        return self._seen(task, self._document("GET", f"tasks/{task}"))
+        return self._task(task, self._document("GET", f"tasks/{task}"))
 
     def cancel(self, task: int) -> PeerTask:
         """Cancel a task. A task that has ended stays as it is."""
-        return self._seen(task, self._document("POST", f"tasks/{task}/cancel"))
+        return self._task(task, self._document("POST", f"tasks/{task}/cancel"))
 
     def outputs(self, task: int) -> list[Mapping[str, Any]]:
         """Return the files that a task made: ``file``, ``name``, ``size`` and ``checksum`` of each."""
-        found: list[Mapping[str, Any]] = []
+        files: list[Mapping[str, Any]] = []
         after: dict[str, str] = {}
         while True:
             query = {"limit": f"{PAGE}", **after}
             page = self._document("GET", f"tasks/{task}/outputs", query=query)["files"]
-            found += page
+            files += page
             # A server of an earlier release knows no pages, and answers all at once.
             if len(page) != PAGE:
-                return found
+                return files
             after = {"after": page[-1]["file"]}
 
     def fetch(self, file: str, size: int, target: Path) -> None:
@@ -102,7 +102,7 @@ class Peer:
         lines: list[str] = self._document("GET", f"jobs/{job}/explain", query={"limit": "3"})["lines"]
         return lines
 
-    def _seen(self, task: int, document: Mapping[str, Any]) -> PeerTask:
+    def _task(self, task: int, document: Mapping[str, Any]) -> PeerTask:
         jobs = self._document("GET", f"tasks/{task}/jobs", query={"limit": "1"})["jobs"]
         return PeerTask(document["state"], document["error"], jobs[0] if jobs else None)
 

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pilotage.adapters.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.adapters.computing.batch.profile import COUNTED, CommandFault, exit_code, own, plain_name
+from pilotage.adapters.computing.batch.profile import (
+    COUNTED,
+    CommandFault,
+    exit_code,
+    plain_name,
+    with_account,
+)
 from pilotage.adapters.computing.options import MaybeWord, Word
 from pilotage.ports.computing import ElementState, Excess
 
@@ -82,12 +88,12 @@ class GridEngineProfile(Profile[GridEngineOptions]):
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of qsub. Grid Engine warns a pilot half a minute before it kills it."""
         options = self._options
-        asked = [f"h_rt={math.ceil(request.walltime)}", *options.resources]
+        resources = [f"h_rt={math.ceil(request.walltime)}", *options.resources]
         if request.memory:
             # h_vmem is per slot, so divide the job's memory by its cores.
-            asked.append(f"{options.memory_resource}={math.ceil(request.memory / request.cores)}M")
+            resources.append(f"{options.memory_resource}={math.ceil(request.memory / request.cores)}M")
         command = ["qsub", "-terse", "-N", request.name, "-j", "y", "-o", request.log, "-S", "/bin/sh"]
-        command += ["-r", "n", "-notify", "-l", ",".join(asked)]
+        command += ["-r", "n", "-notify", "-l", ",".join(resources)]
         command += ["-t", f"1-{request.count}"] if request.count > 1 else []
         if request.cores > 1:
             if not options.parallel_environment:
@@ -100,27 +106,27 @@ class GridEngineProfile(Profile[GridEngineOptions]):
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List this user's waiting and running jobs, each job of an array by itself."""
         # Settings files may make qstat list everybody's jobs.
-        return own("qstat", "-xml", "-g", "d", "-u")
+        return with_account("qstat", "-xml", "-g", "d", "-u")
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse each record of a document by itself, so that a malformed one does not hide the others."""
         if not re.search(r"<job_info\b", stdout):
             raise CommandFault(f"qstat answered {stdout[:200]!r}, which is no XML of jobs")
-        found = {}
+        jobs = {}
         for record in re.findall(r"<job_list\b[^>]*>(.*?)</job_list>", stdout, re.DOTALL):
             words = _words(record)
             number, task, state = (words.get(tag, "") for tag in ("JB_job_number", "tasks", "state"))
             if not number.isdecimal():
                 continue
             queue = words.get("queue_name", "").partition("@")[0]
-            found[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
+            jobs[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
                 name=words.get("JB_name", ""),
                 state=_state(state, self._holds),
-                reason=f"{state}: {words_of}" if (words_of := _TROUBLE.get(_letters(state))) else state,
+                reason=f"{state}: {trouble}" if (trouble := _TROUBLE.get(_letters(state))) else state,
                 queue=queue,
                 explained=False,
             )
-        return found
+        return jobs
 
     def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Print everything that is known about these jobs."""
@@ -131,15 +137,15 @@ class GridEngineProfile(Profile[GridEngineOptions]):
 
         Lines that begin with blanks continue the previous one.
         """
-        found = {}
+        reasons = {}
         for block in re.split(r"^=+$", stdout, flags=re.MULTILINE):
             number = re.search(r"^job_number: +(\d+)", block, re.MULTILINE)
             errors = re.findall(r"^error reason +\d+: +(.+)$", block, re.MULTILINE)
             hints = re.search(r"^scheduling info: +(.+(?:\n +.+)*)", block, re.MULTILINE)
-            told = errors[:1] or (hints[1].split("\n")[:3] if hints else [])
-            if number and told:
-                found[number[1]] = "; ".join(" ".join(line.split()) for line in told)
-        return found
+            lines = errors[:1] or (hints[1].split("\n")[:3] if hints else [])
+            if number and lines:
+                reasons[number[1]] = "; ".join(" ".join(line.split()) for line in lines)
+        return reasons
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
         """Query the accounting for each number in turn. It prints nothing about unknown jobs."""
@@ -148,26 +154,26 @@ class GridEngineProfile(Profile[GridEngineOptions]):
 
     def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse blocks with a name and a value per line."""
-        found = {}
+        jobs = {}
         for block in re.split(r"^=+$", stdout, flags=re.MULTILINE):
             words = dict(re.findall(r"^(\w+) +(.*?) *$", block, flags=re.MULTILINE))
             number, task = words.get("jobnumber", ""), words.get("taskid", "undefined")
             if not number.isdecimal():
                 continue
             failed, code = (" ".join(words.get(name, "0").split()) for name in ("failed", "exit_status"))
-            why = re.match(r"\d*", failed)[0]  # type: ignore[index]
-            reason = "" if why == "0" else f"failed {failed}"
-            excess = _excess(words, why, self._options.memory_resource)
-            found[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
+            cause = re.match(r"\d*", failed)[0]  # type: ignore[index]
+            reason = "" if cause == "0" else f"failed {failed}"
+            excess = _excess(words, cause, self._options.memory_resource)
+            jobs[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
                 name=words.get("jobname", ""),
                 state="ended",
                 reason=(reason or f"exit status {code}") + (f" ({excess})" if excess else ""),
                 # A signal's name may follow.
-                exit_code=exit_code(code.partition(" ")[0]) if why in RAN else None,
+                exit_code=exit_code(code.partition(" ")[0]) if cause in RAN else None,
                 queue=words.get("qname", ""),
                 excess=excess,
             )
-        return found
+        return jobs
 
     def capacity(self) -> tuple[str, ...]:
         """Print the slots of the cluster's queues."""

@@ -52,31 +52,31 @@ class ProcessClient:
                 f"HTCondor does not answer within {LONGEST_CALL:g} s", reached=True, in_doubt=True
             )
         if end.code or len(end.out) > LARGEST_ANSWER:
-            said = end.complaints.decode(errors="replace")[-300:] or f"exit status {end.code}"
-            raise NotAnswered(f"HTCondor's client fails: {said}", reached=True, in_doubt=True)
+            message = end.complaints.decode(errors="replace")[-300:] or f"exit status {end.code}"
+            raise NotAnswered(f"HTCondor's client fails: {message}", reached=True, in_doubt=True)
         try:
-            told: dict[str, Any] = json.loads(end.out)
+            answer: dict[str, Any] = json.loads(end.out)
         except ValueError as error:
             raise NotAnswered(
                 f"HTCondor's client answers nonsense: {error}", reached=True, in_doubt=True
             ) from None
-        if "error" in told:
-            text = str(told["error"])
+        if "error" in answer:
+            text = str(answer["error"])
             in_doubt = any(words in text.lower() for words in DOUBTFUL)
-            raise NotAnswered(text, reached=bool(told.get("reached")), in_doubt=in_doubt)
-        return told
+            raise NotAnswered(text, reached=bool(answer.get("reached")), in_doubt=in_doubt)
+        return answer
 
     def _environment(self) -> dict[str, str]:
-        made = inherited(PASSED_ON)
+        variables = inherited(PASSED_ON)
         if self._config_file:
-            made["CONDOR_CONFIG"] = self._config_file
-        elif "CONDOR_CONFIG" not in made and not Path("/etc/condor/condor_config").exists():
+            variables["CONDOR_CONFIG"] = self._config_file
+        elif "CONDOR_CONFIG" not in variables and not Path("/etc/condor/condor_config").exists():
             # ONLY_ENV: read no file, only environment variables.
-            made["CONDOR_CONFIG"] = "ONLY_ENV"
+            variables["CONDOR_CONFIG"] = "ONLY_ENV"
         if self._token_file:
-            made["_CONDOR_SCITOKENS_FILE"] = made["BEARER_TOKEN_FILE"] = self._token_file
-            made["_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS"] = "SCITOKENS, SSL"
+            variables["_CONDOR_SCITOKENS_FILE"] = variables["BEARER_TOKEN_FILE"] = self._token_file
+            variables["_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS"] = "SCITOKENS, SSL"
         if self._ca_path:
             kind = "CADIR" if Path(self._ca_path).is_dir() else "CAFILE"
-            made[f"_CONDOR_AUTH_SSL_CLIENT_{kind}"] = self._ca_path
-        return made
+            variables[f"_CONDOR_AUTH_SSL_CLIENT_{kind}"] = self._ca_path
+        return variables

@@ -68,10 +68,10 @@ class HTCondor:
     end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any], client: CondorClient | None = None) -> None:
-        given = self._options = parse("htcondor", HTCondorOptions, options)
+        parsed = self._options = parse("htcondor", HTCondorOptions, options)
         default = platformdirs.user_state_path("pilotage") / "htcondor"
-        self._place = Path(given.directory or default).absolute()
-        self._client = client or ProcessClient(given.config_file, given.token_file, given.ca_path)
+        self._place = Path(parsed.directory or default).absolute()
+        self._client = client or ProcessClient(parsed.config_file, parsed.token_file, parsed.ca_path)
         self._lock = threading.Lock()
         self._removed: FIFOCache[str, None] = FIFOCache(MOST_REMOVED)
 
@@ -121,10 +121,10 @@ class HTCondor:
             # Match the name too: a reinstalled schedd gives the same numbers to other people's jobs.
             parts.append(f"(ClusterId == {cluster} && ProcId == {proc} && {NAME} == {quoted(name)})")
         # Record only jobs that were in the queue as removed. Others stay unknown.
-        seen = {_reference(ad) for ad in self._query(set(jobs.values()))}
+        listed = {_reference(ad) for ad in self._query(set(jobs.values()))}
         self._call("remove", constraint=" || ".join(parts))
         with self._lock:
-            self._removed.update(dict.fromkeys(seen & jobs.keys()))
+            self._removed.update(dict.fromkeys(listed & jobs.keys()))
 
     def capacity(self) -> Capacity:
         """Return everybody's running and waiting jobs of this schedd. It does not publish its slots."""
@@ -139,14 +139,14 @@ class HTCondor:
 
         Return None if the collector knows no slots. An HTCondor-CE's never does, wherever it sends its jobs.
         """
-        told = [
+        sizes = [
             (cores, memory)
             for cores, memory in self._call("slots")["slots"]
             if isinstance(cores, int) and isinstance(memory, int)
         ]
-        if not told:
+        if not sizes:
             return None
-        return sum(cores // size.cores for cores, memory in told if size.memory <= memory)
+        return sum(cores // size.cores for cores, memory in sizes if size.memory <= memory)
 
     def _cluster(self, orders: Sequence[PilotOrder]) -> dict[str, Submitted]:
         names = [order.name for order in orders]
@@ -154,23 +154,23 @@ class HTCondor:
             description = describe(orders[0], self._options, self._place, names)
             items = [provide(order, self._place) for order in orders]
             spool = bool(self._options.collector)
-            made = self._call("submit", description=description, items=items, spool=spool)
+            numbers = self._call("submit", description=description, items=items, spool=spool)
         except OSError as error:
-            found = {}
+            references = {}
             if isinstance(error, NotAnswered) and error.reached:
                 try:
-                    found = self._there(orders)
+                    references = self._there(orders)
                 except OSError:
                     raise TimeoutError(f"nobody knows whether pilots were submitted: {error}") from error
-                if error.in_doubt and len(found) < len(names):
+                if error.in_doubt and len(references) < len(names):
                     raise TimeoutError(str(error)) from error
             return {
-                name: Submitted(reference=found[name])
-                if name in found
+                name: Submitted(reference=references[name])
+                if name in references
                 else Submitted(error=f"{name}: {error}")
                 for name in names
             }
-        cluster, first = int(made["cluster"]), int(made["first"])
+        cluster, first = int(numbers["cluster"]), int(numbers["first"])
         return {name: Submitted(reference=f"{cluster}.{first + at}#{name}") for at, name in enumerate(names)}
 
     def _there(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
@@ -181,17 +181,17 @@ class HTCondor:
         names = {order.name for order in orders}
         if not names:
             return {}
-        found, vain = {}, []
+        references, vain = {}, []
         for ad in self._query(names):
             status = _status(ad, {})
             if ad.get("JobStatus") == HELD and ad.get("HoldReasonCode") == SPOOLING:
                 vain.append(_reference(ad))
             elif status.state != "ended":
-                found[str(ad[NAME])] = _reference(ad)
+                references[str(ad[NAME])] = _reference(ad)
         self.cancel(vain)
         if self._options.max_idle:
-            found |= self._unmade(names - found.keys())
-        return found
+            references |= self._unmade(names - references.keys())
+        return references
 
     def _query(self, names: Collection[str]) -> list[dict[str, Any]]:
         """Return the jobs of these names. Skip ads that lack an attribute every job of ours has."""
@@ -210,18 +210,18 @@ class HTCondor:
         """Return references by name of jobs that the schedd has yet to make, from the clusters' own ads."""
         projection = ("ClusterId", NAMES, "JobMaterializeNextProcId")
         ads = self._call("query", constraint=f"{NAMES} =!= undefined", projection=projection, clusters=True)
-        found = {}
+        references = {}
         for ad in ads["ads"]:
             following = ad.get("JobMaterializeNextProcId")
             if isinstance(following, int):
                 for proc, name in enumerate(str(ad.get(NAMES, "")).split()):
                     if proc >= following and name in names:
-                        found[name] = f"{ad['ClusterId']}.{proc}#{name}"
-        return found
+                        references[name] = f"{ad['ClusterId']}.{proc}#{name}"
+        return references
 
     def _call(self, call: str, **request: Any) -> dict[str, Any]:
-        where = {"collector": self._options.collector, "schedd": self._options.schedd}
-        return self._client.call({"call": call, **where, **request})
+        address = {"collector": self._options.collector, "schedd": self._options.schedd}
+        return self._client.call({"call": call, **address, **request})
 
 
 def _name(reference: str) -> str:

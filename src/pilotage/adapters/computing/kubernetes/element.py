@@ -80,12 +80,12 @@ class Kubernetes:
         if not orders:
             return []
         agent = agent_map()
-        self._call(self._core().create_namespaced_config_map, self._options.namespace, agent, taken=True)
+        self._call(self._core().create_namespaced_config_map, self._options.namespace, agent, may_exist=True)
         return [self._submitted(order, agent["metadata"]["name"]) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         """Return states from one list of Jobs and one of their pods, which know the reasons."""
-        jobs = {self._reference(found): found for found in self._jobs()} if references else {}
+        jobs = {self._reference(entry): entry for entry in self._jobs()} if references else {}
         pods = {self._owner(pod): pod for pod in self._pods()} if jobs else {}
         with self._lock:
             deleted = {reference for reference in references if reference in self._deleted}
@@ -122,7 +122,7 @@ class Kubernetes:
     def capacity(self) -> Capacity:
         """Return the pilots of this namespace, and other people's pods in it, that run and wait."""
         states = [
-            status.state for status in self.poll([self._reference(found) for found in self._jobs()]).values()
+            status.state for status in self.poll([self._reference(entry) for entry in self._jobs()]).values()
         ]
         pods = self._listed(self._core().list_namespaced_pod, selector=OTHERS)
         states += [PHASES.get(pod.status.phase, "unknown") for pod in pods]
@@ -133,24 +133,24 @@ class Kubernetes:
     def _submitted(self, order: PilotOrder, agent: str) -> Submitted:
         namespace, name = self._options.namespace, object_name(order.name)
         try:
-            made = self._made(order, agent)
-            if (made.metadata.annotations or {}).get(NAME) != order.name:
+            entry = self._existing_job(order, agent)
+            if (entry.metadata.annotations or {}).get(NAME) != order.name:
                 return Submitted(error=f"{order.name}: another Job has the name {namespace}/{name}")
-            self._provide(order, made.metadata.uid)
+            self._provide(order, entry.metadata.uid)
         except TimeoutError:
             raise
         except OSError as error:
             return Submitted(error=f"{order.name}: {error}")
-        return Submitted(reference=self._reference(made))
+        return Submitted(reference=self._reference(entry))
 
-    def _made(self, order: PilotOrder, agent: str) -> Any:
+    def _existing_job(self, order: PilotOrder, agent: str) -> Any:
         """Return the Job of an order, which may exist already. Raises TimeoutError if nobody knows."""
         namespace, name = self._options.namespace, object_name(order.name)
         create, read = self._batch().create_namespaced_job, self._batch().read_namespaced_job
         try:
-            return self._call(create, namespace, job(order, self._options, agent), taken=True) or self._call(
-                read, name, namespace
-            )
+            return self._call(
+                create, namespace, job(order, self._options, agent), may_exist=True
+            ) or self._call(read, name, namespace)
         except TimeoutError as lost:
             with suppress(OSError):
                 return self._call(read, name, namespace)
@@ -163,7 +163,7 @@ class Kubernetes:
         """
         namespace, body = self._options.namespace, secret(order, uid)
         try:
-            if self._call(self._core().create_namespaced_secret, namespace, body, taken=True) is None:
+            if self._call(self._core().create_namespaced_secret, namespace, body, may_exist=True) is None:
                 name = object_name(order.name)
                 self._call(self._core().patch_namespaced_secret, name, namespace, {"data": body["data"]})
         except OSError:
@@ -190,12 +190,12 @@ class Kubernetes:
                 return
         raise OSError(f"more than {MOST_PAGES * PAGE} objects in namespace {self._options.namespace}")
 
-    def _reference(self, found: Any) -> str:
-        return f"{self._options.namespace}/{found.metadata.name}/{found.metadata.uid}"
+    def _reference(self, entry: Any) -> str:
+        return f"{self._options.namespace}/{entry.metadata.name}/{entry.metadata.uid}"
 
     def _owner(self, pod: Any) -> str:
         """Return the uid of the Job that owns a pod."""
-        return next((one.uid for one in pod.metadata.owner_references or () if one.kind == "Job"), "")
+        return next((owner.uid for owner in pod.metadata.owner_references or () if owner.kind == "Job"), "")
 
     def _batch(self) -> Any:
         return kubernetes.client.BatchV1Api(self._open())
@@ -214,17 +214,17 @@ class Kubernetes:
                     raise OSError(f"no cluster is known: {error}") from None
             return self._client
 
-    def _call(self, call: Callable[..., Any], *arguments: Any, taken: bool = False, **named: Any) -> Any:
+    def _call(self, call: Callable[..., Any], *arguments: Any, may_exist: bool = False, **named: Any) -> Any:
         """Call the API.
 
-        Return None if the name is ``taken`` and the caller allows that. Raises FileNotFoundError if there is
+        Return None if the name exists already and ``may_exist``. Raises FileNotFoundError if there is
         no such object, FileExistsError for any other conflict, TimeoutError if nobody knows whether it took
         effect, and OSError if the API refuses it or cannot be reached.
         """
         try:
             return call(*arguments, **named, _request_timeout=TIMEOUTS)
         except ApiException as error:
-            if error.status == HTTPStatus.CONFLICT and taken:
+            if error.status == HTTPStatus.CONFLICT and may_exist:
                 return None
             raise _refusal(error) from None
         except HTTPError as error:
@@ -252,10 +252,10 @@ def _refusal(error: Any) -> OSError:
     """Return the reason in the answer, an API document, on one line."""
     body = str(error.body or "")[:2000]
     text = body.partition('"message":"')[2].partition('","')[0] or body
-    said = " ".join(f"{error.status} {error.reason}: {text}".split())[:300]
+    message = " ".join(f"{error.status} {error.reason}: {text}".split())[:300]
     kinds: Mapping[int, type[OSError]] = {
         404: FileNotFoundError,
         409: FileExistsError,
         **dict.fromkeys((408, 500, *GATEWAYS), TimeoutError),
     }
-    return kinds.get(error.status, OSError)(said)
+    return kinds.get(error.status, OSError)(message)

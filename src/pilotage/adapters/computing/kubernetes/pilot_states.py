@@ -21,18 +21,18 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
     if job is None:
         reason = "its Job is not there: deleted, or ended a day ago"
         return PilotStatus(state="unknown", reason=reason, missing=True)
-    conditions = [one for one in job.status.conditions or () if one.status == "True"]
+    conditions = [entry for entry in job.status.conditions or () if entry.status == "True"]
     terminated = _container(pod, "terminated")
     for condition in conditions:
         if condition.type in ("Complete", "Failed"):
             failed = _line(condition.reason, condition.message) if condition.type == "Failed" else ""
-            own = _line(terminated.reason, terminated.message) if terminated and failed else _evicted(pod)
+            details = _line(terminated.reason, terminated.message) if terminated and failed else _evicted(pod)
             code = terminated.exit_code if terminated else None
             excess = _excess(condition.reason, terminated)
             is_seen = terminated is not None or not failed or excess
             doubt = 0 if is_seen else END_DOUBT
             return PilotStatus(
-                state="ended", reason=own or failed, exit_code=code, excess=excess, end_doubt=doubt
+                state="ended", reason=details or failed, exit_code=code, excess=excess, end_doubt=doubt
             )
     running = _container(pod, "running")
     if not running and terminated and _others_run(pod):
@@ -65,8 +65,12 @@ def _why_it_waits(pod: Any) -> str:
         return "it has no pod yet"
     if waiting := _container(pod, "waiting"):
         return _line(waiting.reason, waiting.message)
-    told = [one for one in pod.status.conditions or () if one.status == "False" and one.message]
-    return _line(told[0].reason, told[0].message) if told else ""
+    conditions = [
+        condition
+        for condition in pod.status.conditions or ()
+        if condition.status == "False" and condition.message
+    ]
+    return _line(conditions[0].reason, conditions[0].message) if conditions else ""
 
 
 def _evicted(pod: Any) -> str:
@@ -80,11 +84,14 @@ def _container(pod: Any, state: str) -> Any:
     A cluster may add containers of its own to each pod.
     """
     statuses = (pod.status.container_statuses or ()) if pod is not None else ()
-    return next((getattr(one.state, state) for one in statuses if one.state and one.name == CONTAINER), None)
+    return next(
+        (getattr(status.state, state) for status in statuses if status.state and status.name == CONTAINER),
+        None,
+    )
 
 
 def _others_run(pod: Any) -> bool:
-    return any(one.state and one.state.running for one in pod.status.container_statuses)
+    return any(status.state and status.state.running for status in pod.status.container_statuses)
 
 
 def _line(*parts: str | None) -> str:

@@ -100,7 +100,7 @@ class LsfProfile(Profile[LsfOptions]):
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse one line per job. A job of an array has its index in the name."""
-        found = {}
+        jobs = {}
         for line in stdout.split("\n"):
             # A pending reason may have any signs, and a job that waits has no exit reason.
             values = [value.strip() for value in line.split("|")]
@@ -110,7 +110,7 @@ class LsfProfile(Profile[LsfOptions]):
             reasons = (" ".join(pending), exit_reason)
             reason = " ".join(words for words in reasons if words not in ("", "-"))
             is_one = index.isdecimal() and int(index) > 0
-            found[f"{number}[{index}]" if is_one else number] = BatchJob(
+            jobs[f"{number}[{index}]" if is_one else number] = BatchJob(
                 name=re.sub(r"\[.*\]$", "", name),
                 state=STATES.get(state, "unknown"),
                 reason=f"{state}: {reason}" if reason else state,
@@ -118,7 +118,7 @@ class LsfProfile(Profile[LsfOptions]):
                 queue=queue,
                 excess=EXCESSES.get(exit_reason.partition(":")[0], ""),
             )
-        return found
+        return jobs
 
     def population(self) -> tuple[str, ...]:
         """Count everybody's unfinished jobs of the queues by state."""

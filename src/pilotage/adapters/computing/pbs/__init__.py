@@ -186,9 +186,9 @@ def _documents(text: str) -> Iterator[Mapping[str, Any]]:
 def _records(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the job records in invalid JSON: whole if they are valid, else just the needed values."""
     begins = [*re.finditer(r'(?<!\\)"(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)"\s*:\s*\{', text)]
-    ends = [found.start() for found in begins[1:]]
-    for found, end in zip(begins, [*ends, len(text)], strict=False):
-        body = text[found.end() - 1 : end]
+    ends = [match.start() for match in begins[1:]]
+    for match, end in zip(begins, [*ends, len(text)], strict=False):
+        body = text[match.end() - 1 : end]
         try:
             words = json.JSONDecoder(strict=False).raw_decode(body)[0]
         except (ValueError, RecursionError):
@@ -196,18 +196,18 @@ def _records(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if re.fullmatch(r"-?\d{1,9}", str(words.get("Exit_status", ""))):
                 words["Exit_status"] = int(words["Exit_status"])
         if "job_state" in words:
-            yield found[1], words
+            yield match[1], words
 
 
 def _job(words: Mapping[str, Any]) -> BatchJob:
     state, status = str(words.get("job_state", "")), words.get("Exit_status")
     meaning = STATES.get(state, "unknown")
-    held = "held: it starts when its holder releases it (`qrls`)" if meaning == "stuck" else ""
+    hint = "held: it starts when its holder releases it (`qrls`)" if meaning == "stuck" else ""
     code = status if meaning == "ended" and isinstance(status, int) else None
     return BatchJob(
         name=str(words.get("Job_Name", "")),
         state=meaning,
-        reason=" ".join(part for part in (state, held, str(words.get("comment", ""))) if part),
+        reason=" ".join(part for part in (state, hint, str(words.get("comment", ""))) if part),
         exit_code=_exit_code(code) if code is not None else None,
         queue=str(words.get("queue", "")),
         excess=EXCESSES.get(code or 0, ""),

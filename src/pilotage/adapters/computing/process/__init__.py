@@ -82,11 +82,11 @@ class Process:
     end_doubt = 0.0
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        given = parse("process", ProcessOptions, options)
+        parsed = parse("process", ProcessOptions, options)
         default = platformdirs.user_state_path("pilotage") / "pilots"
-        self._directory = Path(given.directory or default).resolve()
-        self._environment = {name: str(value) for name, value in given.environment.items()}
-        self._spool = LocalSpool(self._directory / "left", given.results_room, given.results_days)
+        self._directory = Path(parsed.directory or default).resolve()
+        self._environment = {name: str(value) for name, value in parsed.environment.items()}
+        self._spool = LocalSpool(self._directory / "left", parsed.results_room, parsed.results_days)
         self._lock = threading.Lock()
         self._exits: FIFOCache[str, int] = FIFOCache(MOST_EXITS)
         self._leftovers = Leftovers(self._directory, _has_ended)
@@ -104,7 +104,7 @@ class Process:
         for name in self._spool.pilots():
             text = _written(self._directory / name)
             if text in statuses and statuses[text].state == "ended":
-                statuses[text] = replace(statuses[text], left=self._spool.of(name))
+                statuses[text] = replace(statuses[text], results=self._spool.of(name))
         return statuses
 
     def read_left(self, place: str, number: int, start: int, size: int) -> str:
@@ -161,12 +161,12 @@ class Process:
 
     def command(self, order: PilotOrder, place: Path) -> list[str]:
         """Return the command that becomes a pilot in its directory."""
-        told = [*agent_options(order), f"--directory={place}"]
+        arguments = [*agent_options(order), f"--directory={place}"]
         # Pilots share this machine with the server: payloads must not see their directories, or the server's
         # token.
-        told += [f"--hide={folder}" for folder in (place.parent, Settings.read().home)]
-        told += self._spool.agent_options(order.name)
-        return [sys.executable, "-I", "-m", "pilotage.agent", *told]
+        arguments += [f"--hide={folder}" for folder in (place.parent, Settings.read().home)]
+        arguments += self._spool.agent_options(order.name)
+        return [sys.executable, "-I", "-m", "pilotage.agent", *arguments]
 
     def _start(self, order: PilotOrder, place: Path) -> int:
         """Start the agent in its own session. It reads its token from a pipe, which leaves no trace."""

@@ -53,10 +53,10 @@ class Leftovers:
 def remove(place: Path) -> None:
     """Remove the work directories of an ended pilot. What cannot be removed is logged, and stays."""
     try:
-        found = [path for path in place.iterdir() if _WORK.fullmatch(path.name)]
+        folders = [path for path in place.iterdir() if _WORK.fullmatch(path.name)]
     except OSError:
         return
-    for path in found:
+    for path in folders:
         try:
             remove_tree(str(path))
             log.info("%s was left behind, and is removed", path)

@@ -160,7 +160,7 @@ class SlurmProfile(Profile[SlurmOptions]):
 
     def __init__(self, options: SlurmOptions) -> None:
         super().__init__(options)
-        self.most = options.array
+        self.array_size = options.array
 
     def submit(self, request: Request) -> tuple[str, ...]:
         """Return the arguments of sbatch.
@@ -192,7 +192,7 @@ class SlurmProfile(Profile[SlurmOptions]):
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Cut lines at the columns' widths. One record may stand for all waiting jobs of an array."""
-        found: dict[str, BatchJob] = {}
+        jobs: dict[str, BatchJob] = {}
         for line in stdout.split("\n"):
             values, at = [], 0
             for _, width in COLUMNS:
@@ -201,22 +201,22 @@ class SlurmProfile(Profile[SlurmOptions]):
             job, state, code, partition, reason, name = values
             if state:
                 entry = job_of(state, "" if reason == "None" else reason, exit_code(code), partition, name)
-                found |= dict.fromkeys(expanded(job), entry)
-        return found
+                jobs |= dict.fromkeys(expanded(job), entry)
+        return jobs
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
         """Query the accounting. Without one, query the file of completed jobs, which knows no arrays."""
         columns = "--format=JobID,State,ExitCode,Partition,JobName"
         # Otherwise a long list of array indexes ends with dots.
         whole = ("env", "SLURM_BITSTR_LEN=0", "sacct", "--noheader", "--parsable2")
-        asked = (*whole, "--allocations", columns, f"--jobs={','.join(jobs)}")
+        accounting = (*whole, "--allocations", columns, f"--jobs={','.join(jobs)}")
         single = [job for job in jobs if "_" not in job]
         completed = (*whole, "--completion", f"--jobs={','.join(single)}")
-        return (asked, completed) if single else (asked,)
+        return (accounting, completed) if single else (accounting,)
 
     def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse rows of the accounting, or rows of the file of completed jobs, which have eight columns."""
-        found: dict[str, BatchJob] = {}
+        jobs: dict[str, BatchJob] = {}
         for line in stdout.split("\n"):
             values = line.split("|")
             if len(values) >= 5 and re.fullmatch(r"\d+:\d+", values[2]):
@@ -227,8 +227,8 @@ class SlurmProfile(Profile[SlurmOptions]):
                 entry = job_of(state, "", None, partition, name)
             else:
                 continue
-            found |= dict.fromkeys(expanded(job), entry)
-        return found
+            jobs |= dict.fromkeys(expanded(job), entry)
+        return jobs
 
     def capacity(self) -> tuple[str, ...]:
         """Print the partition's processors by state."""
@@ -270,19 +270,19 @@ def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
 
     A node counts only in the first of its partitions, because being in several makes it no larger.
     """
-    held: dict[str, int] = {}
+    pilots: dict[str, int] = {}
     for line in listed.splitlines():
         partition, *values = (value.strip() for value in line.split("|"))
-        wanted = partition.rstrip("*") in partitions if partitions else partition.endswith("*")
-        if not wanted or len(values) != 6:
+        is_ours = partition.rstrip("*") in partitions if partitions else partition.endswith("*")
+        if not is_ours or len(values) != 6:
             continue
         up, limit, state, *numbers = values
         if up != "up" or state.rstrip("*~#!%$@^-+") in GONE or not all(n.isdecimal() for n in numbers):
             continue
         count, cores, memory = map(int, numbers)
         if size.memory <= memory and size.walltime <= (slurm_seconds(limit) or math.inf):
-            held[partition] = held.get(partition, 0) + count * (cores // size.cores)
-    return max(held.values(), default=0)
+            pilots[partition] = pilots.get(partition, 0) + count * (cores // size.cores)
+    return max(pilots.values(), default=0)
 
 
 def _literal(log: str, count: int) -> str:
@@ -312,17 +312,17 @@ def job_of(state: str, reason: str, code: int | None, partition: str, name: str)
     if word.endswith("+"):
         # The state may be cut to the width of its column.
         word = next((name for name in STATES if name.startswith(word[:-1])), word)
-    found = STATES.get(word, "unknown")
+    meaning = STATES.get(word, "unknown")
     text, letters = f"{state} ({reason})" if reason else state, re.sub(r"[\s_]", "", reason.lower())
-    if found == "waiting" and _HELD.fullmatch(letters):
-        found = "stuck"
+    if meaning == "waiting" and _HELD.fullmatch(letters):
+        meaning = "stuck"
         remedy = next((remedy for part, remedy in _TOO_LARGE if part in letters), "")
         text = f"{text}: {remedy}" if remedy else text
     return BatchJob(
         name=name,
-        state=found,
+        state=meaning,
         reason=text,
-        exit_code=code if found == "ended" else None,
+        exit_code=code if meaning == "ended" else None,
         queue=partition,
         excess=EXCESSES.get(word, ""),
         end_doubt=END_DOUBT if word == "NODE_FAIL" else 0,

@@ -54,10 +54,10 @@ class SlurmRest:
     end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        given = self._options = parse("slurmrest", SlurmRestOptions, options)
-        credentials = SlurmCredentials(user=given.user, token_file=given.token_file, ca_path=given.ca_path)
-        self._service = SlurmService(given.endpoint, credentials)
-        self._partitions = queue_names(given.partition)
+        parsed = self._options = parse("slurmrest", SlurmRestOptions, options)
+        credentials = SlurmCredentials(user=parsed.user, token_file=parsed.token_file, ca_path=parsed.ca_path)
+        self._service = SlurmService(parsed.endpoint, credentials)
+        self._partitions = queue_names(parsed.partition)
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Submit a job for each order that has none yet.
@@ -73,27 +73,30 @@ class SlurmRest:
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         """Return the status of pilots from one listing. A job that Slurm no longer lists is unknown."""
-        known = references_in(references)
-        jobs = self._service.jobs() if known else {}
-        return {text: _status(known.get(text), jobs) for text in references}
+        parsed = references_in(references)
+        jobs = self._service.jobs() if parsed else {}
+        return {text: _status(parsed.get(text), jobs) for text in references}
 
     def cancel(self, references: Collection[str]) -> None:
         """End the pilots that are listed under their names."""
-        known = references_in(references).values()
-        jobs = self._service.jobs(fresh=True) if known else {}
-        for found in known:
-            job = jobs.get(found.job)
+        parsed = references_in(references).values()
+        jobs = self._service.jobs(fresh=True) if parsed else {}
+        for reference in parsed:
+            job = jobs.get(reference.job)
             # Slurm may restart its numbering: the number alone may belong to another job.
-            if job is not None and job.name == found.name and job.state != "ended":
-                self._service.cancel(found.job)
+            if job is not None and job.name == reference.name and job.state != "ended":
+                self._service.cancel(reference.job)
 
     def capacity(self) -> Capacity:
         """Return the partitions' processors, and everybody's jobs there."""
-        wanted = self._partitions
         partitions = [
             entry
             for entry in self._service.listing("partitions")
-            if (entry.get("name") in wanted if wanted else "default" in entry.get("flags", ()))
+            if (
+                entry.get("name") in self._partitions
+                if self._partitions
+                else "default" in entry.get("flags", ())
+            )
         ]
         names = {str(entry.get("name")) for entry in partitions}
         running, waiting = self._service.population(names)
@@ -116,14 +119,14 @@ class SlurmRest:
         try:
             number = number or self._service.submit(self._document(order))
         except AnswerLost as error:
-            number = self._found(order.name)
+            number = self._number(order.name)
             if not number:
                 raise TimeoutError(str(error)) from error
         except OSError as error:
             return Submitted(error=str(error))
         return Submitted(reference=str(Reference(number, order.name, order.name)))
 
-    def _found(self, name: str) -> str:
+    def _number(self, name: str) -> str:
         """Return the number of a job whose submission got no answer; empty if it is not listed."""
         with suppress(OSError):
             return self._service.number(name)
@@ -131,13 +134,13 @@ class SlurmRest:
 
     def _document(self, order: PilotOrder) -> bytes:
         """Return the job in the service's form. Slurm shows its script, with the token, only to its owner."""
-        given = self._options
+        options = self._options
         # Slurm reads % as the start of a pattern.
-        log = f"{given.logs}/{order.name}.log".replace("%", "%%") if given.logs else "/dev/null"
+        log = f"{options.logs}/{order.name}.log".replace("%", "%%") if options.logs else "/dev/null"
         job = {
             "name": order.name,
             "current_working_directory": "/",
-            "environment": {"PATH": SEARCH_PATH} | {k: str(v) for k, v in given.environment.items()},
+            "environment": {"PATH": SEARCH_PATH} | {k: str(v) for k, v in options.environment.items()},
             "standard_input": "/dev/null",
             "standard_output": log,
             "no_requeue": True,
@@ -145,28 +148,28 @@ class SlurmRest:
             "cpus_per_task": order.cores,
             "memory_per_node": math.ceil(order.memory),
             "time_limit": math.ceil(order.walltime / 60),
-            "partition": given.partition,
-            "account": given.account,
-            "qos": given.qos,
-            "constraints": given.constraint,
-            "gres": given.gres,
-            "reservation": given.reservation,
+            "partition": options.partition,
+            "account": options.account,
+            "qos": options.qos,
+            "constraints": options.constraint,
+            "gres": options.gres,
+            "reservation": options.reservation,
         }
         # Leave it out, so that Slurm's default applies.
-        asked = {name: value for name, value in job.items() if value}
-        return json.dumps({"job": asked, "script": _script(order, given)}).encode()
+        fields = {name: value for name, value in job.items() if value}
+        return json.dumps({"job": fields, "script": _script(order, options)}).encode()
 
 
-def _script(order: PilotOrder, given: SlurmRestOptions) -> str:
-    told = {
+def _script(order: PilotOrder, options: SlurmRestOptions) -> str:
+    arguments = {
         "name": order.name,
         "token": order.token,
         "url": order.server_url,
-        "directory": given.directory,
+        "directory": options.directory,
         "options": agent_options(order),
     }
     program = (files(__package__) / "start.py").read_text(encoding="utf-8")
-    return with_python(given.python, f"- <<'END'\n{program}\nmain({told!r})\nEND")
+    return with_python(options.python, f"- <<'END'\n{program}\nmain({arguments!r})\nEND")
 
 
 def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotStatus:

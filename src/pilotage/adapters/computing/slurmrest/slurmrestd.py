@@ -105,9 +105,9 @@ class SlurmService:
                 raise
         self._changed()
 
-    def listing(self, what: str) -> list[Mapping[str, Any]]:
+    def listing(self, noun: str) -> list[Mapping[str, Any]]:
         """Return all ``jobs``, ``nodes`` or ``partitions``."""
-        entries = self._call("GET", what).get(what)
+        entries = self._call("GET", noun).get(noun)
         return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
     def _changed(self) -> None:
@@ -141,9 +141,9 @@ class SlurmService:
                 versions |= set(
                     re.findall(rb"/slurm/(v\d+\.\d+\.\d+)/", self._service.call("GET", path).body)
                 )
-        shown = b", ".join(sorted(versions)).decode() or "no version that it lists"
+        listed = b", ".join(sorted(versions)).decode() or "no version that it lists"
         return (
-            f"slurmrestd serves {shown}; Pilotage needs {API.partition('/')[2]}: start slurmrestd with "
+            f"slurmrestd serves {listed}; Pilotage needs {API.partition('/')[2]}: start slurmrestd with "
             "`-s openapi/v0.0.38`, or use kind slurm, which runs Slurm's commands"
         )
 
@@ -162,8 +162,8 @@ def _complaint(answer: WebAnswer, document: Mapping[str, Any]) -> str:
     if answer.status == 401:
         return "the service does not accept the token: renew token_file (`scontrol token`), or correct user"
     errors = document.get("errors")
-    told = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
-    words = "; ".join(str(error.get("description") or error.get("error")) for error in told)
+    records = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    words = "; ".join(str(error.get("description") or error.get("error")) for error in records)
     text = words[:600] or f"{answer.status} {answer.reason}"
     remedy = next((remedy for part, remedy in (*REMEDIES, EXPIRED) if part in text.lower()), "")
     return f"{text} ({remedy})" if remedy else text

@@ -25,21 +25,21 @@ TIME_LIMIT = 60.0
 """Seconds without a byte after which an attempt counts as failed."""
 
 
-def main(told: dict[str, Any]) -> None:
+def main(order: dict[str, Any]) -> None:
     """Become a pilot.
 
-    ``told`` has its name, its token, the agent's options, the server's URL and a directory.
+    ``order`` has its name, its token, the agent's options, the server's URL and a directory.
     """
     os.umask(0o077)
-    if told["directory"]:
-        Path(told["directory"]).mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=told["name"] + ".", dir=told["directory"] or None))
+    if order["directory"]:
+        Path(order["directory"]).mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=order["name"] + ".", dir=order["directory"] or None))
     agent, token = work / "agent.pyz", work / "token"
     try:
-        _fetch(told["url"] + "/api/v1/pilot/agent.pyz", told["token"], agent)
-        token.write_text(told["token"])
+        _fetch(order["url"] + "/api/v1/pilot/agent.pyz", order["token"], agent)
+        token.write_text(order["token"])
         places = [f"--directory={work}", f"--token-file={token}", "--remove-token-file"]
-        code = _run([sys.executable, "-I", str(agent), *told["options"], *places])
+        code = _run([sys.executable, "-I", str(agent), *order["options"], *places])
     finally:
         shutil.rmtree(work, ignore_errors=True)
     sys.exit(code)
@@ -67,6 +67,6 @@ def _run(command: list[str]) -> int:
     """Run the agent and pass this process's signals on to it. Return its exit code."""
     agent = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, lambda heard, _: agent.send_signal(heard))
+        signal.signal(number, lambda received, _: agent.send_signal(received))
     code = agent.wait()
     return code if code >= 0 else 128 - code

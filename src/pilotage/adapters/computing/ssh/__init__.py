@@ -44,7 +44,7 @@ class PlainProfile(Profile[SshOptions]):
 
     kind = "ssh"
     index = "PILOTAGE_INDEX"
-    most = 1
+    array_size = 1
     canceller = ("sh", "-c", END, "end")
 
     def __init__(self, options: SshOptions) -> None:
@@ -68,26 +68,26 @@ class PlainProfile(Profile[SshOptions]):
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """List every pilot started there in the last two weeks, and whether it lives."""
         each = f'job=$(cat "$n/pid" 2>/dev/null) || continue; pid=${{job%%.*}}; start={START}'
-        told = '[ "$start" = "${job#*.}" ] && s=R || s=E; echo "$job|$s|$(cat "$n/exit" 2>/dev/null)|$n"'
+        show = '[ "$start" = "${job#*.}" ] && s=R || s=E; echo "$job|$s|$(cat "$n/exit" 2>/dev/null)|$n"'
         return (
             "sh",
             "-c",
-            f"cd {self._processes} 2>/dev/null || exit 0; for n in *; do {each}; {told}; done",
+            f"cd {self._processes} 2>/dev/null || exit 0; for n in *; do {each}; {show}; done",
         )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Parse one line per pilot."""
-        found = {}
+        jobs = {}
         for line in stdout.splitlines():
             values = line.split("|", 3)
             if len(values) == 4:
                 job, state, code, name = values
                 ended = state != "R" or bool(code)
-                known = int(code) if code.isdecimal() else None
+                exit_code = int(code) if code.isdecimal() else None
                 reason = "" if not ended else f"exit status {code}" if code else "gone"
                 status = "ended" if ended else "running"
-                found[job] = BatchJob(name=name, state=status, reason=reason, exit_code=known)  # type: ignore[arg-type]
-        return found
+                jobs[job] = BatchJob(name=name, state=status, reason=reason, exit_code=exit_code)  # type: ignore[arg-type]
+        return jobs
 
     def capacity(self) -> tuple[str, ...]:
         """Print the number of processors. Others may use some of them."""
