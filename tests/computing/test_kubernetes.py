@@ -133,7 +133,7 @@ def container(**state: Any) -> dict[str, Any]:
     return {"containerStatuses": [{**named, "state": state}]}
 
 
-def beside(pilot: dict[str, Any], **state: Any) -> dict[str, Any]:
+def sibling_path(pilot: dict[str, Any], **state: Any) -> dict[str, Any]:
     """A pod with a container that the cluster added, whose status comes first."""
     (first,), (own,) = (container(**one)["containerStatuses"] for one in (state, pilot))
     return {"containerStatuses": [{**first, "name": "istio-proxy"}, own]}
@@ -156,17 +156,17 @@ def beside(pilot: dict[str, Any], **state: Any) -> dict[str, Any]:
             "Evicted: The node was low on resource: ephemeral-storage.",
             None,
         ),
-        ({"active": 1}, beside({"running": {}}, terminated={"exitCode": 1}), "running", "", None),
+        ({"active": 1}, sibling_path({"running": {}}, terminated={"exitCode": 1}), "running", "", None),
         (
             ENDED,
-            beside({"terminated": {"exitCode": 3}}, terminated={"exitCode": 0}),
+            sibling_path({"terminated": {"exitCode": 3}}, terminated={"exitCode": 0}),
             "ended",
             "BackoffLimitExceeded",
             3,
         ),
         (
             {"active": 1},
-            beside({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, running={}),
+            sibling_path({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, running={}),
             "ended",
             "it has ended, but other containers of its pod still run",
             137,

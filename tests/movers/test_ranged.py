@@ -37,7 +37,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _given_back() -> Iterator[None]:
     yield
-    wait_for(lambda: ranged.spare.take(0) == 0 and ranged.spare._left == ranged.SPARE, "all is given back")
+    wait_for(
+        lambda: ranged.spare.take(0) == 0 and ranged.spare._available == ranged.SPARE, "all is given back"
+    )
 
 
 class Parts:

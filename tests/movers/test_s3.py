@@ -174,7 +174,7 @@ def test_parts_of_a_large_upload_go_together(
     with pytest.raises(ValueError, match="wrong checksum"):
         backend.store("other", "unused", chunks(LARGE, ValueError("wrong checksum")), len(LARGE))
     assert not (root / "other").exists()
-    assert ranged.spare._left == ranged.SPARE
+    assert ranged.spare._available == ranged.SPARE
 
 
 def test_a_server_that_knows_no_checksums_takes_files(monkeypatch: pytest.MonkeyPatch) -> None:

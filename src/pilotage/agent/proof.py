@@ -20,7 +20,7 @@ from .payload.view import SitePaths, view
 
 log = logging.getLogger(__name__)
 MECHANISMS = ("bubblewrap", "namespaces", "landlock")
-"""StorageRoutes of containment, strongest first."""
+"""Mechanisms of containment, strongest first."""
 ONLY_FILES = "landlock-files"
 """Files are separate, but the kernel is too old to keep signals away from agent and supervisor."""
 LONGEST = 30.0

@@ -24,9 +24,12 @@ def load(declared: ExternalCatalogue, federation: Federation) -> CataloguePort:
     Raises AdapterError if this machine has no usable adapter, and ValueError if the adapter refuses its
     options.
     """
-    prefixes = {one.name: f"{one.url.rstrip('/')}/" for one in federation.storages}
-    known = {one.rse: (one.storage, one.prefix or prefixes[one.storage]) for one in declared.storages}
-    made: CataloguePort = adapters.factory(GROUP, declared.kind)(declared.name, known, declared.options)
+    prefixes = {storage.name: f"{storage.url.rstrip('/')}/" for storage in federation.storages}
+    rses = {
+        storage.rse: (storage.storage, storage.prefix or prefixes[storage.storage])
+        for storage in declared.storages
+    }
+    catalogue: CataloguePort = adapters.factory(GROUP, declared.kind)(declared.name, rses, declared.options)
     methods = (*METHODS, *FOR_OUTPUTS) if declared.outputs else METHODS
-    adapters.check_methods(made, f"catalogue kind {declared.kind!r}", methods)
-    return made
+    adapters.check_methods(catalogue, f"catalogue kind {declared.kind!r}", methods)
+    return catalogue

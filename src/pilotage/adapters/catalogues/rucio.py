@@ -87,22 +87,22 @@ class Rucio:
             self._options = TypeAdapter(RucioOptions).validate_python(dict(options))
         except ValidationError as error:
             # Without the values, because one may be a password.
-            faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+            faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
             raise ValueError(f"options: {'; '.join(faults)}") from None
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
         """See ``CataloguePort``."""
         accepts = matcher(glob)
-        with self._asked() as client:
+        with self._open_client() as client:
             names = client.list_dids(scope, [{"name": _widened(glob)}], did_type="file")
-            found = [*islice((name for name in names if accepts(name)), MOST_FOUND + 1)]
-            if len(found) > MOST_FOUND:
+            matches = [*islice((name for name in names if accepts(name)), MOST_FOUND + 1)]
+            if len(matches) > MOST_FOUND:
                 raise LookupError(f"more than {MOST_FOUND} files match {glob!r}; narrow the pattern")
             files: list[FoundFile] = []
-            for start in range(0, len(found), AT_ONCE):
-                part = [{"scope": scope, "name": name} for name in found[start : start + AT_ONCE]]
+            for start in range(0, len(matches), AT_ONCE):
+                part = [{"scope": scope, "name": name} for name in matches[start : start + AT_ONCE]]
                 files += self._lying(client.list_replicas(part))
-        return sorted(files, key=lambda one: one.file.name)
+        return sorted(files, key=lambda file: file.file.name)
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
         """See ``CataloguePort``."""
@@ -110,15 +110,15 @@ class Rucio:
             raise LookupError(
                 f"the catalogue {self._name} has no versions of datasets; leave the version out"
             )
-        with self._asked() as client:
+        with self._open_client() as client:
             try:
-                known = client.get_did(scope, name)
+                record = client.get_did(scope, name)
             except DataIdentifierNotFound as error:
                 raise LookupError(f"the catalogue {self._name} has no dataset {scope}:{name}") from error
-            if known["type"] != "DATASET":
-                kind = known["type"].lower()
+            if record["type"] != "DATASET":
+                kind = record["type"].lower()
                 raise LookupError(f"{scope}:{name} is no dataset in {self._name} but a {kind}")
-            if known["open"]:
+            if record["open"]:
                 raise LookupError(
                     f"{scope}:{name} is still open in {self._name} and may change: close it there, or name "
                     "its files by a glob"
@@ -127,11 +127,11 @@ class Rucio:
             count = sum(1 for _ in client.list_files(scope, name))
         if len(files) < count:
             raise LookupError(f"{count - len(files)} of {count} files of {scope}:{name} have no replica")
-        return FoundDataset(version=None, files=sorted(files, key=lambda one: one.file.name))
+        return FoundDataset(version=None, files=sorted(files, key=lambda file: file.file.name))
 
     def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
         """See ``PublishingPort``."""
-        with self._asked() as client:
+        with self._open_client() as client:
             RucioOutputs(client, self._name, self._rses).check(scope, dataset, storages)
 
     def publish(
@@ -143,11 +143,11 @@ class Rucio:
         closed: bool = False,
     ) -> Mapping[str, str]:
         """See ``PublishingPort``."""
-        with self._asked() as client:
+        with self._open_client() as client:
             outputs = RucioOutputs(client, self._name, self._rses)
             outputs.make(scope, dataset)
             refused = outputs.register(scope, files)
-            outputs.attach(scope, dataset, [one.name for one in files if one.name not in refused])
+            outputs.attach(scope, dataset, [file.name for file in files if file.name not in refused])
             if rule is not None:
                 outputs.keep(scope, dataset, rule)
             if closed:
@@ -155,7 +155,7 @@ class Rucio:
         return refused
 
     @contextmanager
-    def _asked(self) -> "Iterator[Client]":
+    def _open_client(self) -> "Iterator[Client]":
         """Yield a client. Raises CatalogueError for the client's errors."""
         options = self._options
         try:
@@ -178,10 +178,10 @@ class Rucio:
 
     def _lying(self, replicas: Iterator[Mapping[str, Any]]) -> list[FoundFile]:
         """Return files with their replicas at storages of the federation. Raises LookupError for too many."""
-        found = [self._file(one) for one in islice(replicas, MOST_FOUND + 1)]
-        if len(found) > MOST_FOUND:
+        files = [self._file(replica) for replica in islice(replicas, MOST_FOUND + 1)]
+        if len(files) > MOST_FOUND:
             raise LookupError(f"it has more than {MOST_FOUND} files; name them in parts")
-        return found
+        return files
 
     def _file(self, replica: Mapping[str, Any]) -> FoundFile:
         """Return the file of a record. Raises LookupError if no storage of the federation holds it."""
@@ -204,18 +204,18 @@ class Rucio:
 
     def _paths(self, addresses: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Return the path below each storage of the federation that holds a file."""
-        found: dict[str, str] = {}
+        paths: dict[str, str] = {}
         for rse in sorted(addresses.keys() & self._rses.keys()):
             storage, prefix = self._rses[rse]
-            if below := next(filter(None, (path_below(one, prefix) for one in addresses[rse])), ""):
-                found[storage] = below
-        return found
+            if below := next(filter(None, (path_below(address, prefix) for address in addresses[rse])), ""):
+                paths[storage] = below
+        return paths
 
     def _mismatch(self, addresses: Mapping[str, Sequence[str]]) -> str:
         """Return why none of a file's addresses is at a storage of the federation."""
         for rse in sorted(addresses.keys() & self._rses.keys()):
-            shown = ", ".join(addresses[rse][:3]) or "no address"
-            return f"is at {rse} as {shown[:300]}, where the federation expects {self._rses[rse][1]}..."
+            places = ", ".join(addresses[rse][:3]) or "no address"
+            return f"is at {rse} as {places[:300]}, where the federation expects {self._rses[rse][1]}..."
         names = ", ".join(sorted(addresses)[:10]) or "none that is available"
         return (
             f"is at {names}; the catalogue {self._name} maps {', '.join(sorted(self._rses))} "
@@ -235,5 +235,7 @@ def _widened(glob: str) -> str:
 
 
 def _checksum(replica: Mapping[str, Any]) -> str:
-    given = (plain_checksum(f"{kind}:{replica[kind]}") for kind in ("adler32", "md5") if replica.get(kind))
-    return next((str(one) for one in given if one), "")
+    checksums = (
+        plain_checksum(f"{kind}:{replica[kind]}") for kind in ("adler32", "md5") if replica.get(kind)
+    )
+    return next((str(checksum) for checksum in checksums if checksum), "")

@@ -52,9 +52,9 @@ class RucioOutputs:
         try:
             self._client.add_dataset(scope, dataset)
         except DataIdentifierAlreadyExists:
-            known = self._client.get_did(scope, dataset)
-            if known["type"] != "DATASET":
-                self._refuse_others(scope, dataset, known)
+            record = self._client.get_did(scope, dataset)
+            if record["type"] != "DATASET":
+                self._refuse_others(scope, dataset, record)
 
     def register(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
         """Add replicas. Return the refused files with their reasons, by name."""
@@ -71,7 +71,7 @@ class RucioOutputs:
                 refused[file.name] = str(error)
         for rse, added in records.items():
             self._client.add_replicas(rse, added)
-        return refused | self._lying_otherwise(scope, [one for one in files if one.name not in refused])
+        return refused | self._lying_otherwise(scope, [item for item in files if item.name not in refused])
 
     def attach(self, scope: str, dataset: str, names: Sequence[str]) -> None:
         """Make files members of a dataset. Raises LookupError if it is closed and lacks some."""
@@ -83,7 +83,7 @@ class RucioOutputs:
             # Otherwise Rucio refuses all files if one is already attached.
             self._client.attach_dids_to_dids([attachment], ignore_duplicate=True)
         except UnsupportedOperation:
-            members = {one["name"] for one in self._client.list_content(scope, dataset)}
+            members = {member["name"] for member in self._client.list_content(scope, dataset)}
             if not members.issuperset(names):
                 raise LookupError(f"{scope}:{dataset} is closed in {self._name}") from None
 
@@ -107,16 +107,16 @@ class RucioOutputs:
         if self._client.get_did(scope, dataset)["open"]:
             self._client.close(scope, dataset)
 
-    def _refuse_others(self, scope: str, dataset: str, known: Mapping[str, Any]) -> None:
-        if known["type"] != "DATASET":
-            kind = known["type"].lower()
+    def _refuse_others(self, scope: str, dataset: str, record: Mapping[str, Any]) -> None:
+        if record["type"] != "DATASET":
+            kind = record["type"].lower()
             raise LookupError(f"{scope}:{dataset} is no dataset in {self._name} but a {kind}")
-        if not known["open"]:
+        if not record["open"]:
             raise LookupError(f"{scope}:{dataset} is closed in {self._name}: name another dataset")
 
     def _rse_of(self, storage: str) -> tuple[str, str]:
         """Return the RSE that takes outputs at a storage, and the beginning of addresses there."""
-        named = [(rse, prefix) for rse, (known, prefix) in self._rses.items() if known == storage]
+        named = [(rse, prefix) for rse, (place, prefix) in self._rses.items() if place == storage]
         if not named:
             raise LookupError(f"the catalogue {self._name} maps no RSE to the storage {storage}")
         for rse, prefix in named:
@@ -150,9 +150,11 @@ class RucioOutputs:
         """Return the faults of files whose names Rucio has for other bytes."""
         if not files:
             return {}
-        wanted = {file.name: file for file in files}
-        known = self._client.get_metadata_bulk([{"scope": scope, "name": name} for name in wanted])
-        faults = ((one["name"], self._difference(scope, wanted[one["name"]], one)) for one in known)
+        by_name = {file.name: file for file in files}
+        records = self._client.get_metadata_bulk([{"scope": scope, "name": name} for name in by_name])
+        faults = (
+            (record["name"], self._difference(scope, by_name[record["name"]], record)) for record in records
+        )
         return {name: fault for name, fault in faults if fault}
 
     def _lying_otherwise(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
@@ -160,28 +162,28 @@ class RucioOutputs:
         if not files:
             return {}
         dids = [{"scope": scope, "name": file.name} for file in files]
-        listed = {one["name"]: one for one in self._client.list_replicas(dids)}
+        listed = {record["name"]: record for record in self._client.list_replicas(dids)}
         refused: dict[str, str] = {}
         for file in files:
-            known = listed.get(file.name, {"rses": {}})
-            fault = self._difference(scope, file, known) if file.name in listed else ""
+            replica = listed.get(file.name, {"rses": {}})
+            fault = self._difference(scope, file, replica) if file.name in listed else ""
             for storage, path in file.paths.items():
                 rse, prefix = self._rse_of(storage)
-                if not any(path_below(address, prefix) == path for address in known["rses"].get(rse, ())):
+                if not any(path_below(address, prefix) == path for address in replica["rses"].get(rse, ())):
                     fault = fault or f"{scope}:{file.name} is not at {path} of {rse} in {self._name}"
             if fault:
                 refused[file.name] = fault
         return refused
 
-    def _difference(self, scope: str, file: OutputFile, known: Mapping[str, Any]) -> str:
+    def _difference(self, scope: str, file: OutputFile, record: Mapping[str, Any]) -> str:
         """Return how a file differs from Rucio's record of its name; empty if it does not."""
         kind, _, digits = file.checksum.partition(":")
-        theirs = (known.get(kind) or digits).lower().zfill(len(digits))
-        if known["bytes"] == file.size and theirs == digits:
+        digits_there = (record.get(kind) or digits).lower().zfill(len(digits))
+        if record["bytes"] == file.size and digits_there == digits:
             return ""
         return (
-            f"{self._name} has another file under {scope}:{file.name}: {known['bytes']} bytes, "
-            f"{kind}:{theirs}, and here {file.size} bytes, {file.checksum}"
+            f"{self._name} has another file under {scope}:{file.name}: {record['bytes']} bytes, "
+            f"{kind}:{digits_there}, and here {file.size} bytes, {file.checksum}"
         )
 
 

@@ -78,10 +78,10 @@ def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: 
         checks += [_scan, _scan_odd_names]
     if trial.mover.abilities.remove:
         checks.append(_remove)
-    return [fault for check in (*checks, _close) for fault in _told(check, trial)]
+    return [fault for check in (*checks, _close) for fault in _run_check(check, trial)]
 
 
-def _told(check: Callable[["_Trial"], Iterator[str]], trial: "_Trial") -> Iterator[str]:
+def _run_check(check: Callable[["_Trial"], Iterator[str]], trial: "_Trial") -> Iterator[str]:
     try:
         yield from check(trial)
     except Exception as error:  # a mover may be anybody's
@@ -153,8 +153,8 @@ def _unknown(trial: _Trial) -> Iterator[str]:
         yield "nothing asked, something answered"
     mover.cancel([])
     mover.cancel(["nobody's"])
-    found = mover.poll(["nobody's"])
-    if found.keys() != {"nobody's"} or found["nobody's"].state != "unknown":
+    statuses = mover.poll(["nobody's"])
+    if statuses.keys() != {"nobody's"} or statuses["nobody's"].state != "unknown":
         yield "a reference that it never gave is not unknown"
 
 
@@ -170,8 +170,8 @@ def _whole(trial: _Trial) -> Iterator[str]:
         yield f"the checksum of what was delivered is said to be {status.checksum}"
     if rig.read(rig.source, NAME) != CONTENT:
         yield "a source that is not scratch is changed"
-    if (left := rig.names(rig.destination)) != [NAME]:
-        yield f"besides the file there is something at the destination: {left}"
+    if (names := rig.names(rig.destination)) != [NAME]:
+        yield f"besides the file there is something at the destination: {names}"
     if not trial.changed.wait(trial.patience):
         yield "nobody is told of the end of a delivery"
     references = [answer.reference for answer in trial.mover.start([trial.delivery(), trial.delivery()])]
@@ -202,20 +202,20 @@ def _refused(trial: _Trial) -> Iterator[str]:
         "of another checksum": replace(good, checksum="adler32:00000001"),
         "that is not there": replace(good, source=replace(good.source, path="contract/none")),
     }
-    for what, delivery in cases.items():
+    for fault, delivery in cases.items():
         status = trial.deliver(delivery)
         if status.state != "failed" or not status.error:
-            yield f"a file {what} does not fail with an error: {status.state}"
+            yield f"a file {fault} does not fail with an error: {status.state}"
         if trial.arrived("contract/refused") is not None:
-            yield f"a file {what} is at the destination"
+            yield f"a file {fault} is at the destination"
         for storage in (trial.rig.source, trial.rig.destination):
-            shown = [
+            secrets = [
                 key for key, value in storage.options.items() if _is_secret(value) and value in status.error
             ]
-            if shown:
-                yield f"the error for a file {what} shows the option {shown[0]}"
-    if (left := trial.rig.names(trial.rig.destination)) != [NAME]:
-        yield f"failed deliveries leave something at the destination: {left}"
+            if secrets:
+                yield f"the error for a file {fault} shows the option {secrets[0]}"
+    if (names := trial.rig.names(trial.rig.destination)) != [NAME]:
+        yield f"failed deliveries leave something at the destination: {names}"
 
 
 def _is_secret(value: object) -> bool:
@@ -254,29 +254,29 @@ def _odd_names(trial: _Trial) -> Iterator[str]:
     rig = trial.rig
     for name in ODD_NAMES:
         path, content = f"odd/{name}", name.encode()
-        if held := f"odd/{name}" in _held(rig):
+        if is_storable := f"odd/{name}" in _storable_names(rig):
             rig.put(rig.source, path, content)
         status = trial.deliver(trial.delivery(content, path, path))
-        if held and (status.state, trial.arrived(path)) != ("delivered", content):
+        if is_storable and (status.state, trial.arrived(path)) != ("delivered", content):
             yield f"{path!r} does not arrive: {status.state}, {status.error}"
-        if not held and (status.state != "failed" or not status.error):
+        if not is_storable and (status.state != "failed" or not status.error):
             yield f"{path!r}, which cannot be held, is not refused: {status.state}"
     arrived = {path for path in rig.names(rig.destination) if path.startswith("odd/")}
-    if arrived != _held(rig):
-        yield f"with odd names there is something else at the destination: {sorted(arrived ^ _held(rig))}"
+    if wrong := sorted(arrived ^ _storable_names(rig)):
+        yield f"with odd names there is something else at the destination: {wrong}"
 
 
-def _held(rig: Rig) -> set[str]:
+def _storable_names(rig: Rig) -> set[str]:
     return {f"odd/{name}" for name in ODD_NAMES if not (rig.not_held and re.search(rig.not_held, name))}
 
 
 def _scan_odd_names(trial: _Trial) -> Iterator[str]:
     rig = trial.rig
-    found = {file.name: file.size for file in trial.mover.scan(rig.source, "odd/**")}
-    listed = {name for name in _held(rig) if rig.lists_hidden or "/." not in name}
-    if found != {name: len(name.removeprefix("odd/").encode()) for name in listed}:
-        yield f"odd/** finds, or does not find, {sorted(found.keys() ^ listed)}"
-    for name in sorted(_held(rig)):
+    sizes = {file.name: file.size for file in trial.mover.scan(rig.source, "odd/**")}
+    listed = {name for name in _storable_names(rig) if rig.lists_hidden or "/." not in name}
+    if sizes != {name: len(name.removeprefix("odd/").encode()) for name in listed}:
+        yield f"odd/** finds, or does not find, {sorted(sizes.keys() ^ listed)}"
+    for name in sorted(_storable_names(rig)):
         if [file.name for file in trial.mover.scan(rig.source, escape(name))] != [name]:
             yield f"{name!r} is not found by its name"
 
@@ -285,10 +285,10 @@ def _scan(trial: _Trial) -> Iterator[str]:
     rig, mover = trial.rig, trial.mover
     for name in ("scanned/b", "scanned/a", "scanned/.hidden", "scanned/below/c"):
         rig.put(rig.source, name, name.encode())
-    found = mover.scan(rig.source, "scanned/*")
-    if [file.name for file in found] != ["scanned/.hidden"] * rig.lists_hidden + ["scanned/a", "scanned/b"]:
-        yield f"scanned/* finds {[file.name for file in found]}"
-    for file in found:
+    files = mover.scan(rig.source, "scanned/*")
+    if [file.name for file in files] != ["scanned/.hidden"] * rig.lists_hidden + ["scanned/a", "scanned/b"]:
+        yield f"scanned/* finds {[file.name for file in files]}"
+    for file in files:
         content = file.name.encode()
         if (file.size, file.replicas) != (len(content), (rig.source.name,)):
             yield f"{file.name} is found with {file.size} bytes at {file.replicas}"

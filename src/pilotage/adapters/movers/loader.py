@@ -39,7 +39,7 @@ class InstalledMovers:
     """
 
     def __init__(self, on_change: Callable[[], None], *, processes: bool = False) -> None:
-        self._movers = sorted(_made(on_change, processes=processes), key=_rank)
+        self._movers = sorted(_usable_movers(on_change, processes=processes), key=_rank)
 
     @property
     def schemes(self) -> frozenset[str]:
@@ -87,7 +87,7 @@ class InstalledMovers:
             mover.close()
 
 
-def _made(on_change: Callable[[], None], *, processes: bool) -> Iterator[Mover]:
+def _usable_movers(on_change: Callable[[], None], *, processes: bool) -> Iterator[Mover]:
     for name in installed():
         try:
             mover: Mover = adapters.factory(MOVERS, name)(on_change)

@@ -19,9 +19,10 @@ from pilotage.adapters.movers.storages.backend import (
     GrantingBackend,
     SpaceBackend,
     StorageOptionError,
+    explained,
     offers,
+    reason,
 )
-from pilotage.adapters.movers.storages.storage_failures import explained, reason
 from pilotage.adapters.movers.transfer_services import ServiceAdapter, Sign
 from pilotage.model.records.federation import Storage, TransferService
 from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_scratch
@@ -64,12 +65,14 @@ def check(storage: Storage) -> None:
     """
     scheme = storage.url.partition("://")[0]
     per_vo = storage.options.get(PER_VO, {})
-    if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
+    if not isinstance(per_vo, Mapping) or not all(
+        isinstance(options, Mapping) for options in per_vo.values()
+    ):
         raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
-    if factory := dict(_own()).get(scheme):
-        own = options_for(storage)
+    if factory := dict(_backends()).get(scheme):
+        shared = options_for(storage)
         for more in ({}, *per_vo.values()):
-            factory(storage.url, {**own, **more})
+            factory(storage.url, {**shared, **more})
 
 
 def hint(scheme: str) -> str:
@@ -82,7 +85,7 @@ def hint(scheme: str) -> str:
     return ""
 
 
-def _own() -> Iterator[tuple[str, _BackendFactory]]:
+def _backends() -> Iterator[tuple[str, _BackendFactory]]:
     """Yield the importable backends by scheme. Others lack a package."""
     for scheme in adapters.installed(GROUP):
         with suppress(adapters.AdapterError):
@@ -102,13 +105,13 @@ class Streaming(CopyThreads):
     @cached_property
     def abilities(self) -> Abilities:
         """Return every scheme with a backend."""
-        own = dict(_own())
-        others = fsspec_backend.schemes() - own.keys()
-        read_only = {scheme for scheme, factory in own.items() if not factory.writable}
+        backends = dict(_backends())
+        file_systems = fsspec_backend.schemes() - backends.keys()
+        read_only = {scheme for scheme, factory in backends.items() if not factory.writable}
         return Abilities(
             name="streaming",
-            reads=others | own.keys(),
-            writes=others | (own.keys() - read_only),
+            reads=file_systems | backends.keys(),
+            writes=file_systems | (backends.keys() - read_only),
             scan=True,
             remove=True,
             open=True,
@@ -147,7 +150,7 @@ class Streaming(CopyThreads):
         with explained(StorageError, f"writing {place}"):
             # Use a unique name: whoever sends a file again may still be sending it.
             self._at(place).store(path, f".{uuid4().hex}.part", checked, size)
-        return checked.found
+        return checked.actual
 
     def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
         """See ``grant``."""
@@ -164,31 +167,31 @@ class Streaming(CopyThreads):
 
     def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""
-        with _told(delivery):
-            source, found = self._copied(delivery, progress, sign)
+        with _blaming(delivery):
+            source, delivered = self._copied(delivery, progress, sign)
             _clear(source, delivery)
-        return found
+        return delivered
 
     def _run(self, delivery: Delivery, running: RunningCopy) -> Delivered | None:
         """Do the same, but leave a small file at a directory without its name: many are named together."""
         if delivery.size > SMALL_FILE:
             return self.deliver(delivery, running, running.sign)
-        kept: list[LocalDraft] = []
-        with _told(delivery):
-            source, found = self._copied(delivery, running, running.sign, kept.append)
-            if not kept:
+        drafts: list[LocalDraft] = []
+        with _blaming(delivery):
+            source, delivered = self._copied(delivery, running, running.sign, drafts.append)
+            if not drafts:
                 _clear(source, delivery)
-                return found
+                return delivered
 
         def published(error: Exception | None) -> Delivered:
-            with _told(delivery):
+            with _blaming(delivery):
                 if error is not None:
                     raise error
                 _clear(source, delivery)
-            return found
+            return delivered
 
         publisher = self._publisher(delivery.destination)
-        publisher.add(kept[0], lambda error: running.conclude(partial(published, error)))
+        publisher.add(drafts[0], lambda error: running.conclude(partial(published, error)))
         return None
 
     def _copied(
@@ -230,22 +233,22 @@ class Streaming(CopyThreads):
 
     def _factory(self, scheme: str) -> _BackendFactory:
         if scheme in adapters.installed(GROUP):
-            made: Any = adapters.factory(GROUP, scheme)
+            factory: Any = adapters.factory(GROUP, scheme)
         else:
-            made = fsspec_backend.FsspecBackend
-        return made  # type: ignore[no-any-return]
+            factory = fsspec_backend.FsspecBackend
+        return factory  # type: ignore[no-any-return]
 
 
 @contextmanager
-def _told(delivery: Delivery) -> Iterator[None]:
+def _blaming(delivery: Delivery) -> Iterator[None]:
     """Turn the error of a delivery into DeliveryFailed with the blame."""
     try:
         yield
     except Exception as error:
-        said, source = reason(error), str(delivery.source)
-        if said.startswith(f"{source} "):
-            said = f"the source{said.removeprefix(source)}"
-        failed = DeliveryFailed(f"{source} to {delivery.destination}: {said}")
+        text, source = reason(error), str(delivery.source)
+        if text.startswith(f"{source} "):
+            text = f"the source{text.removeprefix(source)}"
+        failed = DeliveryFailed(f"{source} to {delivery.destination}: {text}")
         failed.fault = blamed(error)
         raise failed from error
 

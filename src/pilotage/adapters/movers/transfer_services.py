@@ -46,9 +46,11 @@ def load(service: TransferService) -> ServiceAdapter:
 def check(service: TransferService) -> None:
     """Raise ValueError if the URL or the options of a service are wrong, including those of one VO."""
     per_vo = service.options.get(PER_VO, {})
-    if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
+    if not isinstance(per_vo, Mapping) or not all(
+        isinstance(options, Mapping) for options in per_vo.values()
+    ):
         raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
-    own: dict[str, Any] = {name: value for name, value in service.options.items() if name != PER_VO}
-    made = adapters.factory(TRANSFER_SERVICES, service.kind)
+    shared: dict[str, Any] = {name: value for name, value in service.options.items() if name != PER_VO}
+    factory = adapters.factory(TRANSFER_SERVICES, service.kind)
     for more in ({}, *per_vo.values()):
-        made(service.url, {**own, **more})
+        factory(service.url, {**shared, **more})

@@ -31,16 +31,15 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 def refusal(address: str, allowed: Sequence[Network]) -> str:
     """Return why an address is not called; empty if it may be."""
     try:
-        found = _plain(ip_address(address))
+        ip = _plain(ip_address(address))
     except ValueError:
         return f"{address} is no address of one machine"
-    if any(found in network for network in allowed if network.version == found.version):
+    if any(ip in network for network in allowed if network.version == ip.version):
         return ""
-    if found.is_global and not found.is_multicast and (found.version == 4 or found in _UNICAST):
+    if ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _UNICAST):
         return ""
     return (
-        f"{found} belongs to no public network; an operator may allow its network with "
-        "PILOTAGE_NOTIFY_NETWORKS"
+        f"{ip} belongs to no public network; an operator may allow its network with PILOTAGE_NOTIFY_NETWORKS"
     )
 
 
@@ -63,11 +62,11 @@ class _LimitedStream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read some bytes."""
-        return self._stream.read(max_bytes, self._left(timeout))
+        return self._stream.read(max_bytes, self._remaining(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Write all bytes."""
-        self._stream.write(buffer, self._left(timeout))
+        self._stream.write(buffer, self._remaining(timeout))
 
     def close(self) -> None:
         """Close the connection."""
@@ -77,18 +76,18 @@ class _LimitedStream(httpcore.NetworkStream):
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         """Go on with TLS."""
-        secure = self._stream.start_tls(ssl_context, server_hostname, self._left(timeout))
+        secure = self._stream.start_tls(ssl_context, server_hostname, self._remaining(timeout))
         return _LimitedStream(secure, self._until)
 
     def get_extra_info(self, info: str) -> Any:
         """Return the facts about the connection."""
         return self._stream.get_extra_info(info)
 
-    def _left(self, timeout: float | None) -> float:
-        left = self._until - time.monotonic()
-        if left <= 0:
+    def _remaining(self, timeout: float | None) -> float:
+        seconds = self._until - time.monotonic()
+        if seconds <= 0:
             raise httpcore.ReadTimeout("it took too long")
-        return left if timeout is None else min(timeout, left)
+        return seconds if timeout is None else min(timeout, seconds)
 
 
 class CheckedNetwork(httpcore.NetworkBackend):
@@ -112,10 +111,10 @@ class CheckedNetwork(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         """Connect. Raises NotificationRefused for an address that may not be called."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise NotificationError(f"{host} has no address: {error}") from error
-        addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        addresses = list(dict.fromkeys(str(place[4][0]) for place in places))
         for address in addresses:
             # One forbidden address is enough: which one a receiver answers at is its own choice.
             if fault := refusal(address, self._allowed):
@@ -129,6 +128,6 @@ class CheckedNetwork(httpcore.NetworkBackend):
     def _connected(
         self, address: str, port: int, timeout: float | None, until: float
     ) -> httpcore.NetworkStream:
-        left = max(0.1, until - time.monotonic())
-        stream = self._plain.connect_tcp(address, port, left if timeout is None else min(timeout, left))
+        seconds = max(0.1, until - time.monotonic())
+        stream = self._plain.connect_tcp(address, port, seconds if timeout is None else min(timeout, seconds))
         return _LimitedStream(stream, until)

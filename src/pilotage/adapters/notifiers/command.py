@@ -24,8 +24,8 @@ class AllowedCommands:
         """Return why a command never runs; empty if it may."""
         if name in self._allowed:
             return ""
-        known = ", ".join(sorted(self._allowed)) or "none"
-        return f"{name!r} is not allowed on this server; these are: {known}"
+        names = ", ".join(sorted(self._allowed)) or "none"
+        return f"{name!r} is not allowed on this server; these are: {names}"
 
     def send(self, name: str, message: NotificationMessage) -> None:
         """Run a command. Raises NotificationError where it fails, or takes longer than its time."""

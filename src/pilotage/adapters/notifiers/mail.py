@@ -79,17 +79,17 @@ class Mail:
         return server
 
 
-def _refusal(what: str, code: int, told: object) -> NotificationError:
+def _refusal(label: str, code: int, text: object) -> NotificationError:
     """Return the error for an answer of the server: 5xx answers are final."""
     kind = NotificationRefused if code >= 500 else NotificationError
-    return kind(f"the SMTP server refuses {what}: {code} {_text(told)}")
+    return kind(f"the SMTP server refuses {label}: {code} {_text(text)}")
 
 
 def _line(text: str) -> str:
     """Return a text as the value of one header."""
-    shown = "".join(one if one.isprintable() else " " for one in text)
-    return " ".join(shown.replace(_ENCODED, "= ?").split())
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.replace(_ENCODED, "= ?").split())
 
 
-def _text(told: object) -> str:
-    return told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+def _text(text: object) -> str:
+    return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

@@ -70,8 +70,8 @@ class Webhook:
         status = self._posted(url, headers, message.body)
         if not 200 <= status < 300:
             kind = NotificationRefused if status in PERMANENT or 300 <= status < 400 else NotificationError
-            what = "a redirect, which is not followed" if 300 <= status < 400 else f"status {status}"
-            raise kind(f"the webhook answered with {what}")
+            answer = "a redirect, which is not followed" if 300 <= status < 400 else f"status {status}"
+            raise kind(f"the webhook answered with {answer}")
 
     def _posted(self, url: str, headers: Mapping[bytes | str, bytes | str], body: bytes) -> int:
         """Return the status of the answer."""
@@ -88,10 +88,10 @@ class Webhook:
             ):
                 return response.status
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
-            if why := _distrust(error):
-                raise NotificationError(why) from error
-            told = str(error) or type(error).__name__
-            raise NotificationError(f"the webhook cannot be reached: {told}") from error
+            if fault := _distrust(error):
+                raise NotificationError(fault) from error
+            text = str(error) or type(error).__name__
+            raise NotificationError(f"the webhook cannot be reached: {text}") from error
         except (httpcore.UnsupportedProtocol, ValueError) as error:
             raise NotificationRefused(f"the URL cannot be called: {error}") from error
 

@@ -135,7 +135,7 @@ def _run(
         listener = held.enter_context(_listener(known)) if with_api else None
         if with_api:
             held.enter_context(serving.home_of(known))
-        where = serving.place(known) if with_api else serving.beside(known)
+        where = serving.place(known) if with_api else serving.sibling_path(known)
         if is_terminal:
             echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
         else:

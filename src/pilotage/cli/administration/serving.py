@@ -49,7 +49,7 @@ def one_time_code(known: "Settings") -> "OneTimeCode | None":
     return OneTimeCode(time.time) if is_local else None
 
 
-def beside(known: "Settings") -> str:
+def sibling_path(known: "Settings") -> str:
     """For loops without an API: return which server of the home they join."""
     from pilotage.cli.administration.home_lock import server_of
 

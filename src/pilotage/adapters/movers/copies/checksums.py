@@ -35,13 +35,13 @@ def checksum_of(kind: str, digits: str) -> str:
     return f"{kind}:{text}" if whole and text.strip("0") else ""
 
 
-def adler32(stream: Readable, most: int) -> tuple[int, str]:
-    """Return bytes and checksum of a stream with up to ``most`` bytes. A longer one gets no checksum."""
+def adler32(stream: Readable, limit: int) -> tuple[int, str]:
+    """Return bytes and checksum of a stream with up to ``limit`` bytes. A longer one gets no checksum."""
     checksum, size = Checksum(""), 0
     while chunk := stream.read(CHUNK):
         checksum.add(chunk)
         size += len(chunk)
-        if size > most:
+        if size > limit:
             return size, ""
     return size, str(checksum)
 
@@ -51,8 +51,8 @@ class Checksum:
 
     def __init__(self, like: str) -> None:
         self._name = like.partition(":")[0]
-        known = self._name in ("md5", "sha256")
-        self._digest = hashlib.new(self._name, usedforsecurity=False) if known else None
+        by_hashlib = self._name in ("md5", "sha256")
+        self._digest = hashlib.new(self._name, usedforsecurity=False) if by_hashlib else None
         self._adler32 = 1
 
     def add(self, chunk: bytes) -> None:
@@ -74,10 +74,10 @@ def in_time(stream: Readable) -> Iterator[bytes]:
     """
     length, began = CHUNK, monotonic()
     while chunk := stream.read(length):
-        passed = monotonic() - began
-        if passed > SLOW:
+        seconds = monotonic() - began
+        if seconds > SLOW:
             length = max(SMALLEST_CHUNK, length // 4)
-        elif passed < FAST:
+        elif seconds < FAST:
             length = min(CHUNK, 2 * length)
         yield chunk
         began = monotonic()
@@ -95,14 +95,14 @@ class CheckedChunks:
     def __init__(
         self,
         stream: Readable,
-        where: str,
+        label: str,
         expected: Delivered,
         progress: Progress,
         begun: Readable | None = None,
     ) -> None:
-        self._stream, self._where, self._expected, self._progress = stream, where, expected, progress
+        self._stream, self._label, self._expected, self._progress = stream, label, expected, progress
         self._begun = begun
-        self.found = Delivered(size=0, checksum="")
+        self.actual = Delivered(size=0, checksum="")
 
     def __iter__(self) -> Iterator[bytes]:
         checksum, size = Checksum(self._expected.checksum), 0
@@ -117,15 +117,15 @@ class CheckedChunks:
             checksum.add(chunk)
             self._progress(size)
             yield chunk
-        self.found = Delivered(size=size, checksum=str(checksum))
-        check(self._where, self.found, self._expected, self.wrong)
+        self.actual = Delivered(size=size, checksum=str(checksum))
+        check(self._label, self.actual, self._expected, self.wrong)
         self._progress(size)
 
     def all(self) -> Delivered:
         """Read to the end."""
         for _ in self:
             pass
-        return self.found
+        return self.actual
 
 
 class SourceChunks(CheckedChunks):
@@ -135,14 +135,14 @@ class SourceChunks(CheckedChunks):
 
 
 def check(
-    where: str, found: Delivered, expected: Delivered, wrong: type[WrongFileError] = WrongFileError
+    label: str, actual: Delivered, expected: Delivered, wrong: type[WrongFileError] = WrongFileError
 ) -> None:
     """Raise WrongFileError unless a file is as expected. An empty checksum is unknown."""
-    if found.size != expected.size:
-        more = "at least " if found.size > expected.size else ""
-        raise wrong(f"{where} has {more}{found.size} bytes, must have {expected.size}")
-    if expected.checksum not in ("", found.checksum):
-        raise wrong(f"{where} has checksum {found.checksum}, must have {expected.checksum}")
+    if actual.size != expected.size:
+        more = "at least " if actual.size > expected.size else ""
+        raise wrong(f"{label} has {more}{actual.size} bytes, must have {expected.size}")
+    if expected.checksum not in ("", actual.checksum):
+        raise wrong(f"{label} has checksum {actual.checksum}, must have {expected.checksum}")
 
 
 def digest(header: str, kind: str) -> str:
@@ -155,8 +155,8 @@ def digest(header: str, kind: str) -> str:
         if name.lower() != DIGESTS[kind]:
             continue
         hexadecimal = kind == "adler32" or len(value) == DIGITS[kind]
-        if found := checksum_of(kind, value if hexadecimal else _hexadecimal(value)):
-            return found
+        if checksum := checksum_of(kind, value if hexadecimal else _hexadecimal(value)):
+            return checksum
     return ""
 
 

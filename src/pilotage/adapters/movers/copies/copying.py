@@ -50,19 +50,19 @@ def copy(
     if delivery.scratch and source is target:
         return replace(_renamed(target, delivery, expected, progress), way="renamed within its storage")
     # Do this before deleting parts: a service may still be writing one, and continue.
-    found = carried(source, target, delivery, progress, carry) if carry else None
-    if found is not None:
-        found = replace(found, way="carried by the transfer service")
-    elif isinstance(taken := fetched(source, target, delivery, progress), Delivered):
-        found = replace(taken, way=THIRD_PARTY)
+    delivered = carried(source, target, delivery, progress, carry) if carry else None
+    if delivered is not None:
+        delivered = replace(delivered, way="carried by the transfer service")
+    elif isinstance(outcome := fetched(source, target, delivery, progress), Delivered):
+        delivered = replace(outcome, way=THIRD_PARTY)
     elif begun := resumed(source, target, delivery, expected, progress):
-        found = replace(begun, way=f"streamed, going on with what there was of it: {taken}")
+        delivered = replace(begun, way=f"streamed, going on with what there was of it: {outcome}")
     # Do this only now: a partial file may have been useful, and an existing complete one left no part.
     for part in delivery.former_parts:
         _delete(target, part)
-    if found is not None:
-        return found
-    return replace(_streamed(source, target, delivery, progress, keep), way=f"streamed: {taken}")
+    if delivered is not None:
+        return delivered
+    return replace(_streamed(source, target, delivery, progress, keep), way=f"streamed: {outcome}")
 
 
 def _streamed(
@@ -78,7 +78,7 @@ def _streamed(
             keep(target.draft(path, delivery.part, checked))
         else:
             target.store(path, delivery.part, checked, expected.size)
-    return checked.found
+    return checked.actual
 
 
 def clear(source: Backend, delivery: Delivery) -> None:
@@ -118,7 +118,7 @@ def _is_there(target: Backend, path: str, expected: Delivered, progress: Progres
 
 def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress: Progress) -> Delivered:
     with source_errors(), storage.read(delivery.source.path) as stream:
-        found = SourceChunks(stream, str(delivery.source), expected, progress).all()
+        delivered = SourceChunks(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
     # The check read it before the renaming: a payload that is still alive may have replaced it.
@@ -126,11 +126,11 @@ def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress
     if entry.kind == "file" and not entry.size:
         # A size that the storage has not computed yet does not count.
         with suppress(DeliveryFailed), storage.read(path) as stream:
-            entry = PathEntry("file", CheckedChunks(stream, path, found, progress).all().size)
-    if entry != PathEntry("file", found.size):
+            entry = PathEntry("file", CheckedChunks(stream, path, delivered, progress).all().size)
+    if entry != PathEntry("file", delivered.size):
         _delete(storage, path)
         raise WrongFileError(f"{delivery.source} was exchanged while it was delivered")
-    return found
+    return delivered
 
 
 def _delete(storage: Backend, path: str) -> None:

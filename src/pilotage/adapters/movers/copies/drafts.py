@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Protocol, runtime_checkable
 
-from pilotage.adapters.movers.storages.backend import Backend
-from pilotage.adapters.movers.storages.storage_failures import nothing_left
+from pilotage.adapters.movers.storages.backend import Backend, nothing_left
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -36,9 +35,9 @@ class LocalDraft:
             opened.callback(os.close, self._file)
             with nothing_left(part, self.unlink):
                 for chunk in chunks:
-                    left = memoryview(chunk)
-                    while left:
-                        left = left[os.write(self._file, left) :]
+                    rest = memoryview(chunk)
+                    while rest:
+                        rest = rest[os.write(self._file, rest) :]
             self._opened = opened.pop_all()
 
     @property
@@ -101,17 +100,17 @@ class Publisher:
         threading.Thread(target=self._run, name="publisher", daemon=True).start()
 
     def _run(self) -> None:
-        while taken := self._taken():
-            failures = _published([draft for draft, _ in taken])
-            for (_, done), failure in zip(taken, failures, strict=True):
+        while batch := self._next_batch():
+            failures = _published([draft for draft, _ in batch])
+            for (_, done), failure in zip(batch, failures, strict=True):
                 self._room.release()
                 done(failure)
 
-    def _taken(self) -> list[tuple[LocalDraft, Done]]:
+    def _next_batch(self) -> list[tuple[LocalDraft, Done]]:
         with self._lock:
-            taken = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
-            self._at_work -= not taken
-            return taken
+            batch = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
+            self._at_work -= not batch
+            return batch
 
 
 def _published(drafts: Sequence[LocalDraft]) -> list[Exception | None]:
@@ -119,17 +118,17 @@ def _published(drafts: Sequence[LocalDraft]) -> list[Exception | None]:
 
     Return each one's error, if any. One draft's error does not affect the others.
     """
-    found = [_tried(draft.sync) or _tried(draft.rename) for draft in drafts]
+    failures = [_tried(draft.sync) or _tried(draft.rename) for draft in drafts]
     synced: dict[tuple[int, int], Exception | None] = {}
     for number, draft in enumerate(drafts):
-        if found[number] is None:
+        if failures[number] is None:
             if draft.folder not in synced:
                 synced[draft.folder] = _tried(draft.sync_folder)
-            found[number] = synced[draft.folder]
+            failures[number] = synced[draft.folder]
         else:
             _tried(draft.unlink)
         draft.close()
-    return found
+    return failures
 
 
 def _tried(act: Callable[[], object]) -> Exception | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pilotage.adapters.movers.processes.threads import Cancelled
-from pilotage.adapters.movers.storages.storage_failures import reason
+from pilotage.adapters.movers.storages.backend import reason
 from pilotage.adapters.movers.transfer_services import TransferServiceError
 from pilotage.model.records.observations import Fault
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
@@ -50,17 +50,17 @@ class SourceStream:
 def blamed(error: BaseException) -> Fault:
     """Return who is to blame for the end of a copy; the destination if nothing points elsewhere."""
     causes = list(_causes(error))
-    if any(isinstance(one, Cancelled) for one in causes):
+    if any(isinstance(cause, Cancelled) for cause in causes):
         return ""
-    for one in causes:
-        if isinstance(one, TransferServiceError):
-            return one.fault
-    of_source = any(isinstance(one, SourceBrokeError) for one in causes)
-    for one in causes:
-        if isinstance(one, WrongFileError):
-            return one.fault
-        named = isinstance(one, OSError) and one.errno in _OF_NAMES
-        if named or (of_source and isinstance(one, _OF_FILES)):
+    for cause in causes:
+        if isinstance(cause, TransferServiceError):
+            return cause.fault
+    of_source = any(isinstance(cause, SourceBrokeError) for cause in causes)
+    for cause in causes:
+        if isinstance(cause, WrongFileError):
+            return cause.fault
+        named = isinstance(cause, OSError) and cause.errno in _OF_NAMES
+        if named or (of_source and isinstance(cause, _OF_FILES)):
             return "file"
     return "source" if of_source else "destination"
 

@@ -80,21 +80,21 @@ def sample_end(begin: int, end: int) -> int:
 class _Spare:
     """Further concurrent requests for files of this process. The limit bounds their total memory."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
+    def __init__(self, count: int) -> None:
+        self._available = count
         self._lock = threading.Lock()
 
-    def take(self, wanted: int) -> int:
-        """Take as many as are available, up to ``wanted``."""
+    def take(self, limit: int) -> int:
+        """Take as many as are available, up to ``limit``."""
         with self._lock:
-            taken = min(wanted, self._left)
-            self._left -= taken
-            return taken
+            count = min(limit, self._available)
+            self._available -= count
+            return count
 
     def give_back(self, number: int) -> None:
         """Return them for others."""
         with self._lock:
-            self._left += number
+            self._available += number
 
 
 spare = _Spare(SPARE)
@@ -111,11 +111,11 @@ class RangedStream:
     """
 
     def __init__(
-        self, first: Readable, ask: AskRange, begin: int, end: int, answered: float, *, most: int = MOST
+        self, first: Readable, ask: AskRange, begin: int, end: int, answered: float, *, limit: int = MOST
     ) -> None:
-        self._part, self._ask, self._end, self._most = first, ask, end, most
+        self._part, self._ask, self._end, self._limit = first, ask, end, limit
         self._open = ExitStack()
-        self._tried, self._answered = most < FEW, answered
+        self._tried, self._answered = limit < FEW, answered
         self._offset = self._begin = begin
         self._part_end = min(begin + SAMPLE, end)
         self._begun = time.monotonic()
@@ -143,7 +143,7 @@ class RangedStream:
         if slow and not self._tried and self._end - self._offset >= FEW * MEASURED * BLOCK:
             self._tried = True
             if number := spare.take(FEW):
-                several = _Several(self._ask, self._offset, self._end, number, self._most, rate)
+                several = _Several(self._ask, self._offset, self._end, number, self._limit, rate)
                 self._part, self._part_end = several, self._offset
                 self._open.callback(several.close)
                 return
@@ -163,9 +163,9 @@ class _Block:
 class _Several:
     """Threads that each read the next block of a file, until the file ends or they gain nothing."""
 
-    def __init__(self, ask: AskRange, begin: int, end: int, number: int, most: int, rate: float) -> None:
+    def __init__(self, ask: AskRange, begin: int, end: int, number: int, limit: int, rate: float) -> None:
         self._ask, self._next, self._end = ask, begin, end
-        self._most, self._rate = most, rate
+        self._limit, self._rate = limit, rate
         self._changed = threading.Condition()
         self._blocks: deque[_Block] = deque()
         self._taken: deque[bytes] = deque()
@@ -218,7 +218,7 @@ class _Several:
             return
         rate = self._done / 2 * BLOCK / max(time.monotonic() - self._since, 1e-6)
         pays, self._done = rate >= PAYS * self._rate, 0
-        more = spare.take(min(self._number, self._most - self._number)) if pays else 0
+        more = spare.take(min(self._number, self._limit - self._number)) if pays else 0
         self._settled = not more
         self._rate = rate
         if more:
@@ -267,10 +267,12 @@ class _Several:
         return self._closed or self._next >= self._end
 
     def _fill(self, block: _Block) -> None:
-        left = block.end - block.begin
+        missing = block.end - block.begin
         with self._ask(block.begin, block.end) as stream:
-            while left and not self._closed and (data := stream.read(min(CHUNK, left))):
+            while missing and not self._closed and (data := stream.read(min(CHUNK, missing))):
                 block.chunks.append(data)
-                left -= len(data)
-        if left and not self._closed:
-            raise StorageError(f"the answer ended {left} bytes before the {block.end}th that was asked for")
+                missing -= len(data)
+        if missing and not self._closed:
+            raise StorageError(
+                f"the answer ended {missing} bytes before the {block.end}th that was asked for"
+            )

@@ -8,8 +8,7 @@ from typing import Protocol, runtime_checkable
 from pilotage.adapters.movers.copies.checksums import SourceChunks
 from pilotage.adapters.movers.copies.fault_attribution import SourceBrokeError, SourceStream, source_errors
 from pilotage.adapters.movers.copies.ranged import SeekableBackend, rest
-from pilotage.adapters.movers.storages.backend import Backend, offers
-from pilotage.adapters.movers.storages.folder_calls import beside
+from pilotage.adapters.movers.storages.backend import Backend, offers, sibling_path
 from pilotage.ports.moving import Delivered, Delivery, Progress, Readable
 
 RESUME_FROM = 16 << 20
@@ -60,7 +59,7 @@ def resumed(
     if not (offers(source, SeekableBackend) and offers(target, PartsBackend)):
         return None
     path = delivery.destination.path
-    with target.part(beside(path, delivery.part), delivery.former_parts) as part:
+    with target.part(sibling_path(path, delivery.part), delivery.former_parts) as part:
         try:
             return _written(source, part, delivery, expected, progress)
         except BaseException as error:
@@ -84,4 +83,4 @@ def _written(
         for chunk in checked:
             part.write(chunk)
     part.publish(delivery.destination.path)
-    return checked.found
+    return checked.actual

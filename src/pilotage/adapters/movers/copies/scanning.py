@@ -36,26 +36,30 @@ def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> S
     if not is_below(glob):
         raise WrongPatternError(f"{glob!r} is not a pattern below storage {storage.name}")
     deadline = _Deadline(limits.seconds)
-    found: dict[str, FoundPath] = {}
+    files_by_path: dict[str, FoundPath] = {}
     left_out: dict[str, str] = {}
     if offers(backend, RootedBackend):
         backend.check_root()
-    for one in _matches(backend, glob, deadline):
-        if one.is_link and one.fault and limits.refuse_links:
-            raise WrongPatternError(f"{one.path!r} cannot be an input: {one.fault}; or narrow the pattern")
-        if not (one.fault or is_file_name(one.path)):
+    for match in _matches(backend, glob, deadline):
+        if match.is_link and match.fault and limits.refuse_links:
+            raise WrongPatternError(
+                f"{match.path!r} cannot be an input: {match.fault}; or narrow the pattern"
+            )
+        if not (match.fault or is_file_name(match.path)):
             if not limits.any_name:
-                what = f"{one.path!r} at {storage.name} cannot be an input: {FILE_NAMES}"
-                raise WrongPatternError(f"{what}; rename it, or narrow the pattern")
-            left_out[one.path] = FILE_NAMES
-        elif one.fault:
-            left_out[one.path] = one.fault
+                fault = f"{match.path!r} at {storage.name} cannot be an input: {FILE_NAMES}"
+                raise WrongPatternError(f"{fault}; rename it, or narrow the pattern")
+            left_out[match.path] = FILE_NAMES
+        elif match.fault:
+            left_out[match.path] = match.fault
         else:
-            found[one.path] = one
-        if len(found) + len(left_out) > limits.files:
+            files_by_path[match.path] = match
+        if len(files_by_path) + len(left_out) > limits.files:
             raise WrongPatternError(f"more than {limits.files} files match: narrow the pattern")
-    files = (_input_file(backend, storage, found[path], limits, deadline) for path in sorted(found))
-    paths = {path: one.real for path, one in found.items() if one.real != path}
+    files = (
+        _input_file(backend, storage, files_by_path[path], limits, deadline) for path in sorted(files_by_path)
+    )
+    paths = {path: match.real for path, match in files_by_path.items() if match.real != path}
     return ScannedFiles(files, left_out, paths)
 
 
@@ -99,12 +103,12 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[Fo
     """
     todo: list[tuple[_Folder, tuple[str, ...]]] = [(_Folder(), tuple(pattern.split("/")))]
     # With many ``**``, several ways lead to the same folder with the same rest to match.
-    seen: set[tuple[str, int]] = set()
+    visited: set[tuple[str, int]] = set()
     while todo:
         folder, (head, *rest) = todo.pop()
-        if (folder.path, len(rest)) in seen:
+        if (folder.path, len(rest)) in visited:
             continue
-        seen.add((folder.path, len(rest)))
+        visited.add((folder.path, len(rest)))
         # Two stars also match no folder.
         if head == "**" and rest:
             todo.append((folder, tuple(rest)))
@@ -115,15 +119,15 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[Fo
                 continue
             if OUTPUTS in (folder.below(name), folder.really(name)) and head != OUTPUTS:
                 continue
-            found = FoundPath(folder.below(name), folder.really(name), entry)
+            match = FoundPath(folder.below(name), folder.really(name), entry)
             former = folder.former
             if entry.kind == "link":
                 former = (*former, folder.real)
-                found = follow(backend, found, former if WILDCARDS.search(head) else ())
-            if found.is_folder:
-                todo += [(_Folder(found.path, found.real, former), further)] if further else []
-            elif not rest or found.entry.kind == "link":
-                yield found
+                match = follow(backend, match, former if WILDCARDS.search(head) else ())
+            if match.is_folder:
+                todo += [(_Folder(match.path, match.real, former), further)] if further else []
+            elif not rest or match.entry.kind == "link":
+                yield match
 
 
 def _entries(backend: Backend, folder: _Folder, part: str, *, last: bool) -> Iterator[tuple[str, PathEntry]]:
@@ -143,18 +147,18 @@ def _entries(backend: Backend, folder: _Folder, part: str, *, last: bool) -> Ite
 
 
 def _input_file(
-    backend: Backend, storage: Storage, one: FoundPath, limits: ScanLimits, deadline: _Deadline
+    backend: Backend, storage: Storage, match: FoundPath, limits: ScanLimits, deadline: _Deadline
 ) -> InputFile:
-    size, checksum = one.entry.size, ""
+    size, checksum = match.entry.size, ""
     if size is None:
-        size = backend.entry(one.real).size
+        size = backend.entry(match.real).size
     if size is None or (size <= limits.checksum_size and not deadline.over):
-        with backend.read(one.real) as stream:
+        with backend.read(match.real) as stream:
             size, checksum = adler32(stream, limits.checksum_size)
         if not checksum:
-            raise StorageError(f"{one.path!r} at {storage.name}: its size is unknown or changes")
-    document = {"name": one.path, "size": size, "checksum": checksum, "replicas": [storage.name]}
+            raise StorageError(f"{match.path!r} at {storage.name}: its size is unknown or changes")
+    document = {"name": match.path, "size": size, "checksum": checksum, "replicas": [storage.name]}
     try:
         return from_document(InputFile, document)
     except ValidationError as error:
-        raise StorageError(f"{one.path!r} at {storage.name}: {error.errors()[0]['msg']}") from error
+        raise StorageError(f"{match.path!r} at {storage.name}: {error.errors()[0]['msg']}") from error

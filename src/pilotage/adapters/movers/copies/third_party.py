@@ -7,9 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from pilotage.adapters.movers.copies.checksums import CheckedChunks, check
 from pilotage.adapters.movers.processes.threads import Cancelled
-from pilotage.adapters.movers.storages.backend import Backend, offers
-from pilotage.adapters.movers.storages.folder_calls import beside
-from pilotage.adapters.movers.storages.storage_failures import nothing_left, reason
+from pilotage.adapters.movers.storages.backend import Backend, nothing_left, offers, reason, sibling_path
 from pilotage.adapters.movers.transfer_services import TransferServiceError
 from pilotage.ports.moving import (
     Delivered,
@@ -52,7 +50,7 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
     """
     if not offers(target, FetchingBackend):
         return "storages of this kind take no files by themselves"
-    draft = beside(delivery.destination.path, delivery.part)
+    draft = sibling_path(delivery.destination.path, delivery.part)
     with nothing_left(draft, lambda: target.delete(draft)):
         try:
             target.fetch(source, delivery.source.path, draft, delivery.size, progress)
@@ -65,9 +63,9 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
             with suppress(FileNotFoundError):
                 target.delete(draft)
             return f"the storages' own copy failed: {reason(error)}"
-        found = _checked(source, target, draft, delivery, progress)
+        delivered = _checked(source, target, draft, delivery, progress)
         target.rename(draft, delivery.destination.path)
-    return found
+    return delivered
 
 
 def carried(
@@ -78,8 +76,8 @@ def carried(
     If it tries and fails, do not stream: whoever named a service wants the bytes to go that way. Raises the
     service's errors, and DeliveryFailed if the result differs from the expected file.
     """
-    own = beside(delivery.destination.path, delivery.part)
-    with nothing_left(own, lambda: target.delete(own)):
+    part = sibling_path(delivery.destination.path, delivery.part)
+    with nothing_left(part, lambda: target.delete(part)):
         try:
             draft = carry()
         except CannotFetch:
@@ -89,15 +87,15 @@ def carried(
         except Exception as error:
             raise TransferServiceError(reason(error)) from error  # neither storage was asked by us
     with nothing_left(draft, lambda: target.delete(draft)):
-        found = _checked(source, target, draft, delivery, progress)
+        delivered = _checked(source, target, draft, delivery, progress)
         target.rename(draft, delivery.destination.path)
-    return found
+    return delivered
 
 
 def _described(storage: Backend, path: str, kind: str, size: int) -> Delivered | None:
     """Return a storage's description of a file; None if it has not computed it yet, as just after a write."""
-    found = storage.describe(path, kind) if offers(storage, FetchingBackend) else None
-    return None if found is None or (found.size == 0 and size > 0) else found
+    description = storage.describe(path, kind) if offers(storage, FetchingBackend) else None
+    return None if description is None or (description.size == 0 and size > 0) else description
 
 
 def _checked(
@@ -105,20 +103,20 @@ def _checked(
 ) -> Delivered:
     """Compare the copy with the expected file, or with its source. Read it if its storage reports nothing."""
     kind = delivery.checksum.partition(":")[0] or "adler32"
-    found = _described(target, draft, kind, delivery.size)
+    description = _described(target, draft, kind, delivery.size)
     expected = Delivered(size=delivery.size, checksum=delivery.checksum)
     if not expected.checksum:
         expected = _described(source, delivery.source.path, kind, delivery.size) or expected
-    if found is None:
+    if description is None:
         with target.read(draft) as stream:
             chunks = CheckedChunks(stream, draft, expected, progress)
             try:
                 return chunks.all()
             except WrongFileError as wrong:
-                if chunks.found.size or not expected.size:
+                if chunks.actual.size or not expected.size:
                     raise
                 # It accepted all bytes and has none: neither the file nor its source is to blame.
                 raise DeliveryFailed(f"{wrong}: its storage lost what was written") from None
-    check(str(delivery.source), found, expected)
-    progress(found.size)
-    return found
+    check(str(delivery.source), description, expected)
+    progress(description.size)
+    return description

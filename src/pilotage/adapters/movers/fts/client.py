@@ -82,16 +82,16 @@ class FtsClient:
         }
         if self._options.get("unmanaged_tokens"):
             params["unmanaged_tokens"] = True
-        made = _mapping(self._json("POST", "/jobs", json={"files": list(files), "params": params}))
-        return str(made.get("job_id", ""))
+        job = _mapping(self._json("POST", "/jobs", json={"files": list(files), "params": params}))
+        return str(job.get("job_id", ""))
 
     def files(self, jobs: Collection[str]) -> dict[str, list[Answer]]:
         """Return the files of jobs, without jobs that the server does not have."""
         if not jobs:
             return {}
         path, query = f"/jobs/{','.join(jobs)}", {"files": FILE_FIELDS}
-        found = self._json("GET", path, query, allowed=(HTTPStatus.NOT_FOUND,))
-        answers = found if isinstance(found, list) else [found]
+        document = self._json("GET", path, query, allowed=(HTTPStatus.NOT_FOUND,))
+        answers = document if isinstance(document, list) else [document]
         return {
             str(job["job_id"]): [_mapping(file) for file in job["files"]]
             for job in map(_mapping, answers)
@@ -101,8 +101,8 @@ class FtsClient:
     def under_way(self) -> dict[str, Answer]:
         """Return the metadata of our unfinished jobs, by job."""
         query = {"state_in": UNDER_WAY, "dlg_id": self.whoami(), "fields": "job_id,job_metadata"}
-        found = self._json("GET", "/jobs", query)
-        jobs = map(_mapping, found if isinstance(found, list) else [])
+        document = self._json("GET", "/jobs", query)
+        jobs = map(_mapping, document if isinstance(document, list) else [])
         return {
             str(job.get("job_id")): job["job_metadata"]
             for job in jobs
@@ -169,8 +169,8 @@ class FtsClient:
             return self._session
 
 
-def _mapping(found: Any) -> Answer:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(value: Any) -> Answer:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _failure(answer: "requests.Response") -> type[StorageError]:
@@ -183,7 +183,7 @@ def _failure(answer: "requests.Response") -> type[StorageError]:
 def _words(answer: "requests.Response") -> str:
     """Return the server's error message: ``message`` of a JSON document, or plain text."""
     try:
-        said = _mapping(answer.json()).get("message", answer.text)
+        message = _mapping(answer.json()).get("message", answer.text)
     except ValueError:
-        said = answer.text
-    return f"{answer.reason}: {str(said).strip()[:500]}"
+        message = answer.text
+    return f"{answer.reason}: {str(message).strip()[:500]}"

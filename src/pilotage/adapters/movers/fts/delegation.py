@@ -73,19 +73,19 @@ def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetim
     pem = certificate.read_bytes()
     chain = x509.load_pem_x509_certificates(pem)
     key = serialization.load_pem_private_key(pem, None)
-    end = min(now + LIFETIME, *(one.not_valid_after_utc for one in chain))
+    end = min(now + LIFETIME, *(link.not_valid_after_utc for link in chain))
     if end <= now:
         raise ValueError(f"it ended at {end:%Y-%m-%d %H:%M} UTC")
     serial = secrets.randbits(31) | 1
     common_name = x509.NameAttribute(x509.NameOID.COMMON_NAME, str(serial))
-    asked = x509.load_pem_x509_csr(request.encode())
+    csr = x509.load_pem_x509_csr(request.encode())
     proxy = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([*chain[0].subject.rdns, x509.RelativeDistinguishedName([common_name])]))
         .issuer_name(chain[0].subject)
-        .public_key(asked.public_key())
+        .public_key(csr.public_key())
         .serial_number(serial)
-        .not_valid_before(max(now - CLOCK_SKEW, *(one.not_valid_before_utc for one in chain)))
+        .not_valid_before(max(now - CLOCK_SKEW, *(link.not_valid_before_utc for link in chain)))
         .not_valid_after(end)
         .add_extension(_key_usage(), critical=True)
         .add_extension(
@@ -93,7 +93,7 @@ def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetim
         )
         .sign(key, hashes.SHA256())  # type: ignore[arg-type]
     )
-    texts = (one.public_bytes(serialization.Encoding.PEM).decode() for one in (proxy, *chain))
+    texts = (link.public_bytes(serialization.Encoding.PEM).decode() for link in (proxy, *chain))
     return "".join(texts), end
 
 
@@ -101,18 +101,18 @@ def _key_usage() -> "x509.KeyUsage":
     """Return the uses of a proxy's key: only signatures and key exchange (RFC 3820)."""
     from cryptography import x509
 
-    others = dict.fromkeys(
+    no_uses = dict.fromkeys(
         ("content_commitment", "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign"), False
     )
     return x509.KeyUsage(
-        digital_signature=True, key_encipherment=True, encipher_only=False, decipher_only=False, **others
+        digital_signature=True, key_encipherment=True, encipher_only=False, decipher_only=False, **no_uses
     )
 
 
 def _end(answer: str) -> datetime:
     """Return the end of the server's proxy; a time long ago if it has none."""
     try:
-        told = json.loads(answer)
-        return datetime.fromisoformat(told["termination_time"]).replace(tzinfo=UTC)
+        document = json.loads(answer)
+        return datetime.fromisoformat(document["termination_time"]).replace(tzinfo=UTC)
     except (ValueError, TypeError, KeyError):
         return datetime.min.replace(tzinfo=UTC)

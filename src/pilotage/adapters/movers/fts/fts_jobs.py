@@ -141,7 +141,7 @@ class FtsJobs:
             threading.Event().wait(GATHER)
             self._wake.clear()
             with self._lock:
-                new, self._new = [one for one in self._new if not one.given_up], []
+                new, self._new = [delivery for delivery in self._new if not delivery.given_up], []
                 if not new and not self._carried:
                     self._followed = False
                     return
@@ -151,23 +151,25 @@ class FtsJobs:
                 self._cancel()
             except Exception as error:  # of this thread wait all deliveries
                 log.exception("unexpected fault with an FTS server")
-                for one in (*new, *self._carried):
-                    one.end(f"{type(error).__name__}: {error}")
-            self._carried = [one for one in self._carried if not (one.done.is_set() or one.given_up)]
+                for delivery in (*new, *self._carried):
+                    delivery.end(f"{type(error).__name__}: {error}")
+            self._carried = [
+                delivery for delivery in self._carried if not (delivery.done.is_set() or delivery.given_up)
+            ]
 
     def _begin(self, new: list[_Waiting]) -> None:
         """Submit files, except those that the server still has from earlier attempts. End the failed ones."""
         try:
-            self._take_up([one for one in new if one.attempt > 1])
+            self._take_up([delivery for delivery in new if delivery.attempt > 1])
             # Check it now and then while files are copied, and always before a job.
             self._delegation.renew(after=0.0 if new else LOOK_AFTER)
         except Exception as error:
-            for one in new:
-                one.end(f"{error}")
+            for delivery in new:
+                delivery.end(f"{error}")
             return
-        for part in _parts([one for one in new if not one.job], MOST_FILES):
+        for part in _parts([delivery for delivery in new if not delivery.job], MOST_FILES):
             self._submit(part)
-        self._carried += [one for one in new if one.job]
+        self._carried += [delivery for delivery in new if delivery.job]
 
     def _submitted(self, files: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> str:
         """Submit a job. If the server lacks our proxy although it claims to have one, delegate anew, once."""
@@ -183,7 +185,7 @@ class FtsJobs:
         metadata = {"pilotage": files[0].request.instance, "submission": name}
         error = f"{self._client.url} gave a job no ID"
         try:
-            job = self._submitted([one.request.document() for one in files], metadata)
+            job = self._submitted([delivery.request.document() for delivery in files], metadata)
         except JobRefusedError as refused:
             if len(files) > 1:
                 for part in _parts(files, (len(files) + 1) // 2):
@@ -194,10 +196,10 @@ class FtsJobs:
             job, error = self._recognised(name), f"{lost}"
         except StorageError as failed:
             job, error = "", f"{failed}"
-        for one in files:
-            one.job = job
+        for delivery in files:
+            delivery.job = job
             if not job:
-                one.end(error)
+                delivery.end(error)
 
     def _recognised(self, name: str) -> str:
         """Return the job of a submission whose answer was lost; empty if there is none, or if nobody
@@ -206,7 +208,7 @@ class FtsJobs:
             jobs = self._client.under_way()
         except StorageError:
             return ""
-        return next((job for job, told in jobs.items() if told.get("submission") == name), "")
+        return next((job for job, metadata in jobs.items() if metadata.get("submission") == name), "")
 
     def _take_up(self, again: Sequence[_Waiting]) -> None:
         """Wait for files that the server still has from earlier attempts, and cancel others of these jobs.
@@ -215,16 +217,22 @@ class FtsJobs:
         """
         if not again:
             return
-        wanted = {one.request.transfer: one for one in again}
+        by_transfer = {delivery.request.transfer: delivery for delivery in again}
         instance = again[0].request.instance
-        jobs = [job for job, told in self._client.under_way().items() if told.get("pilotage") == instance]
+        jobs = [
+            job for job, metadata in self._client.under_way().items() if metadata.get("pilotage") == instance
+        ]
         for job, file in self._files(jobs):
             transfer, attempt = _names(file)
-            one = wanted.get(transfer)
-            if one is None or file.get("file_state") in OVER or not 0 < attempt < one.request.attempt:
+            delivery = by_transfer.get(transfer)
+            if (
+                delivery is None
+                or file.get("file_state") in OVER
+                or not 0 < attempt < delivery.request.attempt
+            ):
                 continue
-            if not one.job and file.get("source_surl") == one.request.source:
-                one.job, one.attempt = job, attempt
+            if not delivery.job and file.get("source_surl") == delivery.request.source:
+                delivery.job, delivery.attempt = job, attempt
             elif isinstance(file.get("file_id"), int):
                 self._client.cancel(job, [file["file_id"]])
 
@@ -235,20 +243,20 @@ class FtsJobs:
 
     def _look(self) -> None:
         """Ask for every job, and end the deliveries of finished files."""
-        jobs = sorted({one.job for one in self._carried})
+        jobs = sorted({delivery.job for delivery in self._carried})
         try:
-            found = {(job, *_names(file)): file for job, file in self._files(jobs)}
+            files = {(job, *_names(file)): file for job, file in self._files(jobs)}
         except StorageError as error:
             log.warning("deliveries at an FTS server cannot be seen: %s", error)
             return
-        for one in self._carried:
-            _judge(one, found.get((one.job, one.request.transfer, one.attempt)))
+        for delivery in self._carried:
+            _judge(delivery, files.get((delivery.job, delivery.request.transfer, delivery.attempt)))
 
     def _cancel(self) -> None:
         by_job: dict[str, list[int]] = defaultdict(list)
-        for one in self._carried:
-            if one.given_up and one.file is not None and not one.done.is_set():
-                by_job[one.job].append(one.file)
+        for delivery in self._carried:
+            if delivery.given_up and delivery.file is not None and not delivery.done.is_set():
+                by_job[delivery.job].append(delivery.file)
         for job, files in by_job.items():
             try:
                 self._client.cancel(job, files)
@@ -256,26 +264,26 @@ class FtsJobs:
                 log.warning("files %s of FTS job %s go on: %s", files, job, error)
 
 
-def _judge(one: _Waiting, file: Mapping[str, Any] | None) -> None:
+def _judge(delivery: _Waiting, file: Mapping[str, Any] | None) -> None:
     """Record the server's state of a file, and end its delivery if it has finished."""
     if file is None:
-        one.end(f"FTS job {one.job}: the server does not have it any more")
+        delivery.end(f"FTS job {delivery.job}: the server does not have it any more")
         return
     state, moved = file.get("file_state"), file.get("transferred")
-    one.file = file.get("file_id")
-    one.answers += 1
-    one.moved = moved if isinstance(moved, int) else one.moved
+    delivery.file = file.get("file_id")
+    delivery.answers += 1
+    delivery.moved = moved if isinstance(moved, int) else delivery.moved
     if state == "FINISHED":
-        one.end()
+        delivery.end()
     elif state in OVER:
         reason = f"{file.get('reason') or 'no reason is told'}"
-        one.end(f"FTS job {one.job}: {state}: {reason}", fault_of(reason))
+        delivery.end(f"FTS job {delivery.job}: {state}: {reason}", fault_of(reason))
 
 
 def _names(file: Mapping[str, Any]) -> tuple[int, int]:
     """Return transfer and attempt from our metadata of a file; zeros if it is not ours."""
-    told = file.get("file_metadata")
-    names = [told.get(name) for name in ("transfer", "attempt")] if isinstance(told, Mapping) else []
+    metadata = file.get("file_metadata")
+    names = [metadata.get(name) for name in ("transfer", "attempt")] if isinstance(metadata, Mapping) else []
     transfer, attempt = (name if isinstance(name, int) else 0 for name in names or (0, 0))
     return transfer, attempt
 
@@ -286,9 +294,9 @@ def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 def fault_of(reason: str) -> Fault:
     """Return who is to blame for a reason; empty if it does not say."""
-    found = _REASON.match(reason)
-    if found is None or (code := int(found[2])) == errno.ECANCELED:
+    match = _REASON.match(reason)
+    if match is None or (code := int(match[2])) == errno.ECANCELED:
         return ""
-    if code in _OF_NAMES or (found[1] != "DESTINATION" and code in _OF_READING):
+    if code in _OF_NAMES or (match[1] != "DESTINATION" and code in _OF_READING):
         return "file"
-    return _SCOPES[found[1]]
+    return _SCOPES[match[1]]

@@ -45,7 +45,7 @@ class Download:
         self._version = version
 
     def __enter__(self) -> Self:
-        headers = self._wanted() if self._offset or self._end is not None else {}
+        headers = self._range_headers() if self._offset or self._end is not None else {}
         self._answer = self._open.enter_context(self._ask(headers))
         goes_on = self._goes_on(self._answer)
         if self.partial and is_encoded(self._answer.headers.get("Content-Encoding"), self._answer.url):
@@ -111,11 +111,11 @@ class Download:
         )
         return data
 
-    def _skip(self, left: int) -> None:
+    def _skip(self, count: int) -> None:
         """Read and drop unwanted bytes from a server without ranges."""
         try:
-            while left and (data := self._read(min(left, SKIPPED))):
-                left -= len(data)
+            while count and (data := self._read(min(count, SKIPPED))):
+                count -= len(data)
         except BaseException:
             self._open.close()
             raise
@@ -127,12 +127,12 @@ class Download:
             raise fault
         time.sleep(PAUSE * 2**self._breaks)
         self._open.close()
-        answer = self._open.enter_context(self._ask(self._wanted()))
+        answer = self._open.enter_context(self._ask(self._range_headers()))
         if not self._goes_on(answer):
             raise fault
         self._answer = answer
 
-    def _wanted(self) -> dict[str, str]:
+    def _range_headers(self) -> dict[str, str]:
         """Return headers that request the remaining bytes of the same version."""
         last = "" if self._end is None else self._end - 1
         same = {"If-Range": self._version} if self._version else {}

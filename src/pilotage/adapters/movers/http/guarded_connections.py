@@ -21,10 +21,10 @@ class GuardedAdapter(HTTPAdapter):
         Connections to a proxy are not guarded, because it is the operator's.
         """
         super().init_poolmanager(*positional, **named)
-        known = self.poolmanager.pool_classes_by_scheme
+        classes = self.poolmanager.pool_classes_by_scheme
         self.poolmanager.pool_classes_by_scheme = {
             scheme: type(pool.__name__, (pool,), {"ConnectionCls": self._guarded(pool.ConnectionCls)})
-            for scheme, pool in known.items()
+            for scheme, pool in classes.items()
         }
 
     def _guarded(self, connection: type[Any]) -> type[Any]:

@@ -30,9 +30,16 @@ from pilotage.adapters.movers.http.http_quota import quota
 from pilotage.adapters.movers.http.listings import NO_WEBDAV, PROPFIND, from_index, from_multistatus
 from pilotage.adapters.movers.http.redirects import Redirects, check_option
 from pilotage.adapters.movers.http.upload_doors import QUESTION, UploadDoor
-from pilotage.adapters.movers.storages.backend import Backend, LinkError, PathEntry, StorageOptionError
-from pilotage.adapters.movers.storages.folder_calls import beside, empty
-from pilotage.adapters.movers.storages.storage_failures import explained, nothing_left
+from pilotage.adapters.movers.storages.backend import (
+    Backend,
+    LinkError,
+    PathEntry,
+    StorageOptionError,
+    empty,
+    explained,
+    nothing_left,
+    sibling_path,
+)
 from pilotage.agent.files.web_addresses import canonical, server_of, without_query
 from pilotage.model.values.urls import file_url
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError
@@ -145,12 +152,12 @@ class HttpBackend:
             if not first.partial:
                 yield plain_file(first, path)
                 return
-            if found := first.ranged:
-                total, version = found
+            if ranged := first.ranged:
+                total, version = ranged
                 # If another server gives the bytes, each request costs both servers one.
-                most = MOST if server_of(first.url) == server_of(self._root) else 1
+                limit = MOST if server_of(first.url) == server_of(self._root) else 1
                 more = partial(Download, ask, version=version)
-                with RangedStream(first, more, start, total, answered, most=most) as stream:
+                with RangedStream(first, more, start, total, answered, limit=limit) as stream:
                     yield stream
                 return
         with self.read_from(path, start) as download:
@@ -161,10 +168,10 @@ class HttpBackend:
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
         """See ``Backend``."""
-        draft = beside(path, part)
+        draft = sibling_path(path, part)
         self._make(path.rpartition("/")[0])
         if size:
-            self._door.learn(beside(path, f"{part.removesuffix('.part')}-ask.part"))
+            self._door.learn(sibling_path(path, f"{part.removesuffix('.part')}-ask.part"))
         with nothing_left(draft, lambda: self._discard(draft)), self._remembered(path):
             with self.request("PUT", draft, body=as_body(chunks, size)):
                 pass
@@ -244,40 +251,40 @@ class HttpBackend:
         """
         url = origin = self.url(path)
         questions = self._door.redirects if isinstance(body, Body) else 0
-        passed: list[requests.Response] = []
-        while len(passed) <= MOST_REDIRECTS:
+        redirections: list[requests.Response] = []
+        while len(redirections) <= MOST_REDIRECTS:
             # Scheme and host must match: other servers do not get our tokens.
             home = url is origin or server_of(url) == server_of(origin)
-            given = {**(self.own_headers() if home else {}), **(headers or {})}
+            fields = {**(self.own_headers() if home else {}), **(headers or {})}
             if not home:
-                given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}
+                fields = {name: value for name, value in fields.items() if not name.startswith(FORWARDED)}
             # A body compressed on the way would have another size than the file.
-            asks = len(passed) < questions
+            asks = len(redirections) < questions
             sent = QUESTION if asks else body
-            with self._sent(method, url, {"Accept-Encoding": "identity", **given}, sent) as answer:
+            with self._sent(method, url, {"Accept-Encoding": "identity", **fields}, sent) as answer:
                 if answer.is_redirect:
-                    passed.append(answer)
+                    redirections.append(answer)
                     url = urljoin(url, answer.headers["Location"])
                 elif asks:
                     questions = 0  # it keeps this one
                     continue
                 else:
-                    answer.history = passed
+                    answer.history = redirections
                     check_answer(answer, f"{method} {url}", allowed)
                     yield answer
                     return
             self._check_redirect(f"{method} {origin}", url, body)
         raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")
 
-    def _check_redirect(self, what: str, url: str, body: "Body | bytes | None") -> None:
+    def _check_redirect(self, label: str, url: str, body: "Body | bytes | None") -> None:
         """Raise StorageError for an address that a request must not go on to."""
         if late := isinstance(body, Body) and body.started:
             # It cannot be sent again: its chunks come from the source.
             self._door.forget()
         if late or urlsplit(url).scheme not in ("http", "https"):
-            why = ", since its content is on the way: the next attempt asks first" if late else ""
-            raise StorageError(f"{what}: sent on to {without_query(url)}, which is not followed{why}")
-        with explained(StorageError, what):
+            remark = ", since its content is on the way: the next attempt asks first" if late else ""
+            raise StorageError(f"{label}: sent on to {without_query(url)}, which is not followed{remark}")
+        with explained(StorageError, label):
             self._redirects.check(url)
 
     def _sent(
@@ -302,7 +309,7 @@ class HttpBackend:
             request = requests.Request(method, url, headers=headers, data=body).prepare()
         adapter = session.get_adapter(url if parts.hostname == self._host else ELSEWHERE)
         answer: requests.Response = adapter.send(request, timeout=TIMEOUTS, **settings)
-        self._moves.heard(answer)
+        self._moves.recognise(answer)
         return answer
 
     def _propfind(self, path: str, *, depth: int) -> list[tuple[str, PathEntry]] | None:

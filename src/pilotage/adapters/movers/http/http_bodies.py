@@ -63,18 +63,18 @@ def without_body(method: str, url: str, headers: Mapping[str, str]) -> "requests
     """Make a request for an encoded address, bypassing everything that requests does for typed ones."""
     import requests
 
-    made = requests.PreparedRequest()
-    made.method, made.url = method, url
-    made.headers = requests.structures.CaseInsensitiveDict(headers)
-    made.hooks = {"response": []}
-    return made
+    request = requests.PreparedRequest()
+    request.method, request.url = method, url
+    request.headers = requests.structures.CaseInsensitiveDict(headers)
+    request.hooks = {"response": []}
+    return request
 
 
-def check_answer(answer: "requests.Response", what: str, allowed: Collection[int]) -> None:
+def check_answer(answer: "requests.Response", label: str, allowed: Collection[int]) -> None:
     """Raise an error for an answer that is neither good nor ``allowed``: StorageError, or one about a
     single file."""
     if answer.status_code in GONE:
-        raise FileNotFoundError(f"{what}: {answer.status_code} {answer.reason}")
+        raise FileNotFoundError(f"{label}: {answer.status_code} {answer.reason}")
     if not answer.ok and answer.status_code not in allowed:
         refused = answer.status_code in REFUSED
-        raise (WrongFileError if refused else StorageError)(f"{what}: {answer.status_code} {answer.reason}")
+        raise (WrongFileError if refused else StorageError)(f"{label}: {answer.status_code} {answer.reason}")

@@ -69,28 +69,28 @@ class HttpCopies:
 
         The target takes it if it can, else the source gives it. Raises CannotFetch if neither can.
         """
-        for way in ("give",) if source.origin == self._target.origin else ("take", "give"):
-            if self._refused.get((source.origin, way), 0.0) > time.monotonic():
+        for mode in ("give",) if source.origin == self._target.origin else ("take", "give"):
+            if self._refused.get((source.origin, mode), 0.0) > time.monotonic():
                 continue
-            asked, at = (source, path) if way == "give" else (self._target, draft)
-            with asked.request(
-                "COPY", at, headers=self._headers(way, source, path, draft), allowed=CANNOT
+            server, at = (source, path) if mode == "give" else (self._target, draft)
+            with server.request(
+                "COPY", at, headers=self._headers(mode, source, path, draft), allowed=CANNOT
             ) as answer:
                 if answer.status_code not in CANNOT:
                     _follow(answer, progress)
                     return
-            self._refused[source.origin, way] = time.monotonic() + REFUSED_FOR
+            self._refused[source.origin, mode] = time.monotonic() + REFUSED_FOR
         raise CannotFetch("neither web server takes or gives files by COPY")
 
-    def _headers(self, way: str, source: WebServer, path: str, draft: str) -> Mapping[str, str]:
+    def _headers(self, mode: str, source: WebServer, path: str, draft: str) -> Mapping[str, str]:
         target = self._target
-        told = {"Destination": target.url(draft)} if way == "give" else {"Source": source.url(path)}
+        address = {"Destination": target.url(draft)} if mode == "give" else {"Source": source.url(path)}
         if source.origin == target.origin:
-            return {**told, "Overwrite": "T"}
-        other = target if way == "give" else source
-        forwarded = {f"{FORWARDED}{name}": value for name, value in other.own_headers().items()}
+            return {**address, "Overwrite": "T"}
+        peer = target if mode == "give" else source
+        forwarded = {f"{FORWARDED}{name}": value for name, value in peer.own_headers().items()}
         return {
-            **told,
+            **address,
             **forwarded,
             "Overwrite": "T",
             "Credential": "none",
@@ -121,10 +121,10 @@ def _follow(answer: "requests.Response", progress: Progress) -> None:
 
 
 def _lines(answer: "requests.Response") -> Iterator[str]:
-    said, rest = 0, ""
+    size, rest = 0, ""
     for chunk in answer.iter_content(None):
-        said += len(chunk)
-        if said > LONGEST_REPORT:
+        size += len(chunk)
+        if size > LONGEST_REPORT:
             raise StorageError(f"{answer.url}: says more than {LONGEST_REPORT >> 20} MiB about one copy")
         *lines, rest = (rest + chunk.decode(errors="replace")).split("\n")
         yield from lines

@@ -43,7 +43,7 @@ class HttpMoves:
         """Return whether it is XRootD's web server, as far as is known."""
         return (self._name or "").startswith(XROOTD)
 
-    def heard(self, answer: "requests.Response") -> None:
+    def recognise(self, answer: "requests.Response") -> None:
         """Learn from an answer which server it is."""
         if not self.is_xrootd:
             self._name = answer.headers.get("Server", "")

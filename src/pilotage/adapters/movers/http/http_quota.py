@@ -24,9 +24,9 @@ def quota(request: "Callable[..., AbstractContextManager[requests.Response]]") -
     Negative numbers mean "unknown" and "unlimited". Raises StorageError for an invalid answer.
     """
     headers = {"Depth": "0", "Content-Type": "application/xml"}
-    asked = request("PROPFIND", "", headers=headers, body=PROPERTIES, allowed=NO_WEBDAV)
+    call = request("PROPFIND", "", headers=headers, body=PROPERTIES, allowed=NO_WEBDAV)
     # A missing folder is made at the first write.
-    with suppress(FileNotFoundError), asked as answer:
+    with suppress(FileNotFoundError), call as answer:
         return _space(answer)
     return None
 

@@ -106,7 +106,7 @@ def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
 def _below(link: str, folder: str) -> str | None:
     """Return the name behind a link if it is in the folder; empty for the folder itself."""
     # Bytes that are no UTF-8 stay what they are: as other letters they would name another file.
-    path, at = (unquote(one, errors="surrogateescape").rstrip("/") for one in (urlsplit(link).path, folder))
+    path, at = (unquote(text, errors="surrogateescape").rstrip("/") for text in (urlsplit(link).path, folder))
     if path == at:
         return ""
     name = path.removeprefix(f"{at}/")

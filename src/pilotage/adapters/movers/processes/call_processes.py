@@ -75,9 +75,9 @@ class CallProcess:
     def result(self, *, last: bool = True) -> Any:
         """Return the result of a call. Raises StorageError (also the call's own) and TimeoutError."""
         with self.talk():
-            found = self.connection.recv()
-        self.free = last or bool(found.kind)
-        return found.get()
+            answer = self.connection.recv()
+        self.free = last or bool(answer.kind)
+        return answer.get()
 
     @contextmanager
     def talk(self) -> Iterator[None]:
@@ -116,10 +116,10 @@ class _Bytes(ReceivedBytes):
         """See ``Readable``. Raises StorageError and TimeoutError."""
         over = self.ended
         with self._process.talk():
-            given = super().read(size)
+            data = super().read(size)
         if self.ended and not over:
             self._process.result()
-        return given
+        return data
 
 
 class CallProcesses:
@@ -145,19 +145,19 @@ class CallProcesses:
 
     def call(self, seconds: float, method: str, storage: Storage, *arguments: object) -> Any:
         """Call a method of the mover with a time limit in s."""
-        with self._taken(CallOrder(method, storage, arguments), seconds) as process:
+        with self._process_for(CallOrder(method, storage, arguments), seconds) as process:
             return process.result()
 
     @contextmanager
     def open(self, storage: Storage, path: str) -> Iterator[Readable]:
         """Open a file. Reading it raises the same errors as every call."""
-        with self._taken(CallOrder("open", storage, (path,)), SILENCE) as process:
+        with self._process_for(CallOrder("open", storage, (path,)), SILENCE) as process:
             process.result(last=False)
             yield _Bytes(process)
 
     def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
         """Write a file. Also raises the exceptions of ``stream``."""
-        with self._taken(CallOrder("store", storage, (path, size)), SILENCE) as process:
+        with self._process_for(CallOrder("store", storage, (path, size)), SILENCE) as process:
             failure: Exception | None = None
             chunk = b"?"
             while chunk:
@@ -168,13 +168,13 @@ class CallProcesses:
                     failure, chunk = error, b""
                 process.send(chunk)
             try:
-                found: Delivered = process.result()
+                delivered: Delivered = process.result()
             except StorageError:
                 if failure is None:
                     raise
             if failure:
                 raise failure
-            return found
+            return delivered
 
     def close(self) -> None:
         """End every process at once."""
@@ -184,7 +184,7 @@ class CallProcesses:
                 process.kill()
 
     @contextmanager
-    def _taken(self, order: CallOrder, seconds: float) -> Iterator[CallProcess]:
+    def _process_for(self, order: CallOrder, seconds: float) -> Iterator[CallProcess]:
         """Give a process a call, and no other meanwhile. A process that is not free afterwards is killed."""
         if not self._room.acquire(timeout=seconds):
             raise TimeoutError(f"{MOST_CALLS} calls are under way, and none ended within {seconds:g} s")
@@ -206,14 +206,16 @@ class CallProcesses:
                     raise StorageError("the mover is closed")
                 if len(self._ending) >= MOST_ENDING:
                     raise StorageError(f"{len(self._ending)} processes hang in storages and cannot be ended")
-                used = next((one for one in reversed(self._processes) if not one.held), None)
-                process = used or self._started()
+                idle = next(
+                    (candidate for candidate in reversed(self._processes) if not candidate.held), None
+                )
+                process = idle or self._started()
                 process.held = True
             try:
                 process.take(order, seconds)
             except Exception:
                 self._put_back(process)
-                if used is None:
+                if idle is None:
                     raise
             else:
                 return process
@@ -241,6 +243,6 @@ class CallProcesses:
     def _forget_ended(self) -> None:
         """Forget processes that are gone. One killed inside a kernel call stays for some time."""
         for processes in (self._processes, self._ending):
-            for process in [one for one in processes if not one.held and one.ended]:
+            for process in [candidate for candidate in processes if not candidate.held and candidate.ended]:
                 process.connection.close()
                 processes.remove(process)

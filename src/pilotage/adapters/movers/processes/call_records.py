@@ -65,5 +65,5 @@ class ReceivedBytes:
         if not (self._left or self.ended):
             self._left = memoryview(self._connection.recv_bytes())
             self.ended = not self._left
-        given, self._left = self._left[:size], self._left[size:]
-        return bytes(given)
+        data, self._left = self._left[:size], self._left[size:]
+        return bytes(data)

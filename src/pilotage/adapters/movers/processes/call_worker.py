@@ -23,7 +23,7 @@ from pilotage.adapters.movers.processes.call_records import (
 )
 from pilotage.adapters.movers.processes.spawning import serve
 from pilotage.adapters.movers.processes.worker import GROUP
-from pilotage.adapters.movers.storages.storage_failures import reason
+from pilotage.adapters.movers.storages.backend import reason
 from pilotage.model.records.federation import Storage
 from pilotage.ports import adapters
 from pilotage.ports.moving import Mover, Reader
@@ -48,8 +48,8 @@ class CallWorker:
             self._connection.send(self._result(order))
 
     def _result(self, order: CallOrder) -> CallResult:
-        own: Mapping[str, Callable[..., object]] = {"open": self._open, "store": self._store}
-        call = own.get(order.method) or getattr(self._mover, order.method)
+        calls: Mapping[str, Callable[..., object]] = {"open": self._open, "store": self._store}
+        call = calls.get(order.method) or getattr(self._mover, order.method)
         try:
             return CallResult(call(order.storage, *order.arguments))
         except Exception as error:  # a mover may be anybody's

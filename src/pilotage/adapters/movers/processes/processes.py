@@ -95,33 +95,38 @@ class WorkerProcesses:
             if self._closed:
                 return [Started(error="the mover is closed") for _ in deliveries]
             room = max(0, MOST_AT_ONCE - len(self._moving))
-            taken = [(self._reference(delivery), delivery) for delivery in deliveries[:room]]
-            self._moving |= {reference: DeliveryStatus(state="moving") for reference, _ in taken}
-            self._hand_out(taken)
+            orders = [(self._reference(delivery), delivery) for delivery in deliveries[:room]]
+            self._moving |= {reference: DeliveryStatus(state="moving") for reference, _ in orders}
+            self._hand_out(orders)
             error = f"{MOST_AT_ONCE} deliveries are under way: wait until some have ended"
-            refused = [Started(error=error)] * (len(deliveries) - len(taken))
-            return [*(Started(reference=reference) for reference, _ in taken), *refused]
+            refused = [Started(error=error)] * (len(deliveries) - len(orders))
+            return [*(Started(reference=reference) for reference, _ in orders), *refused]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
         """Return the processes' last reports."""
         unknown = DeliveryStatus(state="unknown")
         with self._lock:
-            return {one: self._moving.get(one) or self._ended.get(one, unknown) for one in references}
+            return {
+                reference: self._moving.get(reference) or self._ended.get(reference, unknown)
+                for reference in references
+            }
 
     def cancel(self, references: Collection[str]) -> None:
         """Give up deliveries. A process in which one does not stop is killed after its others have ended."""
         with self._lock:
             for process in self._processes:
-                if mine := [one for one in references if one in process.deliveries]:
-                    process.cancel(mine)
-            given_up = [one for one, _ in self._suspects if one in references]
+                if moving := [reference for reference in references if reference in process.deliveries]:
+                    process.cancel(moving)
+            given_up = [reference for reference, _ in self._suspects if reference in references]
             self._suspects = deque(pair for pair in self._suspects if pair[0] not in given_up)
-            self._end({one: DeliveryStatus(state="failed", error="cancelled") for one in given_up})
+            self._end(
+                {reference: DeliveryStatus(state="failed", error="cancelled") for reference in given_up}
+            )
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """See ``Mover``. Raises TimeoutError if the storage hangs."""
-        found: list[InputFile] = self._calls.call(limits.seconds + SCAN_GRACE, "scan", storage, glob, limits)
-        return found
+        files: list[InputFile] = self._calls.call(limits.seconds + SCAN_GRACE, "scan", storage, glob, limits)
+        return files
 
     def remove(self, storage: Storage, prefix: str) -> None:
         """See ``Mover``. Raises TimeoutError if the storage hangs."""
@@ -131,8 +136,8 @@ class WorkerProcesses:
         """See ``SpaceTeller``. Raises TimeoutError if the storage hangs."""
         if not isinstance(self._mover, SpaceTeller):
             return None
-        found: Space | None = self._calls.call(SPACE_LIMIT, "space", storage)
-        return found
+        answer: Space | None = self._calls.call(SPACE_LIMIT, "space", storage)
+        return answer
 
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
         """See ``Reader``. Raises TimeoutError if the storage hangs."""
@@ -167,11 +172,11 @@ class WorkerProcesses:
         shares: dict[int, tuple[WorkerProcess, list[tuple[str, Delivery]]]] = {}
         for bundle in _bundles(orders):
             process = self._with_room(
-                {id(one): _load(order for _, order in given) for one, given in shares.values()}
+                {id(worker): _load(order for _, order in share) for worker, share in shares.values()}
             )
             shares.setdefault(id(process), (process, []))[1].extend(bundle)
-        for process, given in shares.values():
-            process.start(given)
+        for process, share in shares.values():
+            process.start(share)
 
     def _with_room(self, more: Mapping[int, int]) -> WorkerProcess:
         """Return the process with the fewest deliveries, ``more`` included, or a new one if each has
@@ -183,17 +188,17 @@ class WorkerProcesses:
         return self._new(alone=False)
 
     def _new(self, *, alone: bool) -> WorkerProcess:
-        process = WorkerProcess(self._name, self._told, self._gone, alone=alone)
+        process = WorkerProcess(self._name, self._take_news, self._gone, alone=alone)
         self._processes.append(process)
         if not self._watched:
             self._watched = True
             threading.Thread(target=self._watch, name=f"watch-{self._name}", daemon=True).start()
         return process
 
-    def _told(self, process: WorkerProcess, news: Statuses) -> None:
+    def _take_news(self, process: WorkerProcess, news: Statuses) -> None:
         ended = {reference: status for reference, status in news.items() if status.state != "moving"}
         with self._lock:
-            self._moving |= {one: status for one, status in news.items() if one in self._moving}
+            self._moving |= {name: status for name, status in news.items() if name in self._moving}
             for reference in ended:
                 process.deliveries.pop(reference, None)
                 process.cancelled.pop(reference, None)
@@ -208,15 +213,19 @@ class WorkerProcesses:
         """Restart the deliveries of a dead process, each alone. One that was alone has failed."""
         with self._lock:
             self._processes.remove(process)
-            left = {one: order for one, order in process.deliveries.items() if one not in process.cancelled}
-            if left and not self._closed:
-                log.warning("%s: %s with %d deliveries", self._name, process.last_words(), len(left))
-            if len(left) > 1 and not process.alone:
-                self._suspects.extend(left.items())
-                left = {}
+            orders = {
+                reference: order
+                for reference, order in process.deliveries.items()
+                if reference not in process.cancelled
+            }
+            if orders and not self._closed:
+                log.warning("%s: %s with %d deliveries", self._name, process.last_words(), len(orders))
+            if len(orders) > 1 and not process.alone:
+                self._suspects.extend(orders.items())
+                orders = {}
             error = process.last_words()
-            lost = [*left, *process.cancelled]
-            self._end({one: DeliveryStatus(state="failed", error=error) for one in lost})
+            lost = [*orders, *process.cancelled]
+            self._end({reference: DeliveryStatus(state="failed", error=error) for reference in lost})
             self._try_suspects()
         self._on_change()
 
@@ -228,9 +237,9 @@ class WorkerProcesses:
     def _try_suspects(self) -> None:
         """Give each process for suspects its next one."""
         while self._suspects and not self._closed:
-            able = [one for one in self._processes if one.alone and not one.retired]
-            free = next((one for one in able if not one.deliveries), None)
-            if free is None and len(able) >= MOST_PROCESSES:
+            candidates = [process for process in self._processes if process.alone and not process.retired]
+            free = next((process for process in candidates if not process.deliveries), None)
+            if free is None and len(candidates) >= MOST_PROCESSES:
                 return
             (free or self._new(alone=True)).start([self._suspects.popleft()])
 
@@ -258,11 +267,11 @@ def _load(orders: Iterable[Delivery]) -> int:
 def _bundles(orders: Iterable[tuple[str, Delivery]]) -> Iterator[Sequence[tuple[str, Delivery]]]:
     """Keep the small files of one slot together (D8). Otherwise each process would open a lane for them."""
 
-    def alike(order: tuple[str, Delivery]) -> tuple[str, int]:
+    def slot(order: tuple[str, Delivery]) -> tuple[str, int]:
         small = order[1].size <= SMALL_FILE
         return order[1].share, order[1].bundle if small else 1
 
-    for (_, bundle), found in groupby(orders, alike):
-        left = iter(found)
-        while taken := list(islice(left, bundle)):
-            yield taken
+    for (_, bundle), group in groupby(orders, slot):
+        rest = iter(group)
+        while part := list(islice(rest, bundle)):
+            yield part

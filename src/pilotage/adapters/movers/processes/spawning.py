@@ -38,16 +38,16 @@ class Runs(Protocol):
 
 def spawn(module: str, mover: str, code: str) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
     """Start ``python -m MODULE MOVER DESCRIPTOR CODE``. Return it with this end of the connection."""
-    ours, theirs = socket.socketpair()
-    with theirs:
+    server_end, worker_end = socket.socketpair()
+    with worker_end:
         process = subprocess.Popen(
             # A separate session, so that Ctrl-C at the terminal reaches only the server.
-            [sys.executable, "-m", module, mover, str(theirs.fileno()), code],
+            [sys.executable, "-m", module, mover, str(worker_end.fileno()), code],
             stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[worker_end.fileno()],
             start_new_session=True,
         )
-    return process, Connection(ours.detach())
+    return process, Connection(server_end.detach())
 
 
 def serve(worker: "Callable[[str, Connection[Any, Any]], Runs]", code: str) -> None:
@@ -77,5 +77,5 @@ def last_words(code: int) -> str:
     """Return how a worker process ended by itself, given its exit code."""
     if code == OTHER_CODE:
         return "the worker process has other code than this server: it was upgraded meanwhile; restart it"
-    how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-    return f"the worker process ended {how}"
+    manner = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    return f"the worker process ended {manner}"

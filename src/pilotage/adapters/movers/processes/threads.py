@@ -77,10 +77,10 @@ class CopyThreads:
     may hang for ever: that delays nothing else, not even the end of the process.
     """
 
-    def __init__(self, copy: Copy, on_change: Callable[[], None], most: int = MOST_AT_ONCE) -> None:
+    def __init__(self, copy: Copy, on_change: Callable[[], None], limit: int = MOST_AT_ONCE) -> None:
         self._copy = copy
         self._on_change = on_change
-        self._most = most
+        self._limit = limit
         self._lock = threading.Lock()
         self._count = 0
         self._closed = False
@@ -125,8 +125,8 @@ class CopyThreads:
         with self._lock:
             if self._closed:
                 return Started(error="the mover is closed")
-            if len(self._running) >= self._most:
-                return Started(error=f"{self._most} deliveries are under way: wait until some have ended")
+            if len(self._running) >= self._limit:
+                return Started(error=f"{self._limit} deliveries are under way: wait until some have ended")
             self._count += 1
             # Add a count: a delivery that was given up may still be running when the same attempt begins
             # again.
@@ -147,10 +147,10 @@ class CopyThreads:
 
     def _conclude(self, reference: str, running: RunningCopy, copied: Callable[[], Delivered | None]) -> None:
         try:
-            if (found := copied()) is None:
+            if (delivered := copied()) is None:
                 return
             status = DeliveryStatus(
-                state="delivered", bytes=found.size, checksum=found.checksum, way=found.way
+                state="delivered", bytes=delivered.size, checksum=delivered.checksum, way=delivered.way
             )
         except StorageError as error:
             status = DeliveryStatus(state="failed", bytes=running.read, error=str(error), fault=error.fault)

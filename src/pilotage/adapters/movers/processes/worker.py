@@ -51,7 +51,10 @@ def fingerprint(*more: type[Any]) -> str:
     An upgrade may change it.
     """
     records = (Orders, Delivery, Place, TransferService, DeliveryStatus, *more)
-    shapes = [(one.__qualname__, [(field.name, str(field.type)) for field in fields(one)]) for one in records]
+    shapes = [
+        (record.__qualname__, [(field.name, str(field.type)) for field in fields(record)])
+        for record in records
+    ]
     # An object's memory address is no part of the code, and differs in every process.
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(shapes))
     return f"{version('pilotage')}-{crc32(text.encode()):08x}"
@@ -104,10 +107,10 @@ class Worker:
     def _news(self) -> Statuses:
         """Return ends, and deliveries with progress or a sign of life since the last message."""
         with self._lock:
-            own, news, self._refused = dict(self._own), self._refused, {}
-        found = self._mover.poll(own.values())
-        for reference, inner in own.items():
-            status = found[inner]
+            references, news, self._refused = dict(self._own), self._refused, {}
+        statuses = self._mover.poll(references.values())
+        for reference, inner in references.items():
+            status = statuses[inner]
             if status.state == "unknown":
                 status = replace(status, state="failed", error="the mover forgot this delivery")
             if status.state != "moving":

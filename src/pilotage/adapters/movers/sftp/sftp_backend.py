@@ -18,9 +18,14 @@ from urllib.parse import unquote, urlsplit
 from pilotage.adapters.movers.copies.ranged import spare
 from pilotage.adapters.movers.sftp.sftp_streams import CALL_LIMIT, LargeStream, OpenFile, SftpStream
 from pilotage.adapters.movers.sftp.ssh_reader import Login, SshReader
-from pilotage.adapters.movers.storages.backend import LinkError, PathEntry, StorageOptionError
-from pilotage.adapters.movers.storages.folder_calls import beside, empty
-from pilotage.adapters.movers.storages.storage_failures import nothing_left
+from pilotage.adapters.movers.storages.backend import (
+    LinkError,
+    PathEntry,
+    StorageOptionError,
+    empty,
+    nothing_left,
+    sibling_path,
+)
 from pilotage.model.values.phrases import not_installed
 from pilotage.ports.loop_thread import LoopThread
 from pilotage.ports.moving import Readable, Space, StorageError, WrongFileError
@@ -127,7 +132,7 @@ class SftpBackend:
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See ``Backend``."""
-        draft = beside(path, part)
+        draft = sibling_path(path, part)
         with suppress(FileNotFoundError):
             self.delete(draft)
         file = self._call(self._create(draft))
@@ -211,14 +216,14 @@ class SftpBackend:
         import asyncssh
 
         offset = 0
-        asked: deque[Future[int]] = deque()
+        writes: deque[Future[int]] = deque()
         for chunk in chunks:
-            if len(asked) == WRITES:
-                asked.popleft().result(CALL_LIMIT)
-            asked.append(self._loop.submit(file.write(chunk, offset)))
+            if len(writes) == WRITES:
+                writes.popleft().result(CALL_LIMIT)
+            writes.append(self._loop.submit(file.write(chunk, offset)))
             offset += len(chunk)
-        for one in asked:
-            one.result(CALL_LIMIT)
+        for write in writes:
+            write.result(CALL_LIMIT)
         with suppress(asyncssh.SFTPOpUnsupported):
             self._call(file.fsync())
 
@@ -255,18 +260,18 @@ class SftpBackend:
 
         sftp = await self._opened()
         try:
-            found = await sftp.statvfs(self._root or "/")
+            disk = await sftp.statvfs(self._root or "/")
         except asyncssh.SFTPOpUnsupported:
             return None
-        return Space(free=found.bavail * found.frsize, total=found.blocks * found.frsize)
+        return Space(free=disk.bavail * disk.frsize, total=disk.blocks * disk.frsize)
 
     async def _entries(self, folder: str) -> list[tuple[str, PathEntry]]:
         sftp = await self._opened()
         at = await self._folder(sftp, folder)
         return [
-            (str(found.filename), _entry(found.attrs))
-            async for found in sftp.scandir(at)
-            if found.filename not in (".", "..")
+            (str(item.filename), _entry(item.attrs))
+            async for item in sftp.scandir(at)
+            if item.filename not in (".", "..")
         ]
 
     async def _open(self, path: str) -> OpenFile:
@@ -283,13 +288,13 @@ class SftpBackend:
         """Read the blocks of a part of a file. A short block is the last."""
         size = (await self._opened()).limits.max_read_len
         begins = range(0, length, size)
-        asked = [file.read(min(size, length - at), offset + at) for at in begins]
-        blocks: list[Any] = await asyncio.gather(*asked)
-        found: list[bytes] = []
+        reads = [file.read(min(size, length - at), offset + at) for at in begins]
+        blocks: list[Any] = await asyncio.gather(*reads)
+        whole_blocks: list[bytes] = []
         for at, block in zip(begins, blocks, strict=True):
-            if sum(map(len, found)) == at:
-                found.append(block)
-        return found
+            if sum(map(len, whole_blocks)) == at:
+                whole_blocks.append(block)
+        return whole_blocks
 
     async def _create(self, path: str) -> "SFTPClientFile":
         sftp = await self._opened()
@@ -334,7 +339,7 @@ class SftpBackend:
 
         path = f"{self._root}/{folder}".rstrip("/")
         try:
-            found = await sftp.lstat(path)
+            status = await sftp.lstat(path)
         except asyncssh.SFTPNoSuchFile:
             if not folder:
                 await sftp.makedirs(path, exist_ok=True)
@@ -346,7 +351,7 @@ class SftpBackend:
                 await sftp.mkdir(path)
         else:
             # For a path below a file, a server only says that there is no such file.
-            if folder and _entry(found).kind == "file":
+            if folder and _entry(status).kind == "file":
                 raise LinkError(f"{folder} is in the way: a file, not a folder")
 
     async def _opened(self) -> "SFTPClient":
@@ -369,15 +374,17 @@ class SftpBackend:
     async def _connect(self) -> "SSHClientConnection":
         import asyncssh
 
-        given: dict[str, Any] = {"encryption_algs": CIPHERS, "keepalive_interval": KEEPALIVE}
+        arguments: dict[str, Any] = {"encryption_algs": CIPHERS, "keepalive_interval": KEEPALIVE}
         config = Path(self._options.get("ssh_config", "~/.ssh/config")).expanduser()
-        given["config"] = [str(config)] if config.exists() else ()
-        given |= {name: value for name, value in (("username", self._user), ("port", self._port)) if value}
+        arguments["config"] = [str(config)] if config.exists() else ()
+        arguments |= {
+            name: value for name, value in (("username", self._user), ("port", self._port)) if value
+        }
         for option, name in (("key_file", "client_keys"), ("known_hosts", "known_hosts")):
             if option in self._options:
-                given[name] = str(Path(self._options[option]).expanduser())
+                arguments[name] = str(Path(self._options[option]).expanduser())
         try:
-            return await asyncssh.connect(self._host, **given)
+            return await asyncssh.connect(self._host, **arguments)
         except asyncssh.HostKeyNotVerifiable as error:
             raise StorageError(
                 f"the host key of {self._host} is not in known_hosts: add it, once checked"

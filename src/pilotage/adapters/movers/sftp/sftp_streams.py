@@ -106,8 +106,8 @@ class SftpStream:
                 self._ask()
                 if not self._asked:
                     return []
-                length, asked = self._asked.popleft()
-                blocks = asked.result(CALL_LIMIT)
+                length, request = self._asked.popleft()
+                blocks = request.result(CALL_LIMIT)
             except FileNotFoundError:
                 raise
             except lost:
@@ -118,11 +118,11 @@ class SftpStream:
                 time.sleep(PAUSE * 2**self._broken)
                 continue
             self._broken = 0
-            found = sum(map(len, blocks))
-            self._offset += found
-            if found < length:
+            size = sum(map(len, blocks))
+            self._offset += size
+            if size < length:
                 self._forget()  # what was asked for lies behind the end, or a gap
-            if found:
+            if size:
                 self._ask()
             return blocks
 

@@ -106,7 +106,7 @@ class SshReader:
         if self._opening.is_alive():
             return False
         if self._error is not None:
-            raise SshReaderError(f"{self._error or type(self._error).__name__}{self._said()}")
+            raise SshReaderError(f"{self._error or type(self._error).__name__}{self._end_message()}")
         return True
 
     def begin(self, offset: int) -> None:
@@ -122,7 +122,7 @@ class SshReader:
                 return b""
             data = self._exactly(min(size, self._left, MOST_MESSAGE))
         except (OSError, SshReaderError) as error:
-            raise SshReaderError(f"{error}{self._said()}") from error
+            raise SshReaderError(f"{error}{self._end_message()}") from error
         self._left -= len(data)
         return data
 
@@ -149,14 +149,14 @@ class SshReader:
         limits = self._send(EXTENDED, _text(b"limits@openssh.com"))
         real = self._send(REALPATH, path)
         opened = self._send(OPEN, path, struct.pack(">II", FOR_READING, 0))
-        kind, told = self._message(limits)
+        kind, content = self._message(limits)
         if kind == EXTENDED_REPLY:
-            self._block = min(struct.unpack_from(">QQ", told)[1] or SMALL_BLOCK, AHEAD)
+            self._block = min(struct.unpack_from(">QQ", content)[1] or SMALL_BLOCK, AHEAD)
         if _first_text(self._answer(NAME, real)[4:]) != os.fsencode(self._path):
             raise SshReaderError("a link leads there")
         self._handle = _text(_first_text(self._answer(HANDLE, opened)))
-        found = _version(self._answer(ATTRIBUTES, self._send(FSTAT, self._handle)))
-        if found != (self._version[0], int(self._version[1])):
+        version = _version(self._answer(ATTRIBUTES, self._send(FSTAT, self._handle)))
+        if version != (self._version[0], int(self._version[1])):
             raise SshReaderError("it has changed")
 
     def _ask(self) -> None:
@@ -165,8 +165,8 @@ class SshReader:
         while len(self._asked) * self._block < AHEAD and self._next < self._version[0]:
             length = min(self._block, self._version[0] - self._next)
             self._number += 1
-            where = struct.pack(">QI", self._next, length)
-            requests.append(_message(READ, struct.pack(">I", self._number), self._handle, where))
+            block = struct.pack(">QI", self._next, length)
+            requests.append(_message(READ, struct.pack(">I", self._number), self._handle, block))
             self._asked.append((self._number, length))
             self._next += length
         if requests:
@@ -190,43 +190,43 @@ class SshReader:
         return self._number
 
     def _answer(self, kind: int, number: int | None = None) -> bytes:
-        found, told = self._message(number)
-        if found != kind:
-            raise SshReaderError(f"the server answered {found}, not {kind}")
-        return told
+        answer_kind, content = self._message(number)
+        if answer_kind != kind:
+            raise SshReaderError(f"the server answered {answer_kind}, not {kind}")
+        return content
 
     def _message(self, number: int | None) -> tuple[int, bytes]:
         """Return kind and content of the next message, which must answer the call with this number."""
         length, kind = struct.unpack(">IB", self._exactly(5))
         if length > MOST_MESSAGE:
             raise SshReaderError(f"a message of {length} bytes")
-        told = self._exactly(length - 1) if length > 1 else b""
+        content = self._exactly(length - 1) if length > 1 else b""
         if number is None:
-            return kind, told
-        if struct.unpack_from(">I", told)[0] != number:
+            return kind, content
+        if struct.unpack_from(">I", content)[0] != number:
             raise SshReaderError("the server does not answer in turn")
-        return kind, told[4:]
+        return kind, content[4:]
 
     def _exactly(self, size: int) -> bytes:
-        found = 0
-        while found < size:
+        filled = 0
+        while filled < size:
             try:
-                received = os.readv(self._out, [self._buffer[found:size]])
+                received = os.readv(self._out, [self._buffer[filled:size]])
             except BlockingIOError:
                 if not self._poll.poll(SILENCE * 1000):
                     raise SshReaderError(f"no byte within {SILENCE:g} s") from None
                 continue
             if not received:
                 raise SshReaderError("it has ended")
-            found += received
+            filled += received
         return bytes(self._buffer[:size])
 
-    def _said(self) -> str:
+    def _end_message(self) -> str:
         """Return the program's message about its end."""
         assert self._process.stderr
         os.set_blocking(self._process.stderr.fileno(), False)
-        said = (self._process.stderr.read(500) or b"").decode(errors="replace").strip()
-        return f": {said}" if said else ""
+        message = (self._process.stderr.read(500) or b"").decode(errors="replace").strip()
+        return f": {message}" if message else ""
 
 
 def _literal(path: Path) -> str:

@@ -1,11 +1,15 @@
-"""The interface to one storage as streams. It lets any kind of storage be copied to and from any other."""
+"""The interface to one storage as streams, and what its kinds share: failures, folders, parts of files.
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+The interface lets any kind of storage be copied to and from any other. Every library has its own exceptions;
+here all become the port's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from pilotage.ports.moving import Grant, Readable, Space, WrongFileError
+from pilotage.ports.moving import DeliveryFailed, Grant, Readable, Space, StorageError, WrongFileError
 
 EntryKind = Literal["file", "folder", "link", "other"]
 
@@ -36,9 +40,9 @@ def offers(backend: object, ability: type[T]) -> TypeGuard[T]:
     Python's ``isinstance`` compares all names of both each time, which slows down small files.
     """
     key = (type(backend), ability)
-    if (known := _offered.get(key)) is None:
-        known = _offered[key] = isinstance(backend, ability)
-    return known
+    if (answer := _offered.get(key)) is None:
+        answer = _offered[key] = isinstance(backend, ability)
+    return answer
 
 
 class Backend(Protocol):
@@ -114,3 +118,48 @@ class SpaceBackend(Backend, Protocol):
 
     def space(self) -> Space | None:
         """Return the free space; None if this server does not report it (B18)."""
+
+
+def sibling_path(path: str, name: str) -> str:
+    """Return the path of a name in the folder of a path."""
+    return f"{path.rpartition('/')[0]}/{name}".lstrip("/")
+
+
+def empty(backend: Backend, folder: str) -> None:
+    """Delete everything in a folder, item by item."""
+    # List everything before deleting: few servers define a listing that changes meanwhile.
+    for name, entry in list(backend.entries(folder)):
+        with suppress(FileNotFoundError):
+            if entry.kind == "folder":
+                backend.delete_folder(f"{folder}/{name}", recursive=True)
+            else:
+                backend.delete(f"{folder}/{name}")
+
+
+@contextmanager
+def explained(failure: type[StorageError], label: str) -> Iterator[None]:
+    """Turn every exception into ``failure``, or keep its kind if it is one, and add the place."""
+    try:
+        yield
+    except Exception as error:
+        kind = type(error) if isinstance(error, failure) else failure
+        raise kind(f"{label}: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """Return an exception as a reason, with its type unless it is our own."""
+    return str(error) if isinstance(error, StorageError) else f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def nothing_left(part: str, delete: Callable[[], object]) -> Iterator[None]:
+    """Delete a part of a file if writing it fails. If that fails too, the error says so."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            with suppress(FileNotFoundError):
+                delete()
+        except Exception as another:
+            raise DeliveryFailed(f"{reason(error)}; {part} is left behind: {reason(another)}") from error
+        raise

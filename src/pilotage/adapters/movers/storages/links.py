@@ -56,7 +56,7 @@ def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPat
     if is_own(real) or is_output(f"{real}/"):
         return refused(TO_OURS)
     # Only where the storage's root is ``/`` can a link lead to it: every folder lies below.
-    if not real or (entry.kind == "folder" and any(f"{one}/".startswith(f"{real}/") for one in former)):
+    if not real or (entry.kind == "folder" and any(f"{folder}/".startswith(f"{real}/") for folder in former)):
         return refused(CIRCLE)
     return replace(link, real=real, entry=entry, is_link=True)
 

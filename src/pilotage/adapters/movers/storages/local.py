@@ -18,9 +18,9 @@ from pilotage.adapters.movers.storages.backend import (
     LinkError,
     PathEntry,
     StorageOptionError,
+    nothing_left,
 )
 from pilotage.adapters.movers.storages.part_files import LocalPart, WriteBehind
-from pilotage.adapters.movers.storages.storage_failures import nothing_left
 from pilotage.ports.moving import Delivered, Progress, Space, StorageError, WrongFileError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -75,7 +75,7 @@ class LocalBackend:
 
     def resolved(self, path: str) -> str:
         """See ``LinkingBackend``."""
-        root, real = (os.path.realpath(one) for one in (self._root, self._root / path))
+        root, real = (os.path.realpath(place) for place in (self._root, self._root / path))
         if not real.startswith(f"{root.rstrip('/')}/"):
             raise LinkError(f"{path} leads out of the storage")
         return real[len(root.rstrip("/")) + 1 :]
@@ -115,12 +115,12 @@ class LocalBackend:
             opened = os.open(part, WRITE, 0o666, dir_fd=folder)
             with nothing_left(part, lambda: os.unlink(part, dir_fd=folder)):
                 with os.fdopen(opened, "wb") as sink:
-                    behind = WriteBehind(opened)
+                    write_behind = WriteBehind(opened)
                     for chunk in chunks:
                         sink.write(chunk)
-                        behind.written(sink.tell())
+                        write_behind.written(sink.tell())
                     sink.flush()
-                    behind.sync()
+                    write_behind.sync()
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
             # The name is stored in the folder, which must be on the disk as well.
             os.fsync(folder)
@@ -160,9 +160,9 @@ class LocalBackend:
         For a directory that does not exist yet, use the nearest folder above it.
         """
         there = next(folder for folder in (self._root, *self._root.parents) if folder.exists())
-        found = os.statvfs(there)
+        disk = os.statvfs(there)
         # Space reserved for the superuser is not free.
-        return Space(free=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize)
+        return Space(free=disk.f_bavail * disk.f_frsize, total=disk.f_blocks * disk.f_frsize)
 
     def rename(self, source: str, target: str) -> None:
         """See ``Backend``."""
@@ -184,17 +184,17 @@ class LocalBackend:
 
     def _empty(self, path: str) -> None:
         """Delete everything in a folder at any depth, with few open files at a time."""
-        todo, found = [path], []
+        todo, folders = [path], []
         while todo:
             folder = todo.pop()
-            found.append(folder)
+            folders.append(folder)
             for name, entry in self.entries(folder):
                 if entry.kind == "folder":
                     todo.append(f"{folder}/{name}")
                 else:
                     self.delete(f"{folder}/{name}")
         # The search went from the top down. In reverse order each folder is empty at its turn.
-        for folder in reversed(found[1:]):
+        for folder in reversed(folders[1:]):
             self.delete_folder(folder, recursive=False)
 
     @contextmanager
@@ -244,12 +244,12 @@ def _opened(part: str, folder: int, *, make: bool) -> int:
     return os.open(part, FOLDER, dir_fd=folder)
 
 
-def _entry(found: os.stat_result) -> PathEntry:
-    if stat.S_ISREG(found.st_mode):
-        return PathEntry("file", found.st_size)
-    if stat.S_ISDIR(found.st_mode):
+def _entry(status: os.stat_result) -> PathEntry:
+    if stat.S_ISREG(status.st_mode):
+        return PathEntry("file", status.st_size)
+    if stat.S_ISDIR(status.st_mode):
         return PathEntry("folder")
-    return PathEntry("link" if stat.S_ISLNK(found.st_mode) else "other")
+    return PathEntry("link" if stat.S_ISLNK(status.st_mode) else "other")
 
 
 def _refusal(error: OSError, name: str, folder: int, path: str) -> Exception:

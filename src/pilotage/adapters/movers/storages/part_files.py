@@ -66,11 +66,11 @@ class LocalPart:
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
-        left = memoryview(data)
-        while left:
-            written = os.pwrite(self._file, left, self._end)
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._file, rest, self._end)
             self._end += written
-            left = left[written:]
+            rest = rest[written:]
         self._behind.written(self._end)
 
     def publish(self, path: str) -> None:
@@ -90,14 +90,14 @@ class LocalPart:
 def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPart]:
     """Open the part at a path, with the content of an earlier one unless somebody has that open."""
     with parent(path) as (folder, name):
-        names = [name, *(one.rpartition("/")[2] for one in reversed(former))]
-        found = _first_unused(folder, names)
+        names = [name, *(part.rpartition("/")[2] for part in reversed(former))]
+        unused = _first_unused(folder, names)
         try:
-            if found is None:
+            if unused is None:
                 file = os.open(name, NEW, 0o666, dir_fd=folder)
                 _lock(file)
             else:
-                before, file = found
+                before, file = unused
                 # A slow process that opened it under its old name can no longer publish it.
                 os.rename(before, name, src_dir_fd=folder, dst_dir_fd=folder)
             yield LocalPart(folder, name, file)
@@ -107,15 +107,15 @@ def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPa
 
 def _first_unused(folder: int, names: Sequence[str]) -> tuple[str, int] | None:
     """Return name and descriptor of the first part that can be locked. All others are deleted."""
-    found = None
+    unused = None
     for name in names:
         with suppress(FileNotFoundError):
-            if found is None and (file := _reopened(folder, name)) is not None:
-                found = name, file
+            if unused is None and (file := _reopened(folder, name)) is not None:
+                unused = name, file
             else:
                 # If somebody still writes it, they go on with a file without a name.
                 os.unlink(name, dir_fd=folder)
-    return found
+    return unused
 
 
 def _reopened(folder: int, name: str) -> int | None:

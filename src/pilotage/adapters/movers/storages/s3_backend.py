@@ -80,11 +80,11 @@ class S3Backend:
         """See ``Backend``."""
         prefix = f"{self._prefix}{folder}/" if folder else self._prefix
         for page in self._pages(prefix, Delimiter="/"):
-            for found in page.get("CommonPrefixes", ()):
-                yield found["Prefix"].removeprefix(prefix).rstrip("/"), PathEntry("folder")
-            for found in page.get("Contents", ()):
-                if found["Key"] != prefix:
-                    yield found["Key"].removeprefix(prefix), PathEntry("file", found["Size"])
+            for item in page.get("CommonPrefixes", ()):
+                yield item["Prefix"].removeprefix(prefix).rstrip("/"), PathEntry("folder")
+            for item in page.get("Contents", ()):
+                if item["Key"] != prefix:
+                    yield item["Key"].removeprefix(prefix), PathEntry("file", item["Size"])
 
     def read(self, path: str) -> AbstractContextManager[Readable]:
         """See ``Backend``."""
@@ -123,17 +123,17 @@ class S3Backend:
 
         try:
             with _explained(path):
-                found = self._open().get_object(
+                answer = self._open().get_object(
                     **self._at(path), Range=f"bytes={begin}-{end - 1}", IfMatch=version
                 )
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") in CHANGED:
                 raise WrongFileError(f"{path} changed while it was read") from error
             raise
-        if not found.get("ContentRange", "").startswith(f"bytes {begin}-"):
-            found["Body"].close()
+        if not answer.get("ContentRange", "").startswith(f"bytes {begin}-"):
+            answer["Body"].close()
             raise StorageError(f"{path}: the server gives parts no more")
-        with found["Body"] as body:
+        with answer["Body"] as body:
             yield body
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
@@ -152,14 +152,14 @@ class S3Backend:
         sha256 if the upload requested it, and never an adler32.
         """
         with _explained(path):
-            found = self._open().head_object(**self._at(path), ChecksumMode="ENABLED")
-        digits, etag = "", found["ETag"].strip('"').lower()
-        if kind == "md5" and not found.get("ServerSideEncryption", "").startswith("aws:kms"):
+            answer = self._open().head_object(**self._at(path), ChecksumMode="ENABLED")
+        digits, etag = "", answer["ETag"].strip('"').lower()
+        if kind == "md5" and not answer.get("ServerSideEncryption", "").startswith("aws:kms"):
             digits = etag
-        elif kind == "sha256" and found.get("ChecksumType") == "FULL_OBJECT":
-            digits = b64decode(found.get("ChecksumSHA256", "")).hex()
+        elif kind == "sha256" and answer.get("ChecksumType") == "FULL_OBJECT":
+            digits = b64decode(answer.get("ChecksumSHA256", "")).hex()
         checksum = checksum_of(kind, digits)
-        return Delivered(size=found["ContentLength"], checksum=checksum) if checksum else None
+        return Delivered(size=answer["ContentLength"], checksum=checksum) if checksum else None
 
     def grant(self, path: str, size: int | None) -> Grant | None:
         """See ``GrantingBackend``. It returns a signed address."""
@@ -193,8 +193,8 @@ class S3Backend:
         key = self._prefix + path
         # Not everybody may list them. Then the bucket's own rules remove them.
         with suppress(ClientError):
-            found = self._open().list_multipart_uploads(Bucket=self._bucket, Prefix=key)
-            for upload in found.get("Uploads", ()):
+            answer = self._open().list_multipart_uploads(Bucket=self._bucket, Prefix=key)
+            for upload in answer.get("Uploads", ()):
                 if upload["Key"] == key:
                     self._open().abort_multipart_upload(
                         Bucket=self._bucket, Key=key, UploadId=upload["UploadId"]
@@ -237,8 +237,8 @@ class S3Backend:
         if not recursive:
             return
         for page in self._pages(f"{self._prefix}{path}/"):
-            for found in page.get("Contents", ()):
-                self._open().delete_object(Bucket=self._bucket, Key=found["Key"])
+            for item in page.get("Contents", ()):
+                self._open().delete_object(Bucket=self._bucket, Key=item["Key"])
 
     def _pages(self, prefix: str, **options: str) -> Iterator[Mapping[str, Any]]:
         pages = self._open().get_paginator("list_objects_v2")
@@ -315,13 +315,13 @@ class _ChunkStream(RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Read exactly ``size`` bytes, or fewer at the end."""
-        pieces, wanted = [self._rest], size - len(self._rest)
-        while size < 0 or wanted > 0:
+        pieces, missing = [self._rest], size - len(self._rest)
+        while size < 0 or missing > 0:
             chunk = next(self._chunks, b"")
             if not chunk:
                 break
             pieces.append(chunk)
-            wanted -= len(chunk)
+            missing -= len(chunk)
         data = b"".join(pieces)
         self._rest = data[size:] if 0 <= size < len(data) else b""
         return data if size < 0 else data[:size]

@@ -17,9 +17,15 @@ from pilotage.adapters.movers.copies.checksums import checksum_of
 from pilotage.adapters.movers.copies.third_party import CannotFetch
 from pilotage.adapters.movers.http.http_moves import check_for_xrootd
 from pilotage.adapters.movers.http.redirects import Redirects, check_option
-from pilotage.adapters.movers.storages.backend import Backend, PathEntry, StorageOptionError
-from pilotage.adapters.movers.storages.folder_calls import beside, empty
-from pilotage.adapters.movers.storages.storage_failures import explained, nothing_left
+from pilotage.adapters.movers.storages.backend import (
+    Backend,
+    PathEntry,
+    StorageOptionError,
+    empty,
+    explained,
+    nothing_left,
+    sibling_path,
+)
 from pilotage.agent.files.web_addresses import without_query
 from pilotage.model.values.phrases import not_installed
 from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageError, WrongFileError
@@ -92,8 +98,8 @@ class XRootDBackend:
         """See ``Backend``."""
         from XRootD.client.flags import DirListFlags
 
-        found = self._done(folder, self._filesystem().dirlist(self._path(folder), DirListFlags.STAT))
-        for item in found:
+        items = self._done(folder, self._filesystem().dirlist(self._path(folder), DirListFlags.STAT))
+        for item in items:
             yield item.name, _entry(item.statinfo)
 
     def read(self, path: str) -> AbstractContextManager[Readable]:
@@ -105,10 +111,10 @@ class XRootDBackend:
         """See ``SeekableBackend``."""
         from XRootD.client.flags import OpenFlags
 
-        if (found := self.entry(path)).kind != "file":
-            raise WrongFileError(f"{path} is not a plain file but a {found.kind}")
+        if (entry := self.entry(path)).kind != "file":
+            raise WrongFileError(f"{path} is not a plain file but a {entry.kind}")
         with self._opened(path, OpenFlags.READ) as file:
-            stream = _XRootDStream(self, path, file, start, found.size or 0)
+            stream = _XRootDStream(self, path, file, start, entry.size or 0)
             try:
                 yield stream
             finally:
@@ -118,7 +124,7 @@ class XRootDBackend:
         """See ``Backend``."""
         from XRootD.client.flags import OpenFlags
 
-        draft = beside(path, part)
+        draft = sibling_path(path, part)
         with nothing_left(draft, lambda: self.delete(draft)):
             with self._opened(draft, OpenFlags.DELETE | OpenFlags.UPDATE | OpenFlags.MAKEPATH) as file:
                 self._write(draft, file, chunks)
@@ -129,19 +135,19 @@ class XRootDBackend:
         """Write chunks. Some are on their way while the next is read."""
         offset = 0
         # Keep the chunks, because the library reads them until it has its answer.
-        asked: deque[tuple[Future[tuple[Any, None]], bytes]] = deque()
+        writes: deque[tuple[Future[tuple[Any, None]], bytes]] = deque()
         try:
             for chunk in chunks:
-                if len(asked) == WRITES:
-                    self._done(path, asked.popleft()[0].result())
+                if len(writes) == WRITES:
+                    self._done(path, writes.popleft()[0].result())
                 answer: Future[tuple[Any, None]] = Future()
-                self.checked(path, file.write(chunk, offset, callback=partial(_told, answer)))
-                asked.append((answer, chunk))
+                self.checked(path, file.write(chunk, offset, callback=partial(_set_result, answer)))
+                writes.append((answer, chunk))
                 offset += len(chunk)
         finally:
-            answers = [answer.result() for answer, _ in asked]
-        for one in answers:
-            self._done(path, one)
+            answers = [answer.result() for answer, _ in writes]
+        for result in answers:
+            self._done(path, result)
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:
         """See ``FetchingBackend``."""
@@ -167,9 +173,9 @@ class XRootDBackend:
         from XRootD.client.flags import QueryCode
 
         status, answer = self._filesystem().query(QueryCode.CHECKSUM, self._path(path, f"cks.type={kind}"))
-        told, _, digits = (answer or b"").decode(errors="replace").strip("\0\n ").partition(" ")
+        algorithm, _, digits = (answer or b"").decode(errors="replace").strip("\0\n ").partition(" ")
         checksum = checksum_of(kind, digits)
-        if not status.ok or told.lower() != kind or not checksum:
+        if not status.ok or algorithm.lower() != kind or not checksum:
             return None
         size = self.entry(path).size
         return Delivered(size=size, checksum=checksum) if size is not None else None
@@ -217,24 +223,24 @@ class XRootDBackend:
         """Raise FileNotFoundError or StorageError if a call failed, with a message without our token."""
         if status.ok:
             return
-        said = str(status.message).strip()
+        message = str(status.message).strip()
         for token in filter(None, {self._token(), quote(self._token())}):
-            said = said.replace(token, "…")
+            message = message.replace(token, "…")
         if status.errno == NOT_FOUND:
-            raise FileNotFoundError(said)
-        if status.errno == FS_ERROR and said.endswith("not a directory"):
-            raise NotADirectoryError(errno.ENOTDIR, said)  # the number is that of any other fault, too
+            raise FileNotFoundError(message)
+        if status.errno == FS_ERROR and message.endswith("not a directory"):
+            raise NotADirectoryError(errno.ENOTDIR, message)  # the number is that of any other fault, too
         failure = WrongFileError if status.errno == NOT_AUTHORIZED else StorageError
-        raise failure(f"{path}: {said}")
+        raise failure(f"{path}: {message}")
 
     def _done(self, path: str, answer: tuple[Any, Any]) -> Any:
-        status, found = answer
+        status, result = answer
         self.checked(path, status)
-        return found
+        return result
 
     @contextmanager
     def _opened(self, path: str, flags: int) -> Iterator[Any]:
-        file = self._found(path, flags)
+        file = self._open_at_server(path, flags)
         try:
             yield file
         except BaseException:
@@ -243,7 +249,7 @@ class XRootDBackend:
             raise
         self._done(path, file.close())
 
-    def _found(self, path: str, flags: int) -> Any:
+    def _open_at_server(self, path: str, flags: int) -> Any:
         """Open a file at the server, or at one that it redirects to.
 
         Do not let the library follow: it would open a file of this machine if a server redirects it there.
@@ -272,11 +278,11 @@ class XRootDBackend:
 
         Our additions and the server's stay, and the connection stays as secure as it was.
         """
-        parts, own = urlsplit(to), self._path(path).partition("?")
+        parts, address = urlsplit(to), self._path(path).partition("?")
         scheme = "roots" if self._server.startswith("roots:") else parts.scheme
-        added = [one for one in parts.query.split("&") if one and not one.startswith("xrdcl.")]
-        at = parts.path if parts.path.strip("/") else f"/{own[0]}"
-        return f"{scheme}://{parts.netloc}{at}?{'&'.join(filter(None, (own[2], *added)))}"
+        added = [option for option in parts.query.split("&") if option and not option.startswith("xrdcl.")]
+        at = parts.path if parts.path.strip("/") else f"/{address[0]}"
+        return f"{scheme}://{parts.netloc}{at}?{'&'.join(filter(None, (address[2], *added)))}"
 
     def _filesystem(self) -> Any:
         from XRootD import client
@@ -302,8 +308,8 @@ class XRootDBackend:
 
 def redirection(message: str) -> str | None:
     """Return the address of a redirection, from the library's message; None if there was none."""
-    told = UNHANDLED.match(message)
-    return told and told[1]
+    match = UNHANDLED.match(message)
+    return match and match[1]
 
 
 def _borrowed(answer: object) -> None:
@@ -333,8 +339,8 @@ class _XRootDStream:
                 self._next = begin + len(self._rest)
             if self._rest:
                 self._ask()
-        taken, self._rest = self._rest[:size], self._rest[size:]
-        return bytes(taken)
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return bytes(part)
 
     def forget(self) -> None:
         """Wait for pending answers. Without them a file cannot be closed."""
@@ -345,14 +351,14 @@ class _XRootDStream:
         """Send as many requests as allowed, and one more at the expected end, to check that it is the end."""
         while len(self._asked) < CALLS and (self._next < self._size or not self._asked):
             answer: Future[tuple[Any, bytes]] = Future()
-            told = partial(_told, answer)
-            self._backend.checked(self._path, self._file.read(self._next, AHEAD, callback=told))
+            callback = partial(_set_result, answer)
+            self._backend.checked(self._path, self._file.read(self._next, AHEAD, callback=callback))
             self._asked.append((self._next, answer))
             self._next += AHEAD
 
 
-def _told(answer: "Future[tuple[Any, Any]]", status: Any, found: Any, _: Any) -> None:
-    answer.set_result((status, found))
+def _set_result(answer: "Future[tuple[Any, Any]]", status: Any, result: Any, _: Any) -> None:
+    answer.set_result((status, result))
 
 
 def _watched(progress: Progress) -> Any:
@@ -374,9 +380,9 @@ def _watched(progress: Progress) -> Any:
     return Watched()
 
 
-def _space(told: str) -> Space | None:
+def _space(text: str) -> Space | None:
     """Return the space in a server's answer, as ``oss.space=N&oss.free=N&oss.quota=N``; -1 means no quota."""
-    numbers = {name: int(value) for name, value in parse_qsl(told) if value.isdecimal()}
+    numbers = {name: int(value) for name, value in parse_qsl(text) if value.isdecimal()}
     free, total = numbers.get("oss.free"), numbers.get("oss.space")
     if free is None:
         return None
@@ -385,9 +391,9 @@ def _space(told: str) -> Space | None:
     return Space(free=free, total=total)
 
 
-def _entry(found: Any) -> PathEntry:
+def _entry(status: Any) -> PathEntry:
     from XRootD.client.flags import StatInfoFlags
 
-    if found.flags & StatInfoFlags.IS_DIR:
+    if status.flags & StatInfoFlags.IS_DIR:
         return PathEntry("folder")
-    return PathEntry("other") if found.flags & StatInfoFlags.OTHER else PathEntry("file", found.size)
+    return PathEntry("other") if status.flags & StatInfoFlags.OTHER else PathEntry("file", status.size)
