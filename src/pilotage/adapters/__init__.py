@@ -1,1 +1,1 @@
-"""Whatever reaches out: batch systems, storages, catalogues, receivers of notifications."""
+"""Adapters to batch systems, storages, catalogues and receivers of notifications."""

@@ -102,9 +102,9 @@ class PilotClient:
         self._thread = ThreadPoolExecutor(1, "client")
 
     async def enrol(self) -> None:
-        """Exchange the token that started this pilot for a token of its own.
+        """Exchange the token that started this pilot for its own token.
 
-        Nobody else can do so afterwards.
+        After that, the first token is worthless.
         """
         if self._nonce:
             answer = await self._call("POST", "enrol", wire.Enrolment(self._nonce), wire.Enrolled)
@@ -242,7 +242,7 @@ def answered(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
     try:
         return ask()
     except urllib.error.HTTPError as error:
-        # A proxy before the server answers 502 in words of its own if the server is away.
+        # A proxy before the server answers 502 with its own text if the server is away.
         by_server = error.headers.get_content_type() == "application/json"
         error.msg = f"{error.msg} {message_of(error)}".strip()
         if error.code in AWAY or (error.code == STORAGE_FAILED and not by_server):

@@ -1,4 +1,4 @@
-"""The kind of a failed attempt, as far as its pilot can tell. The server declares what follows from each."""
+"""The kind of a failed attempt, from what its pilot knows. The server declares the consequences."""
 
 from __future__ import annotations
 

@@ -46,11 +46,11 @@ class JobRunner:
         self._cleaning: set[asyncio.Future[None]] = set()
         self._calls = PatientCalls(pilot, client, self.lease_end)
         threads = max(2, min(8, resources.slots))
-        # Apart: transfers may stand for minutes while a server or storage hangs.
+        # Use two pools: transfers may wait for minutes while a server or storage hangs.
         self._pool, self._movers = ThreadPoolExecutor(threads), ThreadPoolExecutor(threads)
 
     def accept(self, attempt: Attempt, matched_at: float, answer: MatchAnswer) -> None:
-        """Take on an attempt from an answer. An empty payload has succeeded at once."""
+        """Take on an attempt from an answer. An empty payload has already succeeded."""
         if attempt.pair in self.attempts:
             return
         gpus = self.free_gpus()[: attempt.work.gpus]
@@ -81,7 +81,7 @@ class JobRunner:
 
     @property
     def has_results(self) -> bool:
-        """Return whether payloads ended well whose results the server does not have yet."""
+        """Return whether the server still lacks results of payloads that ended well."""
         storing = any(job.stored and not job.stopping for job in self.working)
         return storing or any(job.done for job in self.attempts.values())
 
@@ -105,7 +105,7 @@ class JobRunner:
         return attempt_logs
 
     def stop(self, pair: Pair) -> None:
-        """Kill an attempt that no longer belongs to this pilot, and report nothing more about it."""
+        """Kill an attempt that this pilot has lost, and stop reporting about it."""
         job = self.attempts.pop(pair, None)
         if job is None:
             return

@@ -65,7 +65,7 @@ def drop_capabilities() -> None:
 
 
 class Deadline:
-    """A time at which the kernel kills this process, even if it is stopped and cannot act itself."""
+    """A time when the kernel kills this process, even if it is stopped and cannot act itself."""
 
     def __init__(self) -> None:
         # Before glibc 2.34 a separate library held the timers.
@@ -106,7 +106,8 @@ def die_with_parent(parent: int) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Return the process ids below ``root``, parents first. Processes that end meanwhile may be missing."""
+    """Return the process ids below ``root``, parents first. Processes that end during the search may be
+    missing."""
     processes = [root]
     for process in processes:
         try:

@@ -18,7 +18,7 @@ LONGEST = 64 << 10
 def are_there() -> bool:
     """Return whether the environment names a token or a proxy.
 
-    Only the environment counts: anybody may have put a file with a common name into /tmp.
+    Only the environment counts: any user may have put a file with a common name into /tmp.
     """
     return any(os.environ.get(name) for name in ("BEARER_TOKEN", "BEARER_TOKEN_FILE", "X509_USER_PROXY"))
 

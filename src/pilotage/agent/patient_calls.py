@@ -46,8 +46,8 @@ class PatientCalls:
     async def answered(self, label: str, job: PilotJob, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call. Repeat it while the server is away, and the lease lasts.
 
-        Results need no lease: nothing of theirs runs any more, so they wait as long as their pilot lives.
-        Raises AttemptFailedError, and UnreachableError for results that are to be left in the spool.
+        Results need no lease, because their payload has ended. They wait as long as their pilot lives.
+        Raises AttemptFailedError, and UnreachableError for results that go into the spool.
         """
         pause = Pause(longest=ASK_AGAIN)
         while True:
@@ -76,7 +76,7 @@ class PatientCalls:
         return answer.result()
 
     async def _paused(self, job: PilotJob, seconds: float) -> None:
-        """Wait, but not for an attempt that nobody wants any more."""
+        """Wait, but not for an attempt that was dropped or leaves its results."""
         until = now() + seconds
         while now() < until and not (job.dropped or job.leaving):
             await asyncio.sleep(min(0.2, max(0.0, until - now())))

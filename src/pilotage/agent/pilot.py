@@ -90,7 +90,7 @@ class PilotAgent:
         self._woken = asyncio.Event()
 
     async def run(self) -> bool:
-        """Live until idle, out of time, told to end, or given up.
+        """Live until idle, out of time, stopped, or given up.
 
         Return False if the server gave up the pilot.
         """
@@ -113,7 +113,7 @@ class PilotAgent:
             await self._courier.stop()
             has_left = await self._jobs.leave_results()
             await self._jobs.drop_all(self.ending)
-            # A server that hears a goodbye takes what it was not told for lost.
+            # After a goodbye, the server counts unreported results as lost.
             if not has_left:
                 await self._say_goodbye()
             await trial
@@ -131,21 +131,21 @@ class PilotAgent:
     async def _try_containers(self) -> None:
         """Find out which programs run containers here.
 
-        Meanwhile the pilot already takes jobs that need none.
+        Until then the pilot takes jobs that need none.
         """
         loop, directory = asyncio.get_running_loop(), self._resources.directory
         self.runtimes = await loop.run_in_executor(None, find_runtimes, directory)
         self._node = replace(
             self._resources.node, containers=tuple(runtime.kind for runtime in self.runtimes)
         )
-        # Jobs in containers may have waited for this: ask again at once.
+        # Jobs in containers may have waited for this: ask again now.
         self._ask.succeeded()
         self.wake()
 
     # For its jobs
 
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
-        """Queue a report. An end is sent at once; other news may wait for more."""
+        """Queue a report. An end is sent immediately; other news may wait for more."""
         self._reports.append(report)
         if logs and (logs.logs or logs.points):
             self._logs[report.job, report.attempt] = logs
@@ -187,7 +187,7 @@ class PilotAgent:
         return bool(lease) and now() >= self.contact + 2 * lease and not self._jobs.has_results
 
     def _drain(self, reason: str) -> None:
-        """Take no more jobs. End once all running attempts have ended and are delivered."""
+        """Stop taking jobs. End once all running attempts have ended and are delivered."""
         if not self._draining:
             log.info("takes no more jobs: %s", reason)
             self._draining = reason
@@ -263,7 +263,7 @@ class PilotAgent:
                 Reports(tuple(self._jobs.attempts), tuple(reports), tuple(logs), own_log)
             )
         except UnreachableError as error:
-            # The next report is due at once; ``_talk`` spaces the calls.
+            # The next report is due now; ``_talk`` spaces the calls.
             self._report_at = begun
             for pair in ends:
                 self._jobs.attempts[pair].end_heard |= error.may_have_acted
@@ -302,7 +302,7 @@ class PilotAgent:
         return min(PAUSE_WITH_NEWS if has_news else LONGEST_PAUSE, self._shortest_lease() / 3)
 
     def _next_reports(self) -> list[Report]:
-        """Return the queued reports that go together: no more logs than a server would read."""
+        """Return the queued reports that go together, limited by the size of their logs."""
         batch: list[Report] = []
         size = 0
         for report in self._reports:

@@ -1,8 +1,8 @@
 """The relay on a login node. It passes pilots' calls into a tunnel to their server, and nowhere else.
 
 A reverse tunnel of SSH ends at the login node's loopback, which the cluster's nodes can rarely reach. Pilots
-and relay share one key and certificate, in a file that only their account can read. Nobody without this file
-can connect or read along.
+and relay share one key and certificate, in a file that only their account can read. Without this file one can
+neither connect nor read along.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _context(identity: str, protocol: int) -> ssl.SSLContext:
-    """Return TLS between two that share a certificate. No other is trusted, whatever its name."""
+    """Return TLS between two that share a certificate. It trusts no other, by whatever name."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # A login node has different names on different networks. We know the certificate itself.
@@ -72,7 +72,7 @@ def _context(identity: str, protocol: int) -> ssl.SSLContext:
 
 
 class AddressFile:
-    """The file from which pilots read a relay's URL, and the seconds between two looks at it."""
+    """The file with a relay's URL for pilots, and the seconds between two looks at it."""
 
     def __init__(self, file: Path, pause: float) -> None:
         self._file = file

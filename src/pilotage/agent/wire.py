@@ -1,7 +1,7 @@
 """The wire format between pilots and their server: every document that goes over HTTP, as a record.
 
-Pilots check messages with ``parse``. The server checks them with stricter types
-of its own; tests compare these with the records here.
+Pilots check messages with ``parse``. The server checks them with its own, stricter types; tests compare these
+with the records here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Node:
     the drivers' names of the GPUs. ``routes`` holds IPv4 and IPv6 if they lead anywhere. ``containers`` names
     the programs that run containers here. ``limited_by`` is ``cgroup v1`` or ``cgroup v2``, whose controllers
     ``limits`` enforce limits; the agent watches all others. It is ``watching`` if there are no control
-    groups. ``clock`` is the node's time when it asked, in s since 1970; 0: not told.
+    groups. ``clock`` is the node's time when it asked, in s since 1970; 0: unknown.
     """
 
     cores: int = 0
@@ -92,8 +92,8 @@ class Offer:
 class JobInput:
     """An input file of a job: name, bytes and checksum (empty: unknown).
 
-    ``path`` is its path below the storage's URL; empty means its name. ``source`` names the source of the
-    work from which it is read remotely; empty means the queue's own storage.
+    ``path`` is its path below the storage's URL; empty means its name. ``source`` names the work's source
+    that it is read from remotely; empty means the queue's own storage.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Source:
 class JobOrder:
     """One attempt to run. ``scratch`` is the folder for its outputs, below the storage's URL.
 
-    ``environment`` holds variables of this job alone, beside those of its work. ``stdin`` is the path in its
+    ``environment`` holds variables of this job alone, beside its work's. ``stdin`` is the path in its
     directory of the file that it reads from standard input; empty: none.
     """
 
@@ -193,7 +193,7 @@ class MatchAnswer:
     ``lease`` and ``first_lease`` are for older agents and for work without its own: the shortest of all. A
     ``first_lease`` of 0 means ``lease``. ``pilot_lease`` is the lease of a pilot without work, which ends
     after twice that time without an answer; 0 means ``lease``. Reports are due every ``heartbeat``; a pilot
-    ends after ``idle`` without work. ``time`` is the server's, in s since 1970; 0: not told.
+    ends after ``idle`` without work. ``time`` is the server's, in s since 1970; 0: unknown.
     """
 
     lease: float
@@ -233,7 +233,7 @@ class Report:
     ``error`` names the failure. ``max_rss`` is the most memory, ``max_workdir`` the most data added to its
     directory. ``disk_io`` is its disk I/O in kB/s per core: the recent rate while it runs, later the mean.
     ``lost_inputs`` are missing at the queue's storage, or have another size or checksum there. ``read_from``
-    names the storages from which a running attempt read its inputs. ``storage_fault`` is the storage that
+    names the storages that a running attempt read its inputs from. ``storage_fault`` is the storage that
     failed it. ``kind`` is how it failed, of the server's kinds of failures.
     """
 
@@ -284,7 +284,7 @@ class AttemptLogs:
 class Reports:
     """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order.
 
-    ``logs`` come from attempts that end or that somebody reads. ``own_log`` is the pilot's.
+    ``logs`` come from attempts that end, or that a person reads. ``own_log`` is the pilot's.
     """
 
     holding: tuple[Pair, ...] = ()
@@ -295,11 +295,11 @@ class Reports:
 
 @dataclass(frozen=True)
 class Stops:
-    """Attempts that no longer belong to the pilot: it must end their payloads and delete their files.
+    """Attempts that the pilot has lost: it must end their payloads and delete their files.
 
-    Somebody is reading the logs of the attempts in ``read``, or with ``read_own`` the pilot's own log. The
+    A person is reading the logs of the attempts in ``read``, or with ``read_own`` the pilot's own log. The
     pilot sends these with its next reports, which are due soon. From now on it reports every ``heartbeat`` s;
-    0: as before. ``time`` is the server's, in s since 1970; 0: not told.
+    0: as before. ``time`` is the server's, in s since 1970; 0: unknown.
     """
 
     stop: tuple[Pair, ...] = ()
@@ -360,7 +360,7 @@ class Specification:
 class Reason:
     """A pilot's last message: why it ends, and its own log.
 
-    ``unfit`` says that no job can run on its machine as it is.
+    ``unfit`` is true if no job can run on its machine as it is.
     """
 
     reason: str

@@ -101,7 +101,7 @@ class DemoServer:
 def running(
     federation: Path | None, home: Path, port: int | None, store: str | None = None, *options: str
 ) -> Iterator[DemoServer]:
-    """Run a server with its own home until the block ends, in whatever way.
+    """Run a server with its own home until the block ends.
 
     It loads ``federation`` first. ``store`` is the address of its store; by default one in its home.
     ``options`` are further options of ``pilotage up``.
@@ -134,7 +134,7 @@ def running(
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface where nobody listens now. Raises ``ServerError``."""
+    """Return a free port of the loopback interface. Raises ``ServerError``."""
     # Do not use the kernel's choice: before the server takes it, an outgoing connection might get it.
     for port in random.sample(PORTS, len(PORTS)):
         with contextlib.suppress(OSError), socket.socket() as probe:
@@ -184,7 +184,7 @@ def _set_subreaper(on: bool) -> None:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Return whether a process still runs. Collect it if it is an ended child of ours."""
+    """Return whether a process still runs. Collect it if it is our ended child."""
     try:
         if process.status() != psutil.STATUS_ZOMBIE:
             return True

@@ -38,7 +38,7 @@ def run_process(
     seconds: float,
     folder: Path | None = None,
 ) -> ProcessEnd:
-    """Run a program in a session of its own; after its time, kill it with everything that it started.
+    """Run a program in its own session; after its time, kill it with everything that it started.
 
     Raises OSError if it cannot be started.
     """

@@ -57,7 +57,7 @@ class CataloguePort(Protocol):
         """Return the files of a dataset in a version; by default the current one.
 
         A version always has the same files. Raises CatalogueError, and LookupError if the version does not
-        exist or is no longer complete.
+        exist or is incomplete.
         """
 
 

@@ -63,7 +63,7 @@ MOST_MANIFEST = 2_000_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftBehind:
     """Results of an attempt that a pilot left: the ``place`` in the spool, which keeps it for some ``days``,
-    and the sealed ``manifest``, which anybody at the site may have written."""
+    and the sealed ``manifest``, which any user of the site may have written."""
 
     place: str
     manifest: str
@@ -74,12 +74,12 @@ class LeftBehind:
 class PilotStatus:
     """The status of a pilot in its batch system.
 
-    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``; ``missing`` then says
-    that the batch system answers, and does not have it. ``reason`` says in the batch system's words why it
-    waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal, or None if nobody knows it.
-    ``excess`` is the limit for which the batch system ended or held it. ``end_doubt`` is for how many s of a
-    pilot's silence its end is doubted, because the batch system says so without its node: the pilot may still
-    run there. ``results`` is all that an ended or missing pilot left in its site's spool.
+    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``; ``missing`` is then true
+    if the batch system answers, and does not have it. ``reason`` is the batch system's: why it waits, is
+    stuck or ended. ``exit_code`` is the agent's, negative for a signal, or None if unknown. ``excess`` is the
+    limit that it exceeded, if the batch system ended or held it for that. The end of a pilot is in doubt
+    until it has been silent for ``end_doubt`` s, if the batch system reported it without its node: the pilot
+    may still run there. ``results`` is all that an ended or missing pilot left in its site's spool.
     """
 
     state: ElementState
@@ -95,7 +95,7 @@ class PilotStatus:
 class Capacity:
     """All slots of a queue, and its running and waiting jobs; None if unknown.
 
-    ``everybody`` says whether other people's jobs are among them, otherwise only this account's pilots.
+    ``everybody`` is true if other people's jobs are among them, otherwise only this account's pilots.
     ``scope`` names the queue in the batch system: two answers of one scope count the same jobs. Empty: no
     other answer does.
     """
@@ -124,8 +124,8 @@ class ComputingElementPort(Protocol):
     unknown one.
 
     Every call may block, and calls may come from several threads. Each raises OSError if the batch system
-    cannot be reached and nothing was done. Each raises TimeoutError if nobody knows: then the same orders
-    come again. ``adapters/computing/contract.py`` tests these promises.
+    cannot be reached and nothing was done. Each raises TimeoutError if it may have been done: then the same
+    orders come again. ``adapters/computing/contract.py`` tests these promises.
     """
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
@@ -151,7 +151,7 @@ class Forwarding(Protocol):
 
 @runtime_checkable
 class ResultsKeeper(Protocol):
-    """The ability of an adapter whose pilots can leave results in a spool that the server reaches.
+    """The ability of an adapter to let pilots leave results in a spool that the server reaches.
 
     Calls raise OSError.
     """
@@ -165,7 +165,7 @@ class ResultsKeeper(Protocol):
 
 @runtime_checkable
 class LeadingBack(Protocol):
-    """The ability of an adapter whose pilots may reach the server through a tunnel that it keeps open."""
+    """The ability of an adapter to keep a tunnel open, so that pilots reach the server."""
 
     def closed_for(self) -> float:
         """Return for how many s the tunnel has been closed; 0: it is open, or there is none."""
@@ -173,7 +173,7 @@ class LeadingBack(Protocol):
 
 @runtime_checkable
 class ListMatching(Protocol):
-    """The ability of an adapter whose batch system can tell whether it has resources for a pilot (P8)."""
+    """The ability of an adapter to find out whether its batch system has resources for a pilot (P8)."""
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots would fit, now or later; None if unknown."""

@@ -1,4 +1,4 @@
-"""An event loop for adapters whose client library is asynchronous but whose port is not."""
+"""An event loop for adapters with an asynchronous client library and a synchronous port."""
 
 import asyncio
 import logging

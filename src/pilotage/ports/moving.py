@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 
 
 class StorageError(Exception):
-    """A storage could not be read or written: where, and why. ``fault`` says who is to blame."""
+    """A storage could not be read or written: where, and why. ``fault`` is who is to blame."""
 
     fault: Fault = ""
 
@@ -124,8 +124,8 @@ class DeliveryStatus:
     """The status of a delivery: ``bytes`` read so far, and the ``checksum`` of the delivered file if known.
 
     ``signs`` counts other signs of life, such as answers of a service where the file is queued. ``unknown``
-    means that the mover does not have the reference, for example one of an earlier process. ``fault`` says
-    who is to blame for a failure, ``way`` how a delivered file came.
+    means that the mover does not have the reference, for example one of an earlier process. ``fault`` is who
+    is to blame for a failure, ``way`` how a delivered file came.
     """
 
     state: Literal["moving", "delivered", "failed", "unknown"]
@@ -169,8 +169,9 @@ class ScanLimits:
     """Limits of a scan: the matching ``files``, and ``seconds`` for all of it.
 
     Checksums are read for files up to ``checksum_size`` bytes while there is time; others stay empty. With
-    ``any_name`` the scan leaves out files whose names no input may have. Otherwise it refuses them. Links
-    that lead out of the storage are left out, or, with ``refuse_links``, refused if a pattern matches one.
+    ``any_name`` the scan leaves out files that have no legal name of an input. Otherwise it refuses them.
+    Links that lead out of the storage are left out, or, with ``refuse_links``, refused if a pattern matches
+    one.
     """
 
     files: int = 100_000
@@ -186,8 +187,8 @@ SCAN_LIMITS = ScanLimits()
 class ScannedFiles(list[InputFile]):
     """The files that a scan found.
 
-    ``left_out`` says of other paths that match why they are none of them. ``paths`` say by name where files
-    lie that links lead to.
+    ``left_out`` has other paths that match, with the reason why they are left out. ``paths`` say by name
+    where files lie that links lead to.
     """
 
     def __init__(
@@ -252,7 +253,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """An address that lets anybody who has it read or write one file for a short time.
+    """An address to read or write one file for a short time, without further credentials.
 
     The request needs ``headers``. ``authorities`` (PEM) replace the system's.
     """
@@ -318,10 +319,10 @@ def order(
     """Return the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
     ``path`` is the replica's path at the source; empty means the file's own name. A transfer has up to
-    ``most_attempts``. A download goes below the folder of copies, so that nobody mistakes it for an original.
-    ``catalogues`` are external ones. A slot carries a ``bundle`` of small files.
+    ``most_attempts``. A download goes below the folder of copies, so that it cannot be mistaken for an
+    original. ``catalogues`` are external ones. A slot carries a ``bundle`` of small files.
 
-    Raises DeliveryFailed if a storage no longer exists or a path leads out of it.
+    Raises DeliveryFailed if a storage does not exist or a path leads out of it.
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:

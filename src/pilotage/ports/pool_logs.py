@@ -24,6 +24,6 @@ def submitting(pool: str) -> Iterator[None]:
 
 
 def submission_log(otherwise: logging.Logger) -> logging.Logger:
-    """Return the log of the pool for which this thread submits pilots; ``otherwise`` if it does not."""
+    """Return the log of the pool that this thread submits pilots for; ``otherwise`` if it does not."""
     pool = _submitting.get()
     return otherwise if pool is None else pool_log(pool)

@@ -5,22 +5,22 @@ from typing import Protocol
 
 
 class Presence(Protocol):
-    """This process under a unique name, and what is known of others by theirs."""
+    """This process under a unique name, and which others have ended."""
 
     @property
     def name(self) -> str:
-        """The name of this process; empty if it has none, and then nobody can tell that it is gone."""
+        """The name of this process; empty if it has none, and then its end cannot be noticed."""
 
     @property
     def term(self) -> int | None:
         """The number of this process's lease, which grows after each loss; None while it has none.
 
-        Others may take over its work while it has none. Whoever began an act in one term must not go on with
-        it in another.
+        Others may take over its work while it has none. An act that began in one term must not continue in
+        another.
         """
 
     def gone(self, names: Iterable[str], /) -> frozenset[str]:
-        """Return the processes that have ended, or whose lease is over. Unknown processes are not gone."""
+        """Return the processes that have ended or lost their lease. Unknown processes are not gone."""
 
 
 class Unnamed:

@@ -1,13 +1,13 @@
-"""The start of a process, by which its number is told from the same number of another process."""
+"""The start of a process: it distinguishes processes that had the same number."""
 
 from contextlib import suppress
 from pathlib import Path
 
 
 def process_start(number: int) -> int | None:
-    """Return the ticks from the system's start to that of a process that runs, else None.
+    """Return the ticks from the system's start to the process's start; None if it does not run.
 
-    psutil tells it in s since 1970 only. These move whenever the clock is set, and a process that runs would
+    psutil has it in s since 1970 only. These move whenever the clock is set, and a process that runs would
     be taken for another. These ticks never move. Raises OSError where the system does not tell.
     """
     with suppress(FileNotFoundError, ProcessLookupError):

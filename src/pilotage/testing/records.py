@@ -89,7 +89,7 @@ def jobs(
 
 
 def pilot(number: int = 1, state: PilotState = PilotState.RUNNING, **changes: Any) -> Pilot:
-    """Return a generic pilot of one core in queue ``Q`` whose last heartbeat was a minute ago."""
+    """Return a generic pilot of one core in queue ``Q``, with its last heartbeat a minute ago."""
     usual: dict[str, Any] = {
         "id": number,
         "queue": "Q",

@@ -69,7 +69,7 @@ def federation_linked_by(**link: Any) -> Federation:
 def three_sites(links: Iterable[Link] = (), storages: Iterable[Storage] = (), **constants: Any) -> Federation:
     """Return north (nucleus, storages north-a and north-b), east and west, with queues QN, QE and QW.
 
-    ``constants`` are those of data staging.
+    ``constants`` are data staging's.
     """
     return Federation(
         name="three",

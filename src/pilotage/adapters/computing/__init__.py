@@ -1,1 +1,1 @@
-"""Adapters of batch systems. Each kind is a module here, or a package of somebody else's."""
+"""Adapters of batch systems. Each kind is a module here, or a package of another author."""

@@ -114,7 +114,7 @@ def _again(
 def _in_doubt(
     losing: ComputingElementPort, element: ComputingElementPort, orders: Sequence[PilotOrder], patience: float
 ) -> Iterator[str]:
-    """Submit pilots whose answers fail. Each must be found by name, at once or when its order comes again."""
+    """Submit pilots and lose the answers. Each must be found by name, now or when its order comes again."""
     orders = [replace(order, name=f"{order.name}0") for order in orders]
     first: Sequence[Submitted] = ()
     with suppress(TimeoutError):

@@ -59,7 +59,7 @@ class _BackendFactory(Protocol):
 
 
 def check(storage: Storage) -> None:
-    """Raise ValueError if a storage's URL or options are wrong, as far as that shows without opening it.
+    """Raise ValueError if a storage's URL or options are wrong, without opening it.
 
     Check only backends: one of fsspec's file systems may connect when it is made.
     """
@@ -148,7 +148,7 @@ class Streaming(CopyThreads):
         place = Place(url=storage.url, path=path, options=options_for(storage))
         checked = CheckedChunks(stream, "what was sent", Delivered(size=size, checksum=""), lambda _: None)
         with explained(StorageError, f"writing {place}"):
-            # Use a unique name: whoever sends a file again may still be sending it.
+            # Use a unique name: an earlier upload of the file may still run.
             self._at(place).store(path, f".{uuid4().hex}.part", checked, size)
         return checked.actual
 

@@ -17,7 +17,7 @@ Sign = Callable[[], None]
 class TransferServiceError(StorageError):
     """A service failed to deliver a file; the message is its own.
 
-    ``fault`` is who is to blame according to the service; empty: itself, or nobody.
+    ``fault`` is who is to blame according to the service; empty: itself, or no one.
     """
 
     def __init__(self, error: str, fault: Fault = "") -> None:
@@ -33,7 +33,7 @@ class ServiceAdapter(Protocol):
 
         Blocks. Raises CannotFetch, without having done anything, if the service cannot reach these storages.
         Raises TransferServiceError if it knows who is to blame, and any other exception for other failures.
-        After these, nothing of this attempt goes on.
+        After these, the service does nothing more for this attempt.
         """
 
 

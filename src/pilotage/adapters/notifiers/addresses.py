@@ -44,7 +44,7 @@ def refusal(address: str, allowed: Sequence[Network]) -> str:
 
 
 def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address that stands inside an IPv6 address, if one does."""
+    """Return the IPv4 address inside an IPv6 address, if there is one."""
     if isinstance(address, IPv4Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
@@ -54,7 +54,7 @@ def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 
 class _LimitedStream(httpcore.NetworkStream):
-    """A connection whose reads and writes end at a time, however slowly the other side goes on."""
+    """A connection that ends its reads and writes at a time, even if the other side is slow."""
 
     def __init__(self, stream: httpcore.NetworkStream, until: float) -> None:
         self._stream = stream
@@ -91,7 +91,7 @@ class _LimitedStream(httpcore.NetworkStream):
 
 
 class CheckedNetwork(httpcore.NetworkBackend):
-    """Connects to names whose addresses may all be called, at the address that was checked.
+    """Connects to names if all their addresses may be called, at the address that was checked.
 
     Everything ends ``time_limit`` s after the connection began.
     """

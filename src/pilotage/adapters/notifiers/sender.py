@@ -14,7 +14,7 @@ from pilotage.ports.notifying import NotificationMessage, NotificationRefused
 class Sender:
     """Sends messages as the operator's settings allow.
 
-    ``allowed_networks`` are networks that are not public and may be called all the same. ``commands`` are
+    ``allowed_networks`` are private networks that may be called. ``commands`` are
     paths by name. ``smtp`` is the URL of the SMTP server, and ``mail_from`` the address of its mail, by
     default one of this host. ``clock`` returns the time in s since 1970 UTC. ``limits`` are the most messages
     within an hour.

@@ -1,4 +1,4 @@
-"""Webhooks, signed as the Standard Webhooks specification says."""
+"""Webhooks, signed by the Standard Webhooks specification."""
 
 import base64
 import hmac
@@ -76,7 +76,7 @@ class Webhook:
     def _posted(self, url: str, headers: Mapping[bytes | str, bytes | str], body: bytes) -> int:
         """Return the status of the answer."""
         try:
-            # A connection for each message: nobody's connection is anybody else's.
+            # A connection for each message: receivers share none.
             with (
                 httpcore.ConnectionPool(
                     ssl_context=ssl.create_default_context(),

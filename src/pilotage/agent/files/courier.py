@@ -1,4 +1,4 @@
-"""Results that other pilots left in the spool: this pilot delivers those that its server asks for (P7)."""
+"""Results that other pilots left in the spool: this pilot delivers the ones that its server asks for (P7)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LARGEST = 2_000_000
 
 
 class Courier:
-    """Delivers one attempt of the spool after another, in a task of its own, while it ``may_deliver``."""
+    """Delivers one attempt of the spool after another, in its own task, while it ``may_deliver``."""
 
     def __init__(self, resources: Resources, client: PilotClient, may_deliver: Callable[[], bool]) -> None:
         self._resources, self._client, self._may_deliver = resources, client, may_deliver
@@ -61,7 +61,7 @@ class Courier:
             self._task = asyncio.create_task(self._deliver_all(self._resources.spool))
 
     async def stop(self) -> None:
-        """End. What is not delivered stays in the spool."""
+        """End. The rest stays in the spool."""
         if self._task:
             # It removes its copy, unless a call or a storage hangs.
             await asyncio.wait({self._task}, timeout=END_WITHIN)
@@ -106,7 +106,7 @@ class Courier:
         copy = self._place / legal("output", output.name, deep=True)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            # Others of the account may write to the spool meanwhile: only the copy is what was checked.
+            # Others of the account may write to the spool, so check and store a copy.
             _copy(path, copy, output)
             transfer.store(
                 self._routes,

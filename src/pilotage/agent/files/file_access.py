@@ -35,7 +35,7 @@ class FileServer(Protocol):
     """The pilot's server, as file access needs it.
 
     Every call raises OSError or HTTPException. It raises UnreachableError while the server is away or busy:
-    that says nothing about the file, so the caller asks again later.
+    then the caller asks again later.
     """
 
     def access(self, request: wire.FileRequest) -> wire.Access:

@@ -1,8 +1,8 @@
 """Results that a pilot leaves in its site's spool because its server is away until the pilot must end.
 
-Nobody can act with what lies there, and nobody but the pilot can make it: a manifest, sealed with a key that
-follows from the pilot's token and the attempt, names each file with its checksum. The server knows the hash
-of that token, and so verifies the seal.
+These results give a reader no rights, and only the pilot can make them. A manifest names each file with its
+checksum. It is sealed with a key that follows from the pilot's token and the attempt. The server knows the
+hash of that token, and so verifies the seal.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def leave(
         manifest = serialise(LeftResults(Report(**fields), tuple(files), logs))
         seals = seal(token_hash, report.job, report.attempt, manifest)
         (draft / MANIFEST).write_bytes(seals.encode() + b"\n" + manifest)
-        # What is there under its final name is whole.
+        # A folder with its final name is complete.
         draft.rename(spool / name)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

@@ -29,7 +29,7 @@ def find(
     optional: Collection[str] = (),
     skipped: list[str] | None = None,
 ) -> list[str]:
-    """Find outputs. Return their paths in the directory, which are the names under which they are stored.
+    """Find outputs. Return their paths in the directory, which are also their names at the storage.
 
     A plain name counts even if no such file exists, unless it is ``optional``. Raises AttemptFailedError if a
     required pattern or folder matches nothing, or if they match too much. Links and special files that match
@@ -119,7 +119,7 @@ def _is_met(part: str, name: str) -> bool:
 
 
 def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
-    """Return the same set, with the parts reached if each ``**`` stands for no folder."""
+    """Return the same set, with the parts reached if each ``**`` matches no folder."""
     for number, part in enumerate(parts):
         if part == "**" and number in reached:
             reached.add(number + 1)

@@ -59,7 +59,7 @@ def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
 
 
 class Folder:
-    """A folder of this machine. No path leads out of it, not even through links that somebody left there."""
+    """A folder of this machine. No path leads out of it, not even through links inside it."""
 
     def __init__(self, root: str) -> None:
         self._root = Path(root).expanduser()
@@ -113,7 +113,7 @@ class Folder:
         with suppress(FileNotFoundError):
             parent = self._open(above, os.O_PATH | os.O_DIRECTORY)
             try:
-                # Through the open folder: swapping it for a link meanwhile changes nothing.
+                # Use the open folder: swapping it for a link then changes nothing.
                 shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
             finally:
                 os.close(parent)
@@ -167,7 +167,7 @@ class HttpServer:
             raise not_found(error, path) from error
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``. Return the bytes that the server says it has."""
+        """Store all of ``source``. Return the bytes that the server reports."""
         try:
             self._ask("PUT", path, source).close()
         except urllib.error.HTTPError as error:

@@ -125,8 +125,8 @@ class _Decompressed(io.RawIOBase):
 
 
 def body(answer: HTTPResponse) -> IO[bytes]:
-    """The body of an answer as a file, without a compression that nobody asked for. Raises OSError for an
-    unknown one."""
+    """Return the body of an answer as a file, decompressed if the server compressed it unasked. Raises
+    OSError for an unknown one."""
     encoding = answer.headers.get("Content-Encoding")
     if not encoding or not is_encoded(encoding, answer.url):
         return cast("IO[bytes]", _Body(answer))
@@ -137,7 +137,7 @@ def body(answer: HTTPResponse) -> IO[bytes]:
 
 
 def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
-    """Return the error itself, or FileNotFoundError if it says that the file does not exist."""
+    """Return the error itself, or FileNotFoundError if the file does not exist."""
     if error.code not in GONE:
         return error
     error.close()
@@ -156,7 +156,7 @@ class Web:
     """Requests with the same headers, which go only to the first server.
 
     ``authorities`` (PEM) replace the system's; a ``context`` carries them and a certificate. ``redirects_to``
-    names the hosts that the server may send on to; by default those of its domain.
+    names the hosts that the server may redirect to, by default its domain's.
     """
 
     def __init__(

@@ -137,7 +137,7 @@ class _Output(io.RawIOBase):
         self._pipe = cast("IO[bytes]", self._process.stdout)
         self._first = b""
         try:
-            # Read at once: a program that cannot do it must fail before anybody relies on it.
+            # Read now: a program that cannot do it must fail before the caller uses it.
             self._first = self.read(BLOCK)
         except BaseException:
             self.close()

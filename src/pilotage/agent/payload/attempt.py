@@ -87,7 +87,7 @@ class Attempt:
 def legal(kind: str, name: str, *, deep: bool = False) -> str:
     """Return the name if it stays inside its directory. With ``deep`` it may also name a file in a subfolder.
 
-    Raises AttemptFailedError that says why it is none.
+    Raises AttemptFailedError with the reason.
     """
     if any(part in ("", ".", "..") for part in name.split("/")) or ("/" in name and not deep):
         fault = "no part of it may be empty, . or .."

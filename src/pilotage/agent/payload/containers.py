@@ -157,7 +157,7 @@ def choose(
 ) -> tuple[ContainerRuntime, str]:
     """Return the program and image for a payload: the first image that can run here.
 
-    Raises AttemptFailedError without a program, else ImageFailedError, whose message is for the job's owner.
+    Raises AttemptFailedError without a program, else ImageFailedError with a message for the job's owner.
     """
     if not runtimes:
         raise AttemptFailedError(
@@ -206,7 +206,7 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
     if not candidates:
         return ()
     try:
-        # Make the mount points here: Podman would make them as a user whose files we cannot remove.
+        # Make the mount points here: Podman would make them as another user, and we could not remove them.
         for folder in (*(root / name for name in _FOLDERS), place, root / str(place)[1:]):
             folder.mkdir(parents=True, exist_ok=True)
         for name in ("passwd", "group", "hosts", "resolv.conf"):

@@ -1,8 +1,8 @@
 """Start a payload so that it reaches nothing that is not its own.
 
-``bubblewrap`` and ``namespaces`` put a process of ours, the *init*, between supervisor and payload. It is the
+``bubblewrap`` and ``namespaces`` put our own process, the *init*, between supervisor and payload. It is the
 first process of a PID namespace; when it ends, the kernel kills all others there. ``landlock`` restricts the
-payload itself. ``none`` lets the payload see whatever its user sees.
+payload itself. ``none`` lets the payload see all that its user sees.
 
 The child reports to the supervisor in lines: ``error NUMBER`` (the command cannot start), ``fault TEXT`` (the
 payload cannot be contained), ``started``, ``ended STATUS``. A payload without an init reports nothing when it
@@ -64,7 +64,7 @@ def _tell(pipe: int, line: str) -> None:
 
 
 def _restrict(order: Mapping[str, Any]) -> None:
-    """Restrict this process by Landlock alone. A path that is a link stands for its target."""
+    """Restrict this process by Landlock alone. For a link, its target counts."""
     containment = order["containment"]
     readable = [source for source, _, writable in containment["binds"] if not writable]
     writable = [source for source, _, writable in containment["binds"] if writable]
@@ -108,7 +108,7 @@ def _namespaces(order: Mapping[str, Any], pipe: int) -> NoReturn:
         try:
             os.close(living)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            # If the parent died before prctl took effect, nobody holds the other end.
+            # If the parent died before prctl took effect, the other end is closed.
             if select.select([alive], [], [], 0)[0]:
                 os._exit(127)
             containment = order["containment"]

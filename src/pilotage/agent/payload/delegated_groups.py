@@ -63,7 +63,7 @@ class DelegatedGroups:
         }
 
     def remove(self, attempt: str) -> None:
-        """Remove the group of an attempt whose supervisor could not do it."""
+        """Remove the group of an attempt, because its supervisor could not."""
         group = self.group(attempt)
         if group and (fault := ControlGroup(**group).remove()):
             log.warning("%s", fault)
@@ -112,7 +112,7 @@ def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
 
 
 def _memberships(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield controller and path of each of a process's groups. The empty name stands for version 2."""
+    """Yield controller and path of each of a process's groups. The empty name means version 2."""
     for line in read(str(path)).splitlines():
         _, names, group = line.split(":", 2)
         yield from ((name, group) for name in names.split(","))
@@ -123,7 +123,7 @@ def _unescaped(text: str) -> str:
 
 
 def _tried(version: int, trees: list[Hierarchy]) -> DelegatedGroups:
-    """Return the parent groups in which groups can be made. Raises NotDelegatedError and OSError."""
+    """Return the parent groups that groups can be made in. Raises NotDelegatedError and OSError."""
     parents: dict[str, str] = {}
     faults = []
     for tree in trees:
@@ -161,13 +161,14 @@ def _try(part: DelegatedGroups) -> None:
 
 
 def _opened(tree: Hierarchy, controllers: tuple[str, ...]) -> Path:
-    """Return a group of version 2 whose subgroups have these controllers.
+    """Return a group of version 2 that gives its subgroups these controllers.
 
     Raises NotDelegatedError and OSError.
     """
     parent = tree.group.parent if tree.group.name == LEAF else tree.group
     if os.geteuid() == 0 and parent != tree.root and not _is_delegated(parent):
-        # Root could make groups, but a group that nobody delegated belongs to somebody else, such as systemd.
+        # Root could make groups, but a group that is not delegated belongs to another manager, such as
+        # systemd.
         raise NotDelegatedError(f"{parent} is not delegated")
     order = " ".join(f"+{name}" for name in controllers)
     control = parent / "cgroup.subtree_control"
@@ -200,7 +201,7 @@ def _is_delegated(group: Path) -> bool:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move every process from one group to another. Skip processes that end meanwhile."""
+    """Move every process from one group to another. Skip processes that have ended."""
     for process in read(str(source / "cgroup.procs")).split():
         with suppress(ProcessLookupError):
             (target / "cgroup.procs").write_text(process)

@@ -19,7 +19,7 @@ _ENV_WORD = re.compile(r"-|[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def start_hint(command: Sequence[str], directory: Path, search: str, view: View) -> str:
-    """Return why a command's program could not be started, as far as that shows; else empty.
+    """Return why a command's program could not be started; empty if that is unknown.
 
     A program or an interpreter is hidden by the containment, or an interpreter is not there. ``search`` is
     the payload's search path.

@@ -27,7 +27,7 @@ def memory_cause(exit_code: int | None, kills: int, used: float, limit: float, a
     """Return ``slot memory`` or ``memory`` if a payload was killed for lack of it; else nothing.
 
     ``kills`` are those for lack of memory in the pilot's slot since it began. It ``used`` so many bytes of
-    its ``limit`` (0: none). An ``exit_code`` of None means that nobody saw its end. The kernel may kill a
+    its ``limit`` (0: none). An ``exit_code`` of None is unknown. The kernel may kill a
     command of the payload, and its shell ends with a code: any one but 0 if the payload was ``alone`` in the
     slot, so that the kill can only be its own.
     """
@@ -43,6 +43,6 @@ def memory_cause(exit_code: int | None, kills: int, used: float, limit: float, a
 def out_of_memory(error: str) -> str:
     """Return the error of a payload that was killed for lack of memory in its pilot's slot.
 
-    The batch system's limit then holds for all of the slot, whatever the payload's own limit is.
+    Then the batch system's limit of the whole slot was reached, not the payload's own.
     """
     return f"memory exceeded: the kernel killed it for lack of memory in the pilot's slot ({error})"

@@ -80,7 +80,7 @@ _PYTHON = (sys.executable, "-I", "-S", "-c", _BOOT)
 def _program() -> bytes:
     """Return the supervisor's compiled modules in the form that its start-up code reads.
 
-    They go through a pipe because the agent may be one zip file, from which Python can start nothing else.
+    They go through a pipe because the agent may be one zip file, and Python can start only its main module.
     Compiling them for each payload would take longer than starting it.
     """
     package = __name__.rpartition(".payload.")[0]

@@ -133,7 +133,7 @@ class Supervisor:
             return self.result(*self._failure)
         cause, value = self._watch()
         if cause in ("ended", "processes"):
-            # The kernel kills at once, so the payload may have ended before anybody checked.
+            # The kernel kills immediately, so the payload may have ended between two checks.
             cause, value = next(self._exceeded(), (cause, value))
         self._kill_all()
         if cause in ("ended", "processes"):

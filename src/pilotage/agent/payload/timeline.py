@@ -52,7 +52,7 @@ def cpu_seconds(process: int) -> float:
     """Return the CPU time in s of a process and the children that it waited for; 0 if it has ended."""
     try:
         with open(f"/proc/{process}/stat", "rb") as stat:
-            # The process's name stands in brackets, and may itself contain brackets.
+            # The process's name is in brackets, and may itself contain brackets.
             return sum(map(int, stat.read().rpartition(b")")[2].split()[11:15])) / _TICKS
     except OSError:
         return 0.0

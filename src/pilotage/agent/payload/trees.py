@@ -1,4 +1,4 @@
-"""Measure and remove folders that a payload filled, whatever their depth and permissions.
+"""Measure and remove folders that a payload filled, of any depth and permissions.
 
 A supervisor imports this, so it uses only light modules: neither pathlib nor typing.
 """
@@ -23,7 +23,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnmeasuredError(Exception):
-    """A folder that cannot be measured; the message says why."""
+    """A folder cannot be measured; the message has the reason."""
 
 
 def disk_usage(directory: str, processes: Iterable[int] = ()) -> int:
@@ -119,7 +119,7 @@ def _deleted(processes: Iterable[int], device: int) -> int:
 
 
 def remove_tree(directory: str) -> None:
-    """Delete a folder with all its content, whatever its depth and permissions. A link is removed, not
+    """Delete a folder with all its content, of any depth and permissions. A link is removed, not
     followed.
 
     Raises OSError if something stays.

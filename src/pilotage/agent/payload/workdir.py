@@ -83,6 +83,6 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
 
 
 def remove(directory: Path) -> None:
-    """Delete a tree, whatever its permissions and depth. A link is removed, not followed."""
+    """Delete a tree of any depth and permissions. A link is removed, not followed."""
     if os.path.lexists(directory):
         remove_tree(str(directory))

@@ -74,7 +74,7 @@ class ArcOptions:
 
 
 class Arc:
-    """The computing element kind ``arc``. Its options are those of ``ArcOptions``."""
+    """The computing element kind ``arc``. ``ArcOptions`` has its options."""
 
     end_doubt = 0.0
 
@@ -94,8 +94,8 @@ class Arc:
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Create a job for each order that has none yet. Upload the agent and its token to it.
 
-        A job without these files never starts. So a job whose creation got no answer does no harm. The
-        adapter finds it by name when the order comes again, or ARC drops it after some minutes. Raises
+        A job without these files never starts. So a job does no harm if the answer to its creation is lost.
+        The adapter finds it by name when the order comes again, or ARC drops it after some minutes. Raises
         TimeoutError if the caller should send the orders again.
         """
         if not orders:
@@ -141,7 +141,7 @@ class Arc:
         return Capacity.of(states, slots=slots(service), scope=scope)
 
     def resources(self, size: PilotSize) -> int | None:
-        """Return how many such pilots the batch system behind ARC would run at once (P8)."""
+        """Return how many such pilots the batch system behind ARC would run side by side (P8)."""
         return resources(self._jobs.computing_service(), self._options.queue or "", size)
 
     def _living(self, names: Collection[str]) -> dict[str, ArcJob]:

@@ -16,7 +16,7 @@ _BYTES = 1_000_000
 def adl(orders: Sequence[PilotOrder], queue: str, runtime_environments: Sequence[str]) -> bytes:
     """Return one document that describes a job for each order. Each job waits for its two files.
 
-    The document holds no token, because ARC keeps it and shows it to anybody who may see the job.
+    The document holds no token, because ARC keeps it and shows it to everyone who may see the job.
     """
     root = ElementTree.Element("ActivityDescriptions")
     for order in orders:

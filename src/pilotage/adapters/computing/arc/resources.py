@@ -43,8 +43,8 @@ def population(service: Mapping[str, Any], queue: str) -> tuple[int, int] | None
 
 
 def resources(service: Mapping[str, Any], queue: str, size: PilotSize) -> int | None:
-    """Return how many pilots of a size the service would run at once, in one queue or, without a name, in
-    any.
+    """Return how many pilots of a size the service would run side by side, in one queue or, without a name,
+    in any.
 
     Return None if the service publishes no shares yet, as just after its start. Values that a share or a node
     does not publish limit nothing.

@@ -38,7 +38,7 @@ class ArcJobs:
     def create(self, descriptions: bytes, count: int) -> list[ArcJob]:
         """Create a job for each description.
 
-        Raises AnswerLost if nobody knows whether the service created them.
+        Raises AnswerLost if the service may have created them.
         """
         answer = self._call(
             "POST",
@@ -68,7 +68,7 @@ class ArcJobs:
         return {_text(entry, "id"): _text(entry, "state") for entry in answers if _is_done(entry)}
 
     def activities(self, jobs: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the GLUE2 records of the jobs, as far as they exist yet."""
+        """Return the GLUE2 records of the jobs that have one."""
         records: dict[str, Mapping[str, Any]] = {}
         for entry in filter(_is_done, self._each("info", jobs)):
             document = entry.get("info_document")

@@ -68,7 +68,7 @@ class CommandRunner(Protocol):
         """
 
     def server_url(self, url: str, file: str) -> str:
-        """Return the address at which pilots of this host reach the server that answers at ``url``.
+        """Return the address that pilots of this host use for the server at ``url``.
 
         ``file`` holds a relay's address.
         """

@@ -73,8 +73,8 @@ class BatchElement:
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         """Return the status of pilots, from one listing for all queues of the account.
 
-        The history supplies pilots that are no longer listed. A pilot that is missing there too is unknown,
-        unless this adapter cancelled it.
+        Pilots that are missing in the listing come from the history. One that is missing there too is
+        unknown, unless this adapter cancelled it.
         """
         statuses = {
             text: PilotStatus(state="unknown", reason="not a reference of this kind") for text in references
@@ -99,9 +99,10 @@ class BatchElement:
     def _with_results(
         self, statuses: Mapping[str, PilotStatus], parsed: Mapping[str, Reference]
     ) -> dict[str, PilotStatus]:
-        """Add what ended and missing pilots left in the spool. An end that we have not looked behind is none.
+        """Add what ended and missing pilots left in the spool. A pilot has ended only when its spool has been
+        read.
 
-        Raises OSError if the spool cannot be read: then nothing is said of any pilot.
+        Raises OSError if the spool cannot be read: then no pilot gets a status.
         """
         gone = [text for text in parsed if statuses[text].state == "ended" or statuses[text].missing]
         if not gone:

@@ -1,4 +1,4 @@
-"""Hosts on which commands run. The queues of one account share connections and listings."""
+"""Hosts that run commands. The queues of one account share connections and listings."""
 
 import threading
 import time

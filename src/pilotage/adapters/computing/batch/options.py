@@ -49,7 +49,7 @@ class BatchOptions(PilotOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitOptions(BatchOptions):
-    """The base of each batch system's own options, besides those of ``BatchOptions``.
+    """The base of each batch system's own options.
 
     ``reserved`` are options of the submit command that the adapter sets, or that would change its output.
     ``flags`` are its options for ours that it gets as they are.

@@ -37,7 +37,8 @@ class BatchJob:
     it.
 
     ``explained`` is true if ``reason`` holds everything that the batch system knows about a job that does not
-    run. ``excess`` is the limit for which it was ended. ``end_doubt``: see ``PilotStatus``.
+    run. ``excess`` is the limit that it exceeded, if it was ended for that. ``end_doubt``: see
+    ``PilotStatus``.
     """
 
     name: str
@@ -61,7 +62,7 @@ class BatchJob:
 
 
 class Reference(NamedTuple):
-    """A job of a batch system, the name under which it was submitted, and its pilot.
+    """A job of a batch system, the name that it was submitted with, and its pilot.
 
     A number alone is not enough, because it may be reused for another job. The text form leaves out the
     pilot if it equals the name. In an array it does not.
@@ -194,13 +195,14 @@ class Profile(ABC, Generic[Options]):
 
     @abstractmethod
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Return the command that lists this account's jobs, at least those of ``jobs`` that still exist.
+        """Return the command that lists this account's jobs, at least the ``jobs`` that still exist.
 
         Without ``jobs`` it lists all waiting and running jobs.
         """
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Return whether the answer to ``listing`` is valid, even if some jobs are no longer known."""
+        """Return whether the answer to ``listing`` is valid, even if the batch system has forgotten some
+        jobs."""
         return outcome.code == 0 or (
             outcome.code is not None and any(words in outcome.stderr for words in self.partly)
         )
@@ -210,7 +212,7 @@ class Profile(ABC, Generic[Options]):
         """Return jobs by number. Raises CommandFault."""
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """Return commands that look up jobs that are no longer listed. Each is a fallback for the one before.
+        """Return commands that look up jobs that the listing lacks. Each is a fallback for the one before.
 
         Empty by default: then the listing includes ended jobs.
         """
@@ -221,7 +223,7 @@ class Profile(ABC, Generic[Options]):
         return self.listed(stdout)
 
     def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the command that says why jobs do not run; empty if the listing says it."""
+        """Return the command that prints why jobs do not run; empty if the listing has the reasons."""
         return ()
 
     def explained(self, stdout: str) -> Mapping[str, str]:  # noqa: ARG002
@@ -229,7 +231,7 @@ class Profile(ABC, Generic[Options]):
         return {}
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Return the command that ends jobs. It leaves alone those that have ended."""
+        """Return the command that ends jobs. It ignores ended jobs."""
         return (*self.canceller, *jobs)
 
     def capacity(self) -> tuple[str, ...]:
@@ -268,7 +270,7 @@ class Profile(ABC, Generic[Options]):
         return not names or any(fnmatchcase(name, pattern) for name in names for pattern in self.queues)
 
     def is_refusal(self, complaint: str) -> bool:
-        """Return whether a message, in lower case, says that the submit command made no job."""
+        """Return whether a message, in lower case, means that the submit command made no job."""
         return bool(self.remedy(complaint)) or any(words in complaint for words in self.refusals)
 
     def remedy(self, complaint: str) -> str:
@@ -277,7 +279,8 @@ class Profile(ABC, Generic[Options]):
 
 
 def only_number(answer: str, *patterns: str) -> str:
-    """Return the one number in an answer whose lines match these patterns, each with a group for the number.
+    """Return the one number in the lines of an answer that match these patterns, each with a group for the
+    number.
 
     Sites print notes before and after the batch system's own lines. Return an empty text if no line matches,
     or if matching lines differ: then any of them may be a note.
@@ -290,7 +293,7 @@ def only_number(answer: str, *patterns: str) -> str:
 
 
 def with_account(*command: str) -> tuple[str, ...]:
-    """Return a command whose last argument becomes the account's own name."""
+    """Return a command with the account's name as its last argument."""
     return ("sh", "-c", 'exec "$0" "$@" "$(id -un)"', *command)
 
 

@@ -46,7 +46,7 @@ if [ -z "$found" ]; then
   echo "$(uname -n): {too_old}"
   exit 78
 fi
-# Another server's pilot may have this name and be on this node: each has a directory of its own.
+# Another server's pilot may have this name and be on this node: each has its own directory.
 work=$(mkdir -p {directory} && mktemp -d {directory}/"$name.XXXXXX") || exit 73
 trap 'kill -TERM "$child" 2>/dev/null' TERM INT USR2
 "$found" -I "$agent" {options} --directory="$work" --hide="$spool" \\

@@ -83,10 +83,10 @@ class Spool:
         the account. Raises OSError if nothing can be stored.
         """
         files = {f"tokens/{pilot}": token.encode() for pilot, token in tokens.items()}
-        # Two calls may write at once: each uses its own folder, and `mv -n` lets the first win.
+        # Two calls may write at the same time: each uses its own folder, and `mv -n` lets the first win.
         new = f"new-{secrets.token_hex(8)}"
         files |= {f"{new}/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
-        # Earlier records stay, also those of other servers, and the script prints them. It starts no process
+        # Earlier records stay, also other servers', and the script prints them. It starts no process
         # for each of them.
         show = 'if [ -e "$f" ]; then read -r place <"$f"; echo "$n $place"; fi'
         show_others = f'for o in {new}/*; do n="${{o##*/}}"; for f in ../*/places/"$n"; do {show}; done; done'
@@ -107,7 +107,7 @@ class Spool:
         self._unpack({f"places/{pilot}": f"{place}\n".encode() for pilot, place in places.items()})
 
     def tails(self, pilots: Collection[str]) -> dict[str, str]:
-        """Return the last lines of pilots' logs by pilot, as far as they can be read.
+        """Return the last lines of pilots' readable logs, by pilot.
 
         Remove the pilots' tokens.
         """
@@ -125,7 +125,7 @@ class Spool:
         return last_lines
 
     def results(self, pilots: Collection[str], days: float) -> dict[str, list[LeftBehind]]:
-        """Return what pilots left in the spool, by pilot. Remove what has been there for ``days``.
+        """Return what pilots left in the spool, by pilot. Remove results that are older than ``days``.
 
         Pilots of another server of this account lie beside. Raises OSError if the spool cannot be read.
         """

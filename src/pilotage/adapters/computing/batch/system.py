@@ -49,7 +49,7 @@ class BatchSystem:
 
         After an unclear answer, search for the jobs by name. After no answer, submit again, but only if the
         jobs are still missing when the command must have ended. Raises CommandFault if the system refused
-        them, and TimeoutError if nobody knows.
+        them, and TimeoutError if the jobs may exist.
         """
         command = self._profile.submit(request)
         outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
@@ -121,7 +121,7 @@ class BatchSystem:
         return False
 
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
-        """Return the listed jobs, including those of ``jobs``. The listing is at most a second old."""
+        """Return the listed jobs, including ``jobs``. The listing is at most a second old."""
         listed: dict[str, BatchJob] = {}
         commands = {self._profile.listing(some) for some in batches(sorted(jobs), MOST_NAMED)}
         for command in commands:
@@ -189,7 +189,7 @@ class BatchSystem:
             self.host.rest(key, BROKEN_FOR)
 
     def reasons(self, numbers: Sequence[str]) -> Mapping[str, str]:
-        """Return why jobs and arrays do not run, by number, as far as the system says so."""
+        """Return why jobs and arrays do not run, by number, if the system gives reasons."""
         command = self._profile.reasons(numbers)
         return self._profile.explained(self._run(command).stdout) if command else {}
 
@@ -286,6 +286,6 @@ def _halves(jobs: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _age(number: str) -> tuple[int, str]:
-    """Return a sort key that orders job numbers by age, latest last, whatever follows the digits."""
+    """Return a sort key that orders job numbers by age, latest last. Letters may follow the digits."""
     # By length first: 99 is older than 100, and letters may follow.
     return len(re.match(r"\d*", number)[0]), number  # type: ignore[index]

@@ -36,7 +36,7 @@ class ForwardingOptions:
 
 
 class ForwardingElement(Process):
-    """The computing element kind ``pilotage``. Its options are those of ``ForwardingOptions``."""
+    """The computing element kind ``pilotage``. ``ForwardingOptions`` has its options."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = self._options = parse("pilotage", ForwardingOptions, options)

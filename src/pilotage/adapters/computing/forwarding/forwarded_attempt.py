@@ -46,7 +46,7 @@ OURS = frozenset(
         ),
         *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
         *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
-        # Secrets of that name there are those of the account that forwards.
+        # There, such names belong to secrets of the account that forwards.
         *("seed", "parameters", "secrets"),
     }
 )
@@ -66,7 +66,7 @@ ENDED = ("finished", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """An attempt, its task's full description, and the storage through which its inputs are handed over."""
+    """An attempt, its task's full description, and the storage that takes its inputs for the other side."""
 
     attempt: Attempt
     specification: Specification
@@ -76,7 +76,7 @@ class Handover:
     def key(self) -> str:
         """Return the attempt's name at the other Pilotage.
 
-        It ensures a single submission, whatever is lost or killed.
+        It ensures a single submission, even if answers are lost or processes killed.
         """
         return f"{self.specification.instance}:{self.attempt.name}"
 
@@ -119,11 +119,10 @@ class Handover:
 
 
 class ForwardedAttempt:
-    """An attempt that runs at another Pilotage. ``run`` follows it in a thread of its own.
+    """An attempt that runs at another Pilotage. ``run`` follows it in its own thread.
 
-    We give the other Pilotage a time by which the attempt must have stopped, and it keeps to that. The
-    attempt counts as over when the other side says that it ended by itself, or after that time. Earlier, a
-    second attempt might run beside it.
+    The other Pilotage stops the attempt by a time that we set. The attempt counts as over when the other side
+    reports that it ended by itself, or after that time. Earlier, a second attempt might run beside it.
     """
 
     def __init__(
@@ -230,7 +229,7 @@ class ForwardedAttempt:
             return None
 
     def _cancelled(self, task: int) -> Ended:
-        """Cancel the attempt, and repeat until it works. An attempt that ended meanwhile stays ended."""
+        """Cancel the attempt, and repeat until it works. An attempt that has ended by then stays ended."""
         while self.may_run:
             try:
                 return self._ended(self._peer.cancel(task))
@@ -246,7 +245,7 @@ class ForwardedAttempt:
         """
         job: Mapping[str, Any] = task.job or {}
         self._job = job.get("id", 0)
-        # An attempt that ended by itself runs no more. A cancelled one may run until its pilot hears of it.
+        # An attempt that ended by itself has stopped. A cancelled one may run until its pilot hears of it.
         if task.state != "cancelled" or job.get("pilot") is None:
             self._over_by = 0.0
         return Ended(
@@ -283,7 +282,7 @@ class ForwardedAttempt:
     def bring(self, directory: Path, outputs: bool) -> None:
         """Fetch the attempt's streams, and its ``outputs``.
 
-        Raises OSError, Refused, and AttemptFailedError for an output whose name leads out of the directory.
+        Raises OSError, Refused, and AttemptFailedError if the name of an output leads out of the directory.
         """
         for stream, text in self._peer.streams(self._job).items() if self._job else ():
             (directory / stream).write_text(text, encoding="utf-8")

@@ -28,7 +28,7 @@ class PeerTask:
 class Peer:
     """Another Pilotage.
 
-    Calls raise Refused, OSError, or AnswerLost if nobody knows whether the call took effect.
+    Calls raise Refused, OSError, or AnswerLost if the call may have taken effect.
     """
 
     def __init__(self, url: str, credentials: Credentials) -> None:
@@ -72,7 +72,7 @@ class Peer:
             query = {"limit": f"{PAGE}", **after}
             page = self._document("GET", f"tasks/{task}/outputs", query=query)["files"]
             files += page
-            # A server of an earlier release knows no pages, and answers all at once.
+            # A server of an earlier release knows no pages, and sends all files in one answer.
             if len(page) != PAGE:
                 return files
             after = {"after": page[-1]["file"]}

@@ -78,7 +78,7 @@ class GridEngineProfile(Profile[GridEngineOptions]):
 
     def __init__(self, options: GridEngineOptions) -> None:
         super().__init__(options)
-        # Whoever submits held jobs on purpose wants them to wait.
+        # With these options the operator wants held jobs to wait.
         self._holds = any(option.startswith(("-hold_jid", "-h")) for option in options.extra)
 
     def name(self, name: str) -> str:
@@ -202,13 +202,13 @@ class GridEngineProfile(Profile[GridEngineOptions]):
 
 
 class GridEngine(BatchElement):
-    """The computing element kind ``gridengine``. Its options are those of ``GridEngineOptions``."""
+    """The computing element kind ``gridengine``. ``GridEngineOptions`` has its options."""
 
     options, profile = GridEngineOptions, GridEngineProfile
 
 
 def _words(record: str) -> dict[str, str]:
-    """Return the values of a record by their tags, whatever characters they contain."""
+    """Return the values of a record by their tags. They may contain any characters."""
     return {
         tag: html.unescape(value).strip()
         for tag, value in re.findall(r"<(\w+)[^>]*>([^<]*?)</\1>", record, re.DOTALL)
@@ -229,9 +229,9 @@ def _state(letters: str, holds: bool) -> ElementState:
 
 
 def _excess(words: Mapping[str, str], failed: str, memory_resource: str) -> Excess:
-    """Return the limit for which a job was killed, from its request and its use in the accounting.
+    """Return the limit that a killed job exceeded, from its request and its use in the accounting.
 
-    Grid Engine records no reason: a killed job that used what it had asked for was killed for that.
+    Grid Engine records no reason: a killed job that used all of its request exceeded it.
     """
     code = words.get("exit_status", "").partition(" ")[0]
     if failed not in ("37", "100") and not (code.isdecimal() and int(code) > 128):

@@ -22,14 +22,14 @@ class CondorClient(Protocol):
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to a request.
 
-        Raises OSError if there is none. Its ``reached`` says whether the schedd got the request.
+        Raises OSError if there is none. Its ``reached`` is true if the schedd got the request.
         """
 
 
 class NotAnswered(OSError):
     """A call without an answer. ``reached`` is true if a schedd may have acted on it.
 
-    ``in_doubt`` is true if it may still do so, or if nobody can tell.
+    ``in_doubt`` is true if it may still do so.
     """
 
     def __init__(self, text: str, *, reached: bool, in_doubt: bool = False) -> None:
@@ -38,7 +38,7 @@ class NotAnswered(OSError):
 
 
 class ProcessClient:
-    """Makes calls in processes whose environment holds the credentials of one computing element."""
+    """Makes calls in processes that have the credentials of one computing element in their environment."""
 
     def __init__(self, config_file: str, token_file: str, ca_path: str) -> None:
         self._config_file, self._token_file, self._ca_path = config_file, token_file, ca_path

@@ -17,7 +17,7 @@ Arguments = Mapping[str, Any]
 
 
 def submit(htcondor2: Any, schedd: Any, request: Arguments) -> dict[str, Any]:
-    """Submit a job for each of ``items``, all in one cluster. Send their files too if the request says so."""
+    """Submit a job for each of ``items``, all in one cluster. With ``spool``, send their files too."""
     description = htcondor2.Submit(dict(request["description"]))
     cluster = schedd.submit(description, spool=request["spool"], itemdata=iter(request["items"]))
     if request["spool"]:
@@ -66,7 +66,7 @@ CALLS: Mapping[str, Callable[[Any, Any, Arguments], dict[str, Any]]] = {
 
 
 def answer(htcondor2: Any, request: Arguments) -> dict[str, Any]:
-    """Send a request to the named schedd. ``reached`` says whether the schedd was found."""
+    """Send a request to the named schedd. ``reached`` is true if the schedd was found."""
     reached = False
     try:
         location = None

@@ -60,7 +60,7 @@ MOST_REMOVED = 100_000
 
 
 class HTCondor:
-    """The computing element kind ``htcondor``. Its options are those of ``HTCondorOptions``.
+    """The computing element kind ``htcondor``. ``HTCondorOptions`` has its options.
 
     A reference is ``CLUSTER.PROC#NAME``, with the pilot's name. ``client`` makes the calls.
     """
@@ -135,7 +135,7 @@ class HTCondor:
         return Capacity(running=running, waiting=waiting, everybody=True, scope=scope)
 
     def resources(self, size: PilotSize) -> int | None:
-        """Return how many such pilots the pool's slots would run at once (P8).
+        """Return how many such pilots the pool's slots would run side by side (P8).
 
         Return None if the collector knows no slots. An HTCondor-CE's never does, wherever it sends its jobs.
         """
@@ -194,7 +194,7 @@ class HTCondor:
         return references
 
     def _query(self, names: Collection[str]) -> list[dict[str, Any]]:
-        """Return the jobs of these names. Skip ads that lack an attribute every job of ours has."""
+        """Return the jobs of these names. Skip ads that lack an attribute of our jobs."""
         listed = ", ".join(quoted(name) for name in sorted(names))
         constraint = f"member({NAME}, {{{listed}}})"
         ads = self._call("query", constraint=constraint, projection=PROJECTION, clusters=False)["ads"]
@@ -263,7 +263,7 @@ def _status(ad: Mapping[str, Any], policies: Mapping[str, Excess]) -> PilotStatu
 def _policy(reason: str, subcode: object, policies: Mapping[str, Excess]) -> Excess:
     """Return the limit behind a site's own policy, by its subcode or a part of its reason; empty if unknown.
 
-    The words of such a policy are free, so only those that the operator names count.
+    A site words such a policy freely, so only the words that the operator names count.
     """
     matches = (
         excess

@@ -93,7 +93,7 @@ class HTCondorOptions:
 
 
 def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: list[str]) -> dict[str, str]:
-    """Return the description of a cluster of similar pilots. Each has a folder of its own."""
+    """Return the description of a cluster of similar pilots. Each has its own folder."""
     program = _program(pilot_file(order, options.python, TOKEN), place / "programs")
     walltime = math.ceil(order.walltime)
     described = {
@@ -108,9 +108,10 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
         "output": LOG,
         "error": LOG,
         "request_cpus": str(order.cores),
-        # Otherwise an ended job disappears at once, with its exit code.
+        # Otherwise an ended job disappears immediately, with its exit code.
         "leave_in_queue": f"JobStatus == 4 && time() - CompletionDate < {KEPT}",
-        # A held job says why. Schedds before 9.4 do not know that limit, and remove the job a little later.
+        # A held job has a reason. Schedds before 9.4 do not know that limit, and remove the job a little
+        # later.
         "allowed_execute_duration": str(walltime + GRACE),
         "periodic_remove": f"JobStatus == 2 && time() - JobCurrentStartDate > {walltime + 2 * GRACE}",
         f"My.{NAME}": '"$(pilot)"',

@@ -58,7 +58,7 @@ MOST_DELETED = 100_000
 
 
 class Kubernetes:
-    """The computing element kind ``kubernetes``. Its options are those of ``KubernetesOptions``.
+    """The computing element kind ``kubernetes``. ``KubernetesOptions`` has its options.
 
     A reference is ``NAMESPACE/JOB/UID``.
     """
@@ -74,7 +74,7 @@ class Kubernetes:
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Create a Job for each order, and then the Secret that its pod waits for.
 
-        Raises TimeoutError if nobody knows whether a Job was made. Its name finds it when the orders come
+        Raises TimeoutError if a Job may have been made. Its name finds it when the orders come
         again.
         """
         if not orders:
@@ -144,7 +144,7 @@ class Kubernetes:
         return Submitted(reference=self._reference(entry))
 
     def _existing_job(self, order: PilotOrder, agent: str) -> Any:
-        """Return the Job of an order, which may exist already. Raises TimeoutError if nobody knows."""
+        """Return the Job of an order, which may exist already. Raises TimeoutError if that is unknown."""
         namespace, name = self._options.namespace, object_name(order.name)
         create, read = self._batch().create_namespaced_job, self._batch().read_namespaced_job
         try:
@@ -178,7 +178,7 @@ class Kubernetes:
         return self._listed(self._core().list_namespaced_pod)
 
     def _listed(self, call: Callable[..., Any], selector: str = SELECTOR) -> Iterator[Any]:
-        """Yield all objects with these labels, by default those that Pilotage made, page by page."""
+        """Yield all objects with these labels, by default Pilotage's, page by page."""
         following = ""
         for _ in range(MOST_PAGES):
             page = self._call(

@@ -126,6 +126,6 @@ class LsfProfile(Profile[LsfOptions]):
 
 
 class Lsf(BatchElement):
-    """The computing element kind ``lsf``. Its options are those of ``LsfOptions``."""
+    """The computing element kind ``lsf``. ``LsfOptions`` has its options."""
 
     options, profile = LsfOptions, LsfProfile

@@ -160,7 +160,7 @@ class PbsProfile(Profile[PbsOptions]):
 
 
 class Pbs(BatchElement):
-    """The computing element kind ``pbs``. Its options are those of ``PbsOptions``."""
+    """The computing element kind ``pbs``. ``PbsOptions`` has its options."""
 
     options, profile = PbsOptions, PbsProfile
 

@@ -255,12 +255,12 @@ class SlurmProfile(Profile[SlurmOptions]):
 
 
 class Slurm(BatchElement):
-    """The computing element kind ``slurm``. Its options are those of ``SlurmOptions``."""
+    """The computing element kind ``slurm``. ``SlurmOptions`` has its options."""
 
     end_doubt, options, profile = END_DOUBT, SlurmOptions, SlurmProfile
 
     def resources(self, size: PilotSize) -> int | None:
-        """Return how many such pilots the partitions' nodes would run at once (P8)."""
+        """Return how many such pilots the partitions' nodes would run side by side (P8)."""
         return fitting(self._system().ask(NODES), self._profile.queues, size)
 
 

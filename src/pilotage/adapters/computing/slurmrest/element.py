@@ -49,7 +49,7 @@ class SlurmRestOptions(SlurmChoices):
 
 
 class SlurmRest:
-    """The computing element kind ``slurmrest``. Its options are those of ``SlurmRestOptions``."""
+    """The computing element kind ``slurmrest``. ``SlurmRestOptions`` has its options."""
 
     end_doubt = END_DOUBT
 
@@ -105,7 +105,7 @@ class SlurmRest:
         return Capacity(slots=total, running=running, waiting=waiting, everybody=True, scope=scope)
 
     def resources(self, size: PilotSize) -> int | None:
-        """Return how many such pilots the partitions' nodes would run at once (P8)."""
+        """Return how many such pilots the partitions' nodes would run side by side (P8)."""
         partitions = {entry.get("name"): entry for entry in self._service.listing("partitions")}
         lines = [
             _node_line(partitions[name], node)

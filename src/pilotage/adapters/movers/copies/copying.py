@@ -37,12 +37,12 @@ def copy(
 
     Where the target can wait with the file's name, ``keep`` is given what was written, to publish it.
 
-    What a former attempt left half written is gone on with, where the storages can and nobody writes it any
-    more, or deleted, also under the hands of a mover that does.
-    Without a known checksum only the size is checked, and the adler32 of what was written is returned; a file
-    that is there already cannot be known to be right then, and is replaced. Within one storage a file of the
-    scratch area is renamed and not written again; storages that copy among themselves do so, and a service
-    with which files are carried is asked first. Raises DeliveryFailed, and whatever the storages raise.
+    The copy continues a part that an earlier attempt left, if the storages can and no other mover has it
+    open. Other parts of earlier attempts are deleted, even if a mover still writes them. Without a known
+    checksum only the size is checked, and the adler32 of the written bytes is returned. A file that is there
+    already could be wrong, so it is replaced. Within one storage, a file of the scratch area is renamed. A
+    transfer service comes first, then the storages' own copies, then streaming. Raises DeliveryFailed, and
+    the storages' exceptions.
     """
     path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
     if _is_there(target, path, expected, progress):
@@ -87,7 +87,7 @@ def clear(source: Backend, delivery: Delivery) -> None:
         return
     _delete(source, delivery.source.path)
     folder = delivery.source.path.rpartition("/")[0]
-    # An empty folder disturbs nobody: a storage that cannot list or delete it may keep it.
+    # An empty folder does no harm: a storage that cannot list or delete it may keep it.
     with suppress(OSError, StorageError):
         # Stop at the attempt's folder, .scratch/INSTANCE/JOB.ATTEMPT: the folders above are shared.
         while folder.count("/") >= SCRATCH_DEPTH and next(iter(source.entries(folder)), None) is None:

@@ -93,7 +93,7 @@ class Publisher:
         self._room.acquire()
         with self._lock:
             self._waiting.append((draft, done))
-            # The first begins at once. Later ones go together until there are enough for another thread.
+            # The first begins immediately. Later ones go together until there are enough for another thread.
             if self._at_work and (len(self._waiting) < TOGETHER or self._at_work >= AT_ONCE):
                 return
             self._at_work += 1

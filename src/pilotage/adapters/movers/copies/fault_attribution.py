@@ -28,7 +28,7 @@ class SourceBrokeError(StorageError):
 
 @contextmanager
 def source_errors() -> Iterator[None]:
-    """Separate failures of the source from those of the destination."""
+    """Tell failures of the source from failures of the destination."""
     try:
         yield
     except Exception as error:

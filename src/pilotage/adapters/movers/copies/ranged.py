@@ -227,7 +227,7 @@ class _Several:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Start no more with a number of requests that did not pay off: use one, or as many as before."""
+        """Stop using a number of requests that did not pay off: use one, or as many as before."""
         with self._changed:
             if self._number > FEW:
                 self._number = FEW
@@ -249,7 +249,7 @@ class _Several:
             spare.give_back(1)
 
     def _next_block(self) -> _Block | None:
-        """Return the next block when there is room for it; None if this thread is no longer needed."""
+        """Return the next block when there is room for it; None if this thread is not needed."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._over() or self._running > self._number or len(self._blocks) < 2 * self._number

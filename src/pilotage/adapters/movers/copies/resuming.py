@@ -51,7 +51,7 @@ def resumed(
 
     An earlier attempt's bytes may belong to another version of the file. So the checksum must be known, and
     the complete file must match it. The part stays if the source breaks off. It is deleted after any other
-    failure, such as a full disk. Raises DeliveryFailed, and whatever the storages raise.
+    failure, such as a full disk. Raises DeliveryFailed, and the storages' exceptions.
     """
     large = expected.checksum and expected.size >= RESUME_FROM
     if not (large and (delivery.retried or delivery.former_parts)):

@@ -24,14 +24,14 @@ from pilotage.ports.moving import ScanLimits, ScannedFiles, StorageError, WrongP
 
 
 def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> ScannedFiles:
-    """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError, also
+    """List all plain files that match, by name; ``**`` matches any folders. Raises StorageError, also
     as WrongPatternError.
 
-    Links that lead to files and folders of the storage are followed: what they lead to has the link's name,
-    and ``paths`` say where it lies. Other links and special files are left out and told. Pilotage's own
-    folders and unfinished files are not found, and outputs of tasks only by patterns that begin with their
-    folder: what ``**`` finds is the same before and after other tasks ran. The adler32 is read of files up to
-    the limit's size, while there is time.
+    Links to files and folders of the storage are followed: such a file has the link's name, and ``paths`` has
+    its own. Other links and special files are in ``left_out``. Pilotage's own folders and unfinished files
+    are not found, and outputs of tasks only by patterns that begin with their folder: what ``**`` finds is
+    the same before and after other tasks ran. The adler32 is read of files up to the limit's size, while
+    there is time.
     """
     if not is_below(glob):
         raise WrongPatternError(f"{glob!r} is not a pattern below storage {storage.name}")
@@ -65,7 +65,7 @@ def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> S
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder to search: its path, where it really lies, and the folders whose links led to it."""
+    """A folder to search: its path, its real path, and the folders with the links to it."""
 
     path: str = ""
     real: str = ""
@@ -76,7 +76,7 @@ class _Folder:
         return f"{self.path}/{name}".lstrip("/")
 
     def really(self, name: str) -> str:
-        """Return where an entry lies."""
+        """Return the real path of an entry."""
         return f"{self.real}/{name}".lstrip("/")
 
 
@@ -96,8 +96,7 @@ class _Deadline:
 
 
 def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[FoundPath]:
-    """Yield files, and links and special files that are left out, some twice where ``**`` stands more than
-    once.
+    """Yield files, and links and special files that are left out, some twice if ``**`` occurs more than once.
 
     No listing is open while another is: a deep tree must not use up the process's file descriptors.
     """

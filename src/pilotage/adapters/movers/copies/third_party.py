@@ -57,7 +57,7 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
         except CannotFetch as refused:
             return str(refused)
         except (StorageError, OSError) as error:
-            # A missing file says nothing about the storages, and streaming fails quickly because of it.
+            # A missing file is no fault of the storages, and streaming then fails quickly.
             level = logging.INFO if isinstance(error, FileNotFoundError) else logging.WARNING
             log.log(level, "transfer %d is streamed: %s", delivery.transfer, reason(error))
             with suppress(FileNotFoundError):
@@ -73,8 +73,8 @@ def carried(
 ) -> Delivered | None:
     """Let a service copy the file. Return None if it cannot reach these storages, or is not requested.
 
-    If it tries and fails, do not stream: whoever named a service wants the bytes to go that way. Raises the
-    service's errors, and DeliveryFailed if the result differs from the expected file.
+    If it tries and fails, do not stream: the operator who named a service wants it to carry the bytes. Raises
+    the service's errors, and DeliveryFailed if the result differs from the expected file.
     """
     part = sibling_path(delivery.destination.path, delivery.part)
     with nothing_left(part, lambda: target.delete(part)):

@@ -41,7 +41,7 @@ class JobRefusedError(StorageError):
 
 
 class NoProxyError(StorageError):
-    """The server has no usable proxy of ours, whatever it answers to questions about it."""
+    """The server has no usable proxy of ours, even if it claims to have one."""
 
 
 class FtsClient:
@@ -72,7 +72,7 @@ class FtsClient:
         return str(_mapping(self._json("GET", "/whoami")).get("delegation_id", ""))
 
     def submit(self, files: Sequence[Answer], metadata: Answer) -> str:
-        """Submit a job. Raises NoAnswerError if nobody knows whether the job exists."""
+        """Submit a job. Raises NoAnswerError if the job may exist."""
         params: dict[str, Any] = {
             "job_metadata": metadata,
             # We check size and checksum of each copy ourselves before naming it, and count the attempts.

@@ -48,7 +48,7 @@ class Delegation:
             self._delegate(name, certificate, now)
 
     def replace(self) -> None:
-        """Delegate anew, whatever proxy the server claims to have. Raises StorageError."""
+        """Delegate again, even if the server claims to have a proxy. Raises StorageError."""
         if self._client.certificate is not None:
             self._delegate(self._client.whoami(), self._client.certificate, datetime.now(UTC))
 

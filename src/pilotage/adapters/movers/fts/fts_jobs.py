@@ -172,7 +172,8 @@ class FtsJobs:
         self._carried += [delivery for delivery in new if delivery.job]
 
     def _submitted(self, files: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> str:
-        """Submit a job. If the server lacks our proxy although it claims to have one, delegate anew, once."""
+        """Submit a job. If the server lacks our proxy although it claims to have one, delegate again,
+        once."""
         try:
             return self._client.submit(files, metadata)
         except NoProxyError:
@@ -202,8 +203,7 @@ class FtsJobs:
                 delivery.end(error)
 
     def _recognised(self, name: str) -> str:
-        """Return the job of a submission whose answer was lost; empty if there is none, or if nobody
-        knows."""
+        """Return the job of a submission without an answer; empty if none is found."""
         try:
             jobs = self._client.under_way()
         except StorageError:
@@ -213,7 +213,7 @@ class FtsJobs:
     def _take_up(self, again: Sequence[_Waiting]) -> None:
         """Wait for files that the server still has from earlier attempts, and cancel others of these jobs.
 
-        So the work of a killed process of ours is neither lost nor done twice. Raises StorageError.
+        So the work of a killed server is neither lost nor done twice. Raises StorageError.
         """
         if not again:
             return

@@ -151,7 +151,7 @@ def _version(answer: "requests.Response") -> str:
         return ""
     if is_encoded(answer.headers.get("Content-Encoding"), answer.url):
         return ""
-    # A weak tag says that two versions mean the same, not that their bytes are equal.
+    # With a weak tag, two versions mean the same, but their bytes may differ.
     return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag
 
 

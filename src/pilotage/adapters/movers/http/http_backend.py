@@ -353,7 +353,7 @@ class HttpBackend:
 
     @contextmanager
     def _remembered(self, path: str) -> Iterator[None]:
-        """Forget the folders made so far when writing fails: somebody may have deleted them.
+        """Forget the folders made so far when writing fails: they may have been deleted.
 
         If a file has the name of a folder, raise LinkError: servers answer 500, or 409.
         """

@@ -36,7 +36,7 @@ class Body:
 def as_body(chunks: Iterable[bytes], size: int) -> Body | bytes:
     """Return the body of a file.
 
-    Read (and so check) an empty one at once, because it is sent without length.
+    Read (and so check) an empty one now, because it is sent without length.
     """
     return Body(chunks, size) if size else b"".join(chunks)
 

@@ -101,7 +101,7 @@ class HttpCopies:
 def _follow(answer: "requests.Response", progress: Progress) -> None:
     """Read the server's progress report until the copy is done. Raises StorageError if it failed.
 
-    Each stripe of a copy counts its own bytes. A server that is done at once sends no report.
+    Each stripe of a copy counts its own bytes. A server that is done quickly sends no report.
     """
     stripe, moved = "", {}
     for line in _lines(answer):

@@ -40,7 +40,7 @@ class HttpMoves:
 
     @property
     def is_xrootd(self) -> bool:
-        """Return whether it is XRootD's web server, as far as is known."""
+        """Return whether an answer has shown that it is XRootD's web server."""
         return (self._name or "").startswith(XROOTD)
 
     def recognise(self, answer: "requests.Response") -> None:

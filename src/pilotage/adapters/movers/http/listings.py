@@ -37,11 +37,11 @@ PROPFIND = (
 def from_multistatus(
     document: bytes, folder: str, *, may_be_raw: bool = False
 ) -> Iterator[tuple[str, PathEntry]]:
-    """Yield names and entries from a PROPFIND's answer. ``folder`` is the path of its URL, whose own entry
-    has an empty name.
+    """Yield names and entries from a PROPFIND's answer. ``folder`` is the path of its URL; its own entry has
+    an empty name.
 
     Some servers write no escapes: with ``may_be_raw`` an address that is none says so of all. Raises
-    StorageError for an invalid document, and FileNotFoundError if it says that the path is missing.
+    StorageError for an invalid document, and FileNotFoundError if the path is missing.
     """
     responses = list(parsed(document).iter("{DAV:}response"))
     links = [response.findtext("{DAV:}href", "") for response in responses]
@@ -105,7 +105,7 @@ def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
 
 def _below(link: str, folder: str) -> str | None:
     """Return the name behind a link if it is in the folder; empty for the folder itself."""
-    # Bytes that are no UTF-8 stay what they are: as other letters they would name another file.
+    # Keep bytes that are no UTF-8: other letters would name another file.
     path, at = (unquote(text, errors="surrogateescape").rstrip("/") for text in (urlsplit(link).path, folder))
     if path == at:
         return ""

@@ -28,7 +28,7 @@ MOST_HOSTS = 1000
 class Redirects:
     """The hosts that one storage may redirect to.
 
-    ``may_redirect`` says which. The address behind a name is checked when connecting. An address on the
+    ``may_redirect`` has the rule. The address behind a name is checked when connecting. An address on the
     machine itself, on its link or in a private network must be among the ``hosts`` of the option, unless the
     storage's own address is of that kind.
     """

@@ -31,7 +31,7 @@ class UploadDoor:
 
     @property
     def redirects(self) -> int:
-        """Return how many servers in a row redirect an upload, as far as that is known."""
+        """Return how many servers in a row redirect an upload; 0 before ``learn``."""
         return self._known or 0
 
     def forget(self) -> None:

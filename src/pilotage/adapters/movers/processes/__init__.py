@@ -1,1 +1,1 @@
-"""Threads and processes in which movers work."""
+"""Threads and processes of movers."""

@@ -106,7 +106,7 @@ class CallProcess:
 
 
 class _Bytes(ReceivedBytes):
-    """The bytes of a file from a process. After them it says whether they are complete."""
+    """The bytes of a file from a process. After them comes a result, if they are complete."""
 
     def __init__(self, process: CallProcess) -> None:
         super().__init__(process.connection)
@@ -177,7 +177,7 @@ class CallProcesses:
             return delivered
 
     def close(self) -> None:
-        """End every process at once."""
+        """End every process immediately."""
         with self._lock:
             self._closed = True
             for process in self._processes:
@@ -185,7 +185,7 @@ class CallProcesses:
 
     @contextmanager
     def _process_for(self, order: CallOrder, seconds: float) -> Iterator[CallProcess]:
-        """Give a process a call, and no other meanwhile. A process that is not free afterwards is killed."""
+        """Give a process one call at a time. A process that is not free afterwards is killed."""
         if not self._room.acquire(timeout=seconds):
             raise TimeoutError(f"{MOST_CALLS} calls are under way, and none ended within {seconds:g} s")
         try:

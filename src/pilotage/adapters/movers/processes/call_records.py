@@ -41,7 +41,7 @@ class CallResult:
     missing: bool = False
 
     def get(self) -> Any:
-        """Return the value. Raises StorageError, also of a kind of its own."""
+        """Return the value. Raises StorageError or a subclass."""
         if self.kind:
             raise KINDS[self.kind](self.error) from (FileNotFoundError() if self.missing else None)
         return self.value

@@ -77,7 +77,7 @@ class CallWorker:
                 pass
 
     def _end_with_server(self) -> None:
-        """End the process at once when the server is gone, whatever is running."""
+        """End the process immediately when the server is gone, also during a call."""
         watch = select.poll()
         watch.register(self._connection.fileno(), 0)  # that the other end is closed is told of unasked
         watch.poll()

@@ -112,7 +112,8 @@ class WorkerProcesses:
             }
 
     def cancel(self, references: Collection[str]) -> None:
-        """Give up deliveries. A process in which one does not stop is killed after its others have ended."""
+        """Give up deliveries. If one does not stop, its process is killed after its other deliveries have
+        ended."""
         with self._lock:
             for process in self._processes:
                 if moving := [reference for reference in references if reference in process.deliveries]:
@@ -152,7 +153,7 @@ class WorkerProcesses:
         return cast(Reader, self._mover).grant(storage, path, size)
 
     def close(self) -> None:
-        """End every process at once. The next attempt removes their partial files."""
+        """End every process immediately. The next attempt removes their partial files."""
         with self._lock:
             self._closed = True
             self._suspects.clear()

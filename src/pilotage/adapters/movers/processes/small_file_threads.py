@@ -21,7 +21,7 @@ class _Share:
 class SmallFileThreads:
     """Small files wait here by share. A bundle of them has one lane, so that a slot is one stream of bytes.
 
-    No share waits for another's files, so an emergency begins at once (D5).
+    No share waits for another's files, so an emergency begins immediately (D5).
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ There are two kinds of workers with two protocols. Here is their common part. Wh
 
 - A *worker* (``.worker``) has many deliveries in one process, because thousands may be under way.
 - A *call worker* (``.call_worker``) has one call at a time: a scan, a read, a write, a removal.
-- Somebody waits for each call, for so many seconds. A call that hangs is killed with its process, alone.
+- A caller waits for each call, up to so many seconds. A call that hangs is killed with its process, alone.
 - The same kill in a worker would end the deliveries of others.
 - A delivery may take hours. Its worker sends news each second, and is given up when it falls silent.
 - A cancelled delivery has 20 s to remove its temporary files. An abandoned call has none.

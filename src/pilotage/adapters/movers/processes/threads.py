@@ -55,7 +55,7 @@ class RunningCopy:
     cancelled: bool = False
 
     def __call__(self, read: int) -> None:
-        """Record how many bytes were read. Raises Cancelled to tell the copy that nobody wants it."""
+        """Record how many bytes were read. Raises Cancelled if the copy was cancelled."""
         self.read = read
         if self.cancelled:
             raise Cancelled("the delivery was cancelled")

@@ -73,7 +73,7 @@ class Worker:
         self._refused: Statuses = {}
 
     def run(self) -> None:
-        """Work until the connection ends. Then the process ends at once, whatever is running."""
+        """Work until the connection ends. Then the process ends immediately, even if deliveries run."""
         threading.Thread(target=self._take, daemon=True).start()
         while True:
             if self._changed.wait(BEAT):

@@ -350,7 +350,7 @@ class SftpBackend:
             with suppress(asyncssh.SFTPFailure):  # another delivery made it
                 await sftp.mkdir(path)
         else:
-            # For a path below a file, a server only says that there is no such file.
+            # For a path below a file, a server only answers that there is no such file.
             if folder and _entry(status).kind == "file":
                 raise LinkError(f"{folder} is in the way: a file, not a folder")
 

@@ -87,7 +87,7 @@ class SftpStream:
         self._backend.close_file(self.opened.file)
 
     def end_soon(self) -> int:
-        """Request nothing more. Return the byte at which the pending answers end."""
+        """Request nothing more. Return the byte after the pending answers."""
         self._until = self._offset + sum(length for length, _ in self._asked)
         return self._until
 
@@ -152,7 +152,7 @@ class SftpStream:
 class LargeStream:
     """A file that ``ssh`` reads as soon as it has connected. Until then the storage's connection does.
 
-    The connection also continues wherever ``ssh`` ends: only it says what is wrong, and where the file ends.
+    If ``ssh`` ends early, the connection continues: only it reports errors and the end of the file.
     """
 
     def __init__(self, stream: SftpStream, ssh: SshReader, start: int, failed: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ class PathEntry:
 
 
 class StorageOptionError(ValueError):
-    """A backend refuses an option of its storage: which one, and what it accepts."""
+    """A backend refuses an option of its storage; the message names it and what it accepts."""
 
 
 class LinkError(WrongFileError):
@@ -98,12 +98,13 @@ class RootedBackend(Backend, Protocol):
     """A storage below a folder that may be away, like a disk that is not mounted."""
 
     def check_root(self) -> None:
-        """Raise StorageError if that folder is not there: this says nothing about its files."""
+        """Raise StorageError if that folder is not there. Its files may still exist, on a disk that is not
+        mounted."""
 
 
 @runtime_checkable
 class LinkingBackend(Backend, Protocol):
-    """A backend whose folders may hold symbolic links."""
+    """A backend that may have symbolic links in its folders."""
 
     def resolved(self, path: str) -> str:
         """Return the path that a link leads to, without links on its way; it may be missing.
@@ -127,7 +128,7 @@ def sibling_path(path: str, name: str) -> str:
 
 def empty(backend: Backend, folder: str) -> None:
     """Delete everything in a folder, item by item."""
-    # List everything before deleting: few servers define a listing that changes meanwhile.
+    # List everything before deleting: few servers define a listing that changes while it is read.
     for name, entry in list(backend.entries(folder)):
         with suppress(FileNotFoundError):
             if entry.kind == "folder":
@@ -153,7 +154,7 @@ def reason(error: Exception) -> str:
 
 @contextmanager
 def nothing_left(part: str, delete: Callable[[], object]) -> Iterator[None]:
-    """Delete a part of a file if writing it fails. If that fails too, the error says so."""
+    """Delete a part of a file if writing it fails. If that fails too, the error names both failures."""
     try:
         yield
     except Exception as error:

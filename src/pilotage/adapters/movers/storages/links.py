@@ -1,7 +1,8 @@
 """Symbolic links in storages: where they lead, and why some are not followed.
 
 A link is followed once, when a pattern finds it: the catalogue keeps where it leads to. Every later access
-goes there, through no link at all. So whoever changes the link, or a folder on its way, gains nothing.
+goes there, through no link at all. So an attacker who changes the link, or a folder on its path, gains
+nothing.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ SPECIAL = "it is a special file, not a plain one"
 
 @dataclass(frozen=True, slots=True)
 class FoundPath:
-    """A path that matches, where it really lies, and what is there."""
+    """A path that matches, its real path, and its entry."""
 
     path: str
     real: str
@@ -41,7 +42,7 @@ class FoundPath:
 def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPath:
     """Follow a link. One that leads to one of the ``former`` folders, around it, or to the root is a circle.
 
-    What leads to nothing has an entry of the kind ``other``: nothing lies below it.
+    A link to nothing gets an entry of the kind ``other``, without content.
     """
 
     def refused(fault: str, entry: PathEntry = link.entry) -> FoundPath:
@@ -55,7 +56,7 @@ def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPat
         return refused(NOWHERE, PathEntry("other"))
     if is_own(real) or is_output(f"{real}/"):
         return refused(TO_OURS)
-    # Only where the storage's root is ``/`` can a link lead to it: every folder lies below.
+    # A link can lead to the storage's root only if that is ``/``: every folder is below it.
     if not real or (entry.kind == "folder" and any(f"{folder}/".startswith(f"{real}/") for folder in former)):
         return refused(CIRCLE)
     return replace(link, real=real, entry=entry, is_link=True)

@@ -42,7 +42,7 @@ class LocalBackend:
     """A directory. Links may lead to it, but below it none is followed.
 
     Each part of a path is opened with O_NOFOLLOW, relative to the directory opened before it. So a folder
-    that somebody swaps for a link meanwhile gives an error, and never a way out.
+    that is swapped for a link in between gives an error, and never leads out.
     """
 
     writable = True
@@ -253,7 +253,7 @@ def _entry(status: os.stat_result) -> PathEntry:
 
 
 def _refusal(error: OSError, name: str, folder: int, path: str) -> Exception:
-    """Return what stands at a path that could not be opened: the system's own message hides a link."""
+    """Describe a path that could not be opened: the system's own message hides a link."""
     if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
         return error
     with suppress(OSError):

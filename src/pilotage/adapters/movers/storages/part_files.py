@@ -88,7 +88,7 @@ class LocalPart:
 
 @contextmanager
 def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPart]:
-    """Open the part at a path, with the content of an earlier one unless somebody has that open."""
+    """Open the part at a path, with the content of an earlier one unless a mover has that open."""
     with parent(path) as (folder, name):
         names = [name, *(part.rpartition("/")[2] for part in reversed(former))]
         unused = _first_unused(folder, names)
@@ -98,7 +98,7 @@ def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPa
                 _lock(file)
             else:
                 before, file = unused
-                # A slow process that opened it under its old name can no longer publish it.
+                # Then a slow process that opened it under its old name cannot publish it.
                 os.rename(before, name, src_dir_fd=folder, dst_dir_fd=folder)
             yield LocalPart(folder, name, file)
         finally:
@@ -113,7 +113,7 @@ def _first_unused(folder: int, names: Sequence[str]) -> tuple[str, int] | None:
             if unused is None and (file := _reopened(folder, name)) is not None:
                 unused = name, file
             else:
-                # If somebody still writes it, they go on with a file without a name.
+                # A mover that still writes it continues with a file without a name.
                 os.unlink(name, dir_fd=folder)
     return unused
 

@@ -55,7 +55,7 @@ LIMITS = {
     "StreamErrorWindow": 5,
     # Additional connections for a server's data: one alone is slow from afar.
     "SubStreamsPerChannel": 4,
-    # Otherwise a file whose name looks like a list of addresses would be read as one, and followed.
+    # Otherwise a file that is named like a list of addresses would be read as one, and followed.
     "MetalinkProcessing": 0,
 }
 """Settings of the client: seconds and tries after which it gives up on a server (its defaults take ten
