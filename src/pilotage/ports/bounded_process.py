@@ -1,4 +1,4 @@
-"""Processes that make one call, with bounds of time and output."""
+"""Processes: calls of programs with bounds of time and output, and the start of a process."""
 
 import os
 import signal
@@ -65,3 +65,16 @@ def run_process(
         for file in (out, complaints):
             file.seek(0)
         return ProcessEnd(code, out.read(MOST_OUTPUT + 1), complaints.read(MOST_OUTPUT + 1))
+
+
+def process_start(number: int) -> int | None:
+    """Return the ticks from the system's start to the process's start; None if it does not run.
+
+    psutil has it in s since 1970 only. These move whenever the clock is set, and a process that runs would
+    be taken for another. These ticks never move. Raises OSError where the system does not tell.
+    """
+    with suppress(FileNotFoundError, ProcessLookupError):
+        # The name of a program may hold spaces and brackets: the fields begin behind the last bracket.
+        state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        return None if state in "ZX" else int(fields[18])
+    return None

@@ -18,9 +18,9 @@ from pilotage.adapters.movers.storages.backend import (
     Backend,
     GrantingBackend,
     SpaceBackend,
-    StorageOptionError,
     explained,
     offers,
+    option_sets,
     reason,
 )
 from pilotage.adapters.movers.transfer_services import ServiceAdapter, Sign
@@ -29,7 +29,6 @@ from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_scratch
 from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.ports import adapters
 from pilotage.ports.moving import (
-    PER_VO,
     SCAN_LIMITS,
     Abilities,
     Delivered,
@@ -64,15 +63,10 @@ def check(storage: Storage) -> None:
     Check only backends: one of fsspec's file systems may connect when it is made.
     """
     scheme = storage.url.partition("://")[0]
-    per_vo = storage.options.get(PER_VO, {})
-    if not isinstance(per_vo, Mapping) or not all(
-        isinstance(options, Mapping) for options in per_vo.values()
-    ):
-        raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
+    sets = option_sets(storage.options)
     if factory := dict(_backends()).get(scheme):
-        shared = options_for(storage)
-        for more in ({}, *per_vo.values()):
-            factory(storage.url, {**shared, **more})
+        for options in sets:
+            factory(storage.url, options)
 
 
 def hint(scheme: str) -> str:

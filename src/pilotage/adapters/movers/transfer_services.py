@@ -1,14 +1,14 @@
 """Transfer services: adapters of the group ``pilotage.transfer_services``, by kind."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
-from pilotage.adapters.movers.storages.backend import StorageOptionError
+from pilotage.adapters.movers.storages.backend import option_sets
 from pilotage.model.records.federation import TransferService
 from pilotage.model.records.observations import Fault
 from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
 from pilotage.ports import adapters
-from pilotage.ports.moving import PER_VO, Delivery, Progress, StorageError
+from pilotage.ports.moving import Delivery, Progress, StorageError
 
 Sign = Callable[[], None]
 """Called whenever the service answered about a file, even if no bytes moved."""
@@ -45,12 +45,6 @@ def load(service: TransferService) -> ServiceAdapter:
 
 def check(service: TransferService) -> None:
     """Raise ValueError if the URL or the options of a service are wrong, including those of one VO."""
-    per_vo = service.options.get(PER_VO, {})
-    if not isinstance(per_vo, Mapping) or not all(
-        isinstance(options, Mapping) for options in per_vo.values()
-    ):
-        raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
-    shared: dict[str, Any] = {name: value for name, value in service.options.items() if name != PER_VO}
     factory = adapters.factory(TRANSFER_SERVICES, service.kind)
-    for more in ({}, *per_vo.values()):
-        factory(service.url, {**shared, **more})
+    for options in option_sets(service.options):
+        factory(service.url, options)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from pilotage.ports.process_start import process_start
+from pilotage.ports.bounded_process import process_start
 
 _SEPARATOR = " "
 

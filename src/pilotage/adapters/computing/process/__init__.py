@@ -20,9 +20,8 @@ from pilotage.adapters.computing.agent_file import agent_options
 from pilotage.adapters.computing.options import LocalPath, PilotOptions, parse
 from pilotage.adapters.computing.process.leftovers import Leftovers, remove
 from pilotage.adapters.computing.process.local_spool import LocalSpool
-from pilotage.ports.bounded_process import inherited
+from pilotage.ports.bounded_process import inherited, process_start
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
-from pilotage.ports.process_start import process_start
 from pilotage.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")

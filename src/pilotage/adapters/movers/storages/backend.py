@@ -4,12 +4,12 @@ The interface lets any kind of storage be copied to and from any other. Every li
 here all become the port's.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from pilotage.ports.moving import DeliveryFailed, Grant, Readable, Space, StorageError, WrongFileError
+from pilotage.ports.moving import PER_VO, DeliveryFailed, Grant, Readable, Space, StorageError, WrongFileError
 
 EntryKind = Literal["file", "folder", "link", "other"]
 
@@ -24,6 +24,18 @@ class PathEntry:
 
 class StorageOptionError(ValueError):
     """A backend refuses an option of its storage; the message names it and what it accepts."""
+
+
+def option_sets(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the options of a storage or a service, and these with the options of each VO.
+
+    Raises StorageOptionError.
+    """
+    per_vo = options.get(PER_VO, {})
+    if not isinstance(per_vo, Mapping) or not all(isinstance(more, Mapping) for more in per_vo.values()):
+        raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
+    shared = {name: value for name, value in options.items() if name != PER_VO}
+    return [{**shared, **more} for more in ({}, *per_vo.values())]
 
 
 class LinkError(WrongFileError):
