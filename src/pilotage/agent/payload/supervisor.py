@@ -141,14 +141,17 @@ class Supervisor:
         return self.result(cause, value)
 
     def result(self, cause: str, value: float | str) -> dict[str, Any]:
-        """Return how the payload ended.
+        """Return how the payload ended: a ``cause`` with a ``value``, and measurements.
 
-        ``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease, walltime
-        (s), memory (bytes), work directory (bytes), unmeasured (a text), processes (how many were left
-        behind), too many processes, or, from its control group, group memory or group processes. ``status``
-        is as in wait(2); CPU and wall time are in s; points are as in ``timeline``; ``group_fault`` comes
-        from the control group. ``room`` are the fewest bytes that the disk had free, beside what the payload
-        had written.
+        - The payload: ended, not started (an errno), not contained (a text), processes (how many it left).
+        - The agent: stopped, lease.
+        - The limits: walltime (s), memory (bytes), work directory (bytes), too many processes.
+        - The control group: group memory, group processes.
+        - The work directory cannot be measured: unmeasured (a text).
+
+        ``status`` is as in wait(2); CPU and wall time are in s; points are as in ``timeline``;
+        ``group_fault`` comes from the control group. ``room`` are the fewest bytes that the disk had free,
+        beside what the payload had written.
         """
         return {
             "cause": cause,
