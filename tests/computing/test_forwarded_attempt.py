@@ -30,7 +30,7 @@ class SilentPeer:
 class OneHandover:
     key = "here:1.1"
 
-    class asked:  # noqa: N801 -- stands for a field
+    class specification:  # noqa: N801 -- stands for a field
         grace = 0.0
 
     def spec(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pilotage.adapters.movers.copies.copying import THIRD_PARTY
 from pilotage.adapters.movers.copies.fault_attribution import blamed
 from pilotage.adapters.movers.copies.third_party import fetched
 from pilotage.adapters.movers.http.http_backend import HttpBackend
-from pilotage.adapters.movers.storages.backend import reason
+from pilotage.adapters.movers.storages.backend_calls import reason
 from pilotage.adapters.movers.storages.local import LocalBackend
 from pilotage.adapters.movers.streaming import Streaming
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, StorageError

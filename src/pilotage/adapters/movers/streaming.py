@@ -18,11 +18,10 @@ from pilotage.adapters.movers.storages.backend import (
     Backend,
     GrantingBackend,
     SpaceBackend,
-    explained,
     offers,
     option_sets,
-    reason,
 )
+from pilotage.adapters.movers.storages.backend_calls import explained, reason
 from pilotage.adapters.movers.transfer_services import ServiceAdapter, Sign
 from pilotage.model.records.federation import Storage, TransferService
 from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_scratch

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Protocol, runtime_checkable
 
-from pilotage.adapters.movers.storages.backend import Backend, nothing_left
+from pilotage.adapters.movers.storages.backend import Backend
+from pilotage.adapters.movers.storages.backend_calls import nothing_left
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

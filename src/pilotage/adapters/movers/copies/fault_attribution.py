@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pilotage.adapters.movers.processes.threads import Cancelled
-from pilotage.adapters.movers.storages.backend import reason
+from pilotage.adapters.movers.storages.backend_calls import reason
 from pilotage.adapters.movers.transfer_services import TransferServiceError
 from pilotage.model.records.observations import Fault
 from pilotage.ports.moving import Readable, StorageError, WrongFileError

@@ -8,7 +8,8 @@ from typing import Protocol, runtime_checkable
 from pilotage.adapters.movers.copies.checksums import SourceChunks
 from pilotage.adapters.movers.copies.fault_attribution import SourceBrokeError, SourceStream, source_errors
 from pilotage.adapters.movers.copies.ranged import SeekableBackend, rest
-from pilotage.adapters.movers.storages.backend import Backend, offers, sibling_path
+from pilotage.adapters.movers.storages.backend import Backend, offers
+from pilotage.adapters.movers.storages.backend_calls import sibling_path
 from pilotage.ports.moving import Delivered, Delivery, Progress, Readable
 
 RESUME_FROM = 16 << 20

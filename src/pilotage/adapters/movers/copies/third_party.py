@@ -7,7 +7,8 @@ from typing import Protocol, runtime_checkable
 
 from pilotage.adapters.movers.copies.checksums import CheckedChunks, check
 from pilotage.adapters.movers.processes.threads import Cancelled
-from pilotage.adapters.movers.storages.backend import Backend, nothing_left, offers, reason, sibling_path
+from pilotage.adapters.movers.storages.backend import Backend, offers
+from pilotage.adapters.movers.storages.backend_calls import nothing_left, reason, sibling_path
 from pilotage.adapters.movers.transfer_services import TransferServiceError
 from pilotage.ports.moving import (
     Delivered,

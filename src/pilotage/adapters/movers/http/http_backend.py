@@ -30,16 +30,8 @@ from pilotage.adapters.movers.http.http_quota import quota
 from pilotage.adapters.movers.http.listings import NO_WEBDAV, PROPFIND, from_index, from_multistatus
 from pilotage.adapters.movers.http.redirects import Redirects, check_option
 from pilotage.adapters.movers.http.upload_doors import QUESTION, UploadDoor
-from pilotage.adapters.movers.storages.backend import (
-    Backend,
-    LinkError,
-    PathEntry,
-    StorageOptionError,
-    empty,
-    explained,
-    nothing_left,
-    sibling_path,
-)
+from pilotage.adapters.movers.storages.backend import Backend, LinkError, PathEntry, StorageOptionError
+from pilotage.adapters.movers.storages.backend_calls import empty, explained, nothing_left, sibling_path
 from pilotage.agent.files.web_addresses import canonical, server_of, without_query
 from pilotage.model.values.urls import file_url
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError

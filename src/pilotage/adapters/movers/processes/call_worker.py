@@ -23,7 +23,7 @@ from pilotage.adapters.movers.processes.call_records import (
 )
 from pilotage.adapters.movers.processes.spawning import serve
 from pilotage.adapters.movers.processes.worker import GROUP
-from pilotage.adapters.movers.storages.backend import reason
+from pilotage.adapters.movers.storages.backend_calls import reason
 from pilotage.model.records.federation import Storage
 from pilotage.ports import adapters
 from pilotage.ports.moving import Mover, Reader

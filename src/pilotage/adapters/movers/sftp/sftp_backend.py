@@ -18,14 +18,8 @@ from urllib.parse import unquote, urlsplit
 from pilotage.adapters.movers.copies.ranged import spare
 from pilotage.adapters.movers.sftp.sftp_streams import CALL_LIMIT, LargeStream, OpenFile, SftpStream
 from pilotage.adapters.movers.sftp.ssh_reader import Login, SshReader
-from pilotage.adapters.movers.storages.backend import (
-    LinkError,
-    PathEntry,
-    StorageOptionError,
-    empty,
-    nothing_left,
-    sibling_path,
-)
+from pilotage.adapters.movers.storages.backend import LinkError, PathEntry, StorageOptionError
+from pilotage.adapters.movers.storages.backend_calls import empty, nothing_left, sibling_path
 from pilotage.model.values.phrases import not_installed
 from pilotage.ports.loop_thread import LoopThread
 from pilotage.ports.moving import Readable, Space, StorageError, WrongFileError
@@ -374,17 +368,15 @@ class SftpBackend:
     async def _connect(self) -> "SSHClientConnection":
         import asyncssh
 
-        arguments: dict[str, Any] = {"encryption_algs": CIPHERS, "keepalive_interval": KEEPALIVE}
+        login: dict[str, Any] = {"encryption_algs": CIPHERS, "keepalive_interval": KEEPALIVE}
         config = Path(self._options.get("ssh_config", "~/.ssh/config")).expanduser()
-        arguments["config"] = [str(config)] if config.exists() else ()
-        arguments |= {
-            name: value for name, value in (("username", self._user), ("port", self._port)) if value
-        }
+        login["config"] = [str(config)] if config.exists() else ()
+        login |= {name: value for name, value in (("username", self._user), ("port", self._port)) if value}
         for option, name in (("key_file", "client_keys"), ("known_hosts", "known_hosts")):
             if option in self._options:
-                arguments[name] = str(Path(self._options[option]).expanduser())
+                login[name] = str(Path(self._options[option]).expanduser())
         try:
-            return await asyncssh.connect(self._host, **arguments)
+            return await asyncssh.connect(self._host, **login)
         except asyncssh.HostKeyNotVerifiable as error:
             raise StorageError(
                 f"the host key of {self._host} is not in known_hosts: add it, once checked"

@@ -6,7 +6,8 @@ from glob import escape
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any
 
-from pilotage.adapters.movers.storages.backend import PathEntry, nothing_left
+from pilotage.adapters.movers.storages.backend import PathEntry
+from pilotage.adapters.movers.storages.backend_calls import nothing_left
 
 if TYPE_CHECKING:
     import fsspec

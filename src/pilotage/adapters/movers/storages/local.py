@@ -18,8 +18,8 @@ from pilotage.adapters.movers.storages.backend import (
     LinkError,
     PathEntry,
     StorageOptionError,
-    nothing_left,
 )
+from pilotage.adapters.movers.storages.backend_calls import nothing_left
 from pilotage.adapters.movers.storages.part_files import LocalPart, WriteBehind
 from pilotage.ports.moving import Delivered, Progress, Space, StorageError, WrongFileError
 

@@ -17,15 +17,8 @@ from pilotage.adapters.movers.copies.checksums import checksum_of
 from pilotage.adapters.movers.copies.third_party import CannotFetch
 from pilotage.adapters.movers.http.http_moves import check_for_xrootd
 from pilotage.adapters.movers.http.redirects import Redirects, check_option
-from pilotage.adapters.movers.storages.backend import (
-    Backend,
-    PathEntry,
-    StorageOptionError,
-    empty,
-    explained,
-    nothing_left,
-    sibling_path,
-)
+from pilotage.adapters.movers.storages.backend import Backend, PathEntry, StorageOptionError
+from pilotage.adapters.movers.storages.backend_calls import empty, explained, nothing_left, sibling_path
 from pilotage.agent.files.web_addresses import without_query
 from pilotage.model.values.phrases import not_installed
 from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageError, WrongFileError
