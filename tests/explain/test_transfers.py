@@ -7,8 +7,7 @@ from pilotage.explain.transfers import PlaceInQueue, of_transfer
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import TransferState as X
-from pilotage.model.records.transfer_counts import TransferCount
-from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING
+from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferCount
 from pilotage.model.values.phrases import moment
 from pilotage.testing import NOW, transfer
 

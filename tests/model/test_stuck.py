@@ -13,11 +13,11 @@ from pilotage.model.rules.stuck import (
     StayingRecord,
     StuckGroup,
     limit_of,
+    quantile,
     stuck,
     usual_times,
 )
 from pilotage.model.values.durations import HOUR
-from pilotage.model.values.quantiles import quantile
 
 NOW = 1_000_000.0
 ACTIVATED = EXPECTED["job", JobState.ACTIVATED].floor

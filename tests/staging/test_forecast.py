@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.model.records.states import TransferState as X
-from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.transfer_queues import TransferCount
 from pilotage.model.rules.transfer_limits import Room
 from pilotage.policies.staging.forecast import ShareLoad, deliveries_before, wait
 from pilotage.testing import three_sites, transfer

@@ -10,8 +10,13 @@ from pilotage.explain.history import Event
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import TransferState
-from pilotage.model.records.transfer_counts import TransferCount
-from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
+from pilotage.model.records.transfer_queues import (
+    DELIVERING,
+    FINISHING,
+    TRANSFER_QUEUES,
+    TransferCount,
+    TransferQueue,
+)
 from pilotage.model.records.work import Transfer
 from pilotage.model.rules.transfer_shares import base_priority
 from pilotage.model.values.phrases import duration, moment, plural

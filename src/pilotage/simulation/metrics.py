@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pilotage.model.values.quantiles import quantile
+from pilotage.model.rules.stuck import quantile
 from pilotage.model.values.types import DESCRIBED
 from pilotage.simulation.bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
 from pilotage.simulation.idleness import Empty

@@ -19,7 +19,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Job
-from pilotage.model.rules.idle_slots import idle_slots
+from pilotage.model.rules.rebrokerage import idle_slots
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.rules.timeouts import keeping_queues
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget

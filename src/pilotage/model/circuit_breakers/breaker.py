@@ -53,9 +53,14 @@ WORDS: Mapping[Kind, BreakerWords] = {
 class CircuitBreaker:
     """A breaker that failures have tripped; times in s since 1970 UTC.
 
-    The two parts of a ``place`` are, by kind: of ``server`` and ``list-match`` the queue and its server, of
-    ``empty-pilots`` the queue and what its nodes lack, of ``queue`` and ``node`` the queue and its node, of
-    ``storage`` the source and the destination. An empty second part, or source, stands for any.
+    ``place`` has two parts:
+
+    - ``server``, ``list-match``: the queue and its server.
+    - ``empty-pilots``: the queue and what its nodes lack.
+    - ``queue``, ``node``: the queue and its node.
+    - ``storage``: the source and the destination.
+
+    An empty second part, or source, means any.
     """
 
     __pydantic_config__ = DESCRIBED

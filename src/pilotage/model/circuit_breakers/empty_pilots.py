@@ -1,5 +1,4 @@
-"""What trips the circuit breakers of queues to which pilots are sent in vain: they end without work, or their
-nodes lack what they were sent for (P12, B14)."""
+"""Circuit breakers of queues where pilots end without work, or where nodes lack what jobs need (P12, B14)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -69,10 +69,10 @@ def storage_breakers(
 ) -> tuple[CircuitBreaker, ...]:
     """Return the breakers of storages, open or half-open at a time in s since 1970; by name.
 
-    Deliveries of ``failing_files`` different files fail in a row before that, so that nobody's broken file
-    closes a storage to others; where pilots tell it, at two machines or more and for two tasks or more, as
-    one machine may be cut off, and one task may lie. A breaker closes if nothing more is heard of it for as
-    long as it was open.
+    One opens after deliveries of ``failing_files`` different files have failed in a row: one broken file
+    closes no storage. If pilots report the failures, they must come from two machines and two tasks at least,
+    because a machine may be cut off, and a task may lie. A breaker closes if no failure follows for as long
+    as it was open.
     """
     rows: dict[End, list[FailedDelivery]] = defaultdict(list)
     for failure in sorted(

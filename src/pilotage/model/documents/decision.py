@@ -158,10 +158,8 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Replicas, files with all of their replicas, and datasets to forget, because they are gone or nobody
-    wants them; and failed deliveries that count no more.
-
-    It adds no event.
+    """What the commit forgets: replicas, files and datasets that are gone or that nobody wants, and failed
+    deliveries that count no more. It adds no event.
     """
 
     __pydantic_config__ = DESCRIBED

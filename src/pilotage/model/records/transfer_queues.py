@@ -1,10 +1,11 @@
-"""The three queues of transfers, each with its own slots: preparing, delivering and finishing (D8)."""
+"""The three queues of transfers, each with slots: preparing, delivering, finishing (D8); their counts."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from pilotage.model.records.constants import StagingConstants
 from pilotage.model.records.states import TransferState
+from pilotage.model.values.slot_parts import parts_of
 
 QueueName = Literal["preparing", "delivering", "finishing"]
 
@@ -39,3 +40,20 @@ TRANSFER_QUEUES = (PREPARING, DELIVERING, FINISHING)
 def queue_of(state: TransferState) -> TransferQueue | None:
     """Return the queue where a transfer in this state waits; None if it waits in none."""
     return next((queue for queue in TRANSFER_QUEUES if queue.waiting is state), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferCount:
+    """The number of live transfers with one share, way, state and class of size."""
+
+    share: str
+    source: str
+    destination: str
+    state: TransferState
+    size_class: str
+    emergency: bool
+    transfers: int
+
+    def slots(self, bundle: int) -> float:
+        """Return the slots that all of them take together. A slot holds a ``bundle`` of small files."""
+        return self.transfers * parts_of(self.size_class, bundle) / bundle

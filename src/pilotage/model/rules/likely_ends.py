@@ -1,4 +1,4 @@
-"""When a task is likely to end, by the runs of its own jobs. Times are in s.
+"""The expected run of a job at a queue (B21, E2), and when a task is likely to end. Times are in s.
 
 The last job to start runs as long as the longest so far. Before it, the slots of its share work off what is
 ahead of it. Batch systems, transfers and failures make ends differ from that: the interval has the width that
@@ -8,6 +8,9 @@ held 3 of 4 ends in simulations (``benchmarks/likely_ends.py``).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.records.work import Job, Task
 
 LEAST_FINISHED = 5
 """Finished jobs of a task below which nothing is predicted."""
@@ -61,3 +64,15 @@ def likely_end(progress: Progress) -> LikelyEnd | None:
         wait = (progress.ahead + progress.waiting) * mean / progress.slots + longest
     estimate = max(rest, wait)
     return LikelyEnd(earliest=EARLIEST * estimate, latest=LATEST * estimate, jobs=len(progress.runs))
+
+
+def expected_run(task: Task, job: Job, queue: Queue, mean_run: float | None) -> float:
+    """Return the expected seconds of a job at a queue: estimated or measured, else as payloads took recently.
+
+    ``mean_run`` is their mean in s, if there is one. 0 if nothing is known.
+    """
+    spec = task.changed(job.changes, job.kind).expected(job.kind).for_job(job.kind)
+    cores = spec.cores or queue.cores or 1
+    power = cores * (queue.core_power or UNKNOWN_CORE_POWER) * spec.cpu_efficiency
+    work = spec.cpu_time * job.events / power
+    return (work + spec.base_time if work else spec.walltime or spec.base_time) or mean_run or 0.0

@@ -1,13 +1,13 @@
-"""Fast rebrokerage (T): how many excess jobs a queue has, by share, and where a job does not return (B30)."""
+"""Fast rebrokerage (T): excess jobs of a queue and share, idle slots, where a job does not return (B30)."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from pilotage.model.documents.world import JobCount
+from pilotage.model.documents.world import JobCount, QueueReport
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import TaskSpec
-from pilotage.model.records.states import QUEUED_JOBS, JobState
+from pilotage.model.records.states import AT_A_PILOT, QUEUED_JOBS, JobState
 from pilotage.model.records.unified_queues import counted_together
 from pilotage.model.records.work import Job
 from pilotage.model.rules.timeouts import keeping_queues
@@ -77,3 +77,25 @@ def with_departure(job: Job, time: float) -> str:
     It does not return there until a pilot has called from that queue (B30).
     """
     return json.dumps({**departures(job.departures), job.queue: round(time, 3)}, sort_keys=True)
+
+
+def idle_slots(
+    federation: Federation, reports: Iterable[QueueReport], counts: Iterable[JobCount]
+) -> dict[str, int]:
+    """Return the idle slots by queue, if any: the slots of running pilots, minus the jobs that wait for
+    them or run in them."""
+    jobs: Counter[str] = Counter()
+    for count in counts:
+        if count.state is JobState.ACTIVATED or count.state in AT_A_PILOT:
+            jobs[count.queue] += count.jobs
+    slots = {
+        queue.name: queue.computing_element.pilot_slots
+        for queue in federation.queues
+        if queue.computing_element is not None
+    }
+    slots_left = {
+        report.queue: report.running_pilots * slots[report.queue] - jobs[report.queue]
+        for report in reports
+        if report.queue in slots
+    }
+    return {queue: idle for queue, idle in sorted(slots_left.items()) if idle > 0}

@@ -1,8 +1,9 @@
 """Stuck records stay in a state for longer than is usual for their kind there."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple
 
 from pilotage.model.records.states import (
@@ -16,7 +17,6 @@ from pilotage.model.records.states import (
     TransferState,
 )
 from pilotage.model.values.durations import DAY, HOUR, MINUTE
-from pilotage.model.values.quantiles import quantile
 
 
 class Expectation(NamedTuple):
@@ -179,3 +179,11 @@ def limit_of(kind: Kind, state: State, usual: float | None) -> float:
     """Return the time in s after which a record of a kind is stuck in a state, by its ``usual`` time."""
     floor = EXPECTED[kind, state].floor
     return floor if usual is None else min(max(floor, FACTOR * usual), max(floor, LONGEST_USUAL))
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """Return the smallest of the values that at least ``part`` of them, above 0 and up to 1, do not exceed.
+
+    Without values it is 0.
+    """
+    return sorted(values)[ceil(part * len(values)) - 1] if values else 0.0

@@ -9,8 +9,8 @@ from typing import Any
 def read_json(text: str, make: Callable[[list[tuple[str, Any]]], dict[str, Any]] = dict) -> Any:
     """Return the value of a JSON text; ``make`` makes its objects.
 
-    Raises ValueError at what is no JSON, keys that are given twice, integers beyond 64 bits, numbers that are
-    not finite and halves of surrogate pairs; and RecursionError.
+    Raises ValueError if the text is no JSON, or has a key twice in an object, an integer beyond 64 bits, a
+    number that is not finite, or half a surrogate pair. Raises RecursionError if it is nested too deeply.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

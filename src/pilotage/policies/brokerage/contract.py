@@ -21,12 +21,16 @@ _TARGETS = (JobState.ACTIVATED, JobState.ASSIGNED, JobState.PENDING)
 def violations(plugin: Brokerage, world: World) -> list[str]:
     """Return the promises that a plugin breaks in this world; empty if it keeps them all.
 
-    The promises are: the same world gives the same bytes, in any order of records and after saving and
-    reading; every DEFINED job makes at most one move; every queue is a candidate or refused, never both; each
-    move agrees with its choice; ASSIGNED jobs carry exactly the downloads that they need, while ACTIVATED
-    ones need none, or may leave the queue and be read for remotely (E3); no job goes where a guard of every
-    brokerage refuses it: status, VO, circuit breakers, and limits and requirements of sites; and without the
-    task fields that it does not declare in ``reads``, it decides the same.
+    A plugin promises:
+
+    - The same world gives the same bytes, in any order of records, and after saving and reading.
+    - Every DEFINED job makes at most one move, and each move agrees with its choice.
+    - Every queue is a candidate or refused, never both.
+    - ASSIGNED jobs carry exactly the downloads that they need. ACTIVATED jobs need none, or may leave the
+      queue and read remotely (E3).
+    - No job goes where a guard of every brokerage refuses it: status, VO, circuit breakers, and limits and
+      requirements of sites.
+    - It decides the same without the task fields that it does not declare in ``reads``.
     """
     decision = plugin.decide(world)
     faults = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]

@@ -45,11 +45,11 @@ def claim(
     admission: Admission = OPEN,
     turns: ShareTurns | None = None,
 ) -> ClaimRequest:
-    """Draw the jobs that a pilot takes of its own queue, by the heads of task queues where they stand.
+    """Draw the jobs that a pilot takes of its own queue. The answer names heads of task queues.
 
-    The global share that is furthest below its target goes first. In it a task queue is drawn in proportion
-    to the priority of the job at its head, as a share of its owner, who has no more of many task queues than
-    of one; within it jobs go by priority, then age, then number.
+    The global share that is furthest below its target goes first. A task queue of it is drawn in proportion
+    to the priority of its first job. An owner's task queues count as one, so nobody gains by having many. The
+    jobs of a task queue go by priority, then age, then number.
     """
     return claimed(pilot, draw(columns, admission.limited(request), pilot, seed, admission, turns), admission)
 

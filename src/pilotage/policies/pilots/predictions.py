@@ -10,7 +10,7 @@ from pilotage.model.documents.world import QueueReport, World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.model.records.work import Job, JobKind, Task
-from pilotage.model.rules.expected_runs import expected_run
+from pilotage.model.rules.likely_ends import expected_run
 from pilotage.model.rules.sources import Sources, throughput_of
 
 MEGABYTE = 1e6

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from pilotage.model.records.constants import StagingConstants
 from pilotage.model.records.states import TransferState
-from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.transfer_queues import TransferCount
 from pilotage.model.records.work import Transfer
 from pilotage.model.rules.transfer_limits import Room
 from pilotage.model.rules.transfer_shares import base_priority

@@ -76,9 +76,8 @@ def active_shares(
 ) -> list[ActiveShare]:
     """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
 
-    Three kinds of transfers need no slot now: those that wait for a full storage or link, those that nobody
-    waits for, and those that this server cannot move. ``leaving`` are transfers that give their slot back in
-    the same decision.
+    A transfer needs no slot now if its storage or link is full, if nobody waits for it, or if this server
+    cannot move it. Transfers that are ``leaving`` give their slot back in the same decision.
     """
     holding: Counter[str] = Counter()
     prepared: Counter[str] = Counter()

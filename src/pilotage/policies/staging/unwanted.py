@@ -1,4 +1,4 @@
-"""Unwanted copies, by age, use and quota, and queued downloads that nobody waits for any more (D2)."""
+"""Removal of unwanted copies, by age, use and quota, and of queued downloads that nobody waits for (D2)."""
 
 from collections.abc import Iterable, Iterator
 

@@ -115,8 +115,8 @@ _CAUSES = {
 def _moves(parts: Sequence[_Part], quotas: QuotaConstants) -> list[Move]:
     """Return one move for all tasks with the same transition and the same changes.
 
-    A part that another pass made is handed back, one of a task that a person changed meanwhile, and one for
-    which others took the room.
+    The commit refuses a part that another pass has made, a part of a task that a person has changed since,
+    and a part if other jobs took the room.
     """
     groups: dict[tuple[TaskState, TaskState, str], list[_Part]] = defaultdict(list)
     for part in sorted(parts, key=lambda part: part.task.id):

@@ -7,7 +7,7 @@ from pilotage.model.records.counters import TRANSFERS_BY_SHARE
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import TRANSFERS_AHEAD, UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.records.storage_spaces import StorageSpace
-from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.transfer_queues import TransferCount
 from pilotage.model.records.work import Transfer
 from pilotage.model.values.slot_parts import parts_of
 from pilotage.store.database.columns import is_state

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pilotage.model.records.states import JobState
-from pilotage.model.rules.idle_slots import idle_slots
+from pilotage.model.rules.rebrokerage import idle_slots
 from pilotage.store.worlds.parts import Reading, WorldPart
 
 

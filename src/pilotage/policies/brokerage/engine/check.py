@@ -31,12 +31,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a check. ``refused`` broadcasts to (T, Q); so do ``need`` and ``have``, the numbers that
-    decided.
+    """The result of a check: ``refused``, and the numbers that decided, ``need`` and ``have``. All broadcast
+    to (T, Q).
 
-    ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,), (T, Q) or
-    ``Rows``, which are stored once for all tasks of a kind. ``lifted_by`` replaces the check's own,
-    where that depends on measurements.
+    ``need`` is a single value, (T, 1) or (T, Q). ``have`` is a single value, (Q,), (T, Q) or ``Rows``, stored
+    once for all tasks of a kind. Where ``lifted_by`` depends on measurements, it replaces the check's own.
     """
 
     refused: Mask

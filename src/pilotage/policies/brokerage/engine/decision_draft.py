@@ -13,7 +13,7 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, JobKind, NewTransfer, Task
-from pilotage.model.rules.expected_runs import expected_run
+from pilotage.model.rules.likely_ends import expected_run
 from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.transfer_shares import base_priority, share_of, transfer_priority
 from pilotage.model.values.step_names import BROKER

@@ -55,14 +55,15 @@ class SpaceColumns(NamedTuple):
 class LiveColumns:
     """Columns that change every cycle: jobs by state, reports, files on the way between sites.
 
-    ``by_share`` has the jobs of each global share. Times are NaN if nothing was ever seen; so is ``disk_io``.
-    ``link_files`` counts live transfers by the codes of destination site and source site. ``arriving`` counts
-    those of outputs from other sites. ``no_pilots`` marks queues where this system knows that it can start
-    none; ``pilots_problem`` says why. ``breakers`` are the open circuit breakers of queues (F2),
-    ``storage_breakers`` those of storages (F4), ``lacking_nodes`` those of queues by what their nodes lack
-    (B14). ``throttled`` holds, by queue, how full sites with limits
-    are (M8), ``held_places`` the places there that jobs wait for, ``site_ads`` the ads of sites that have
-    requirements of their own.
+    - ``by_share``: the jobs of each global share.
+    - Times, and ``disk_io``, are NaN if nobody has ever reported them.
+    - ``link_files``: live transfers by the codes of destination site and source site. ``arriving``: those of
+      outputs from other sites.
+    - ``no_pilots``: queues where this system cannot start any. ``pilots_problem``: why.
+    - Open circuit breakers: ``breakers`` of queues (F2), ``storage_breakers`` of storages (F4),
+      ``lacking_nodes`` of queues by what their nodes lack (B14).
+    - Of sites: ``throttled``, how full those with limits are (M8), by queue; ``held_places``, places there
+      that jobs wait for; ``site_ads``, the ads of sites with requirements.
     """
 
     time: float

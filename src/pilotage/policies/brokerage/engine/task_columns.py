@@ -98,13 +98,15 @@ class Tables:
 class TaskColumns:
     """One row per job group: columns of shape (T, 1).
 
-    ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
-    (of shape (P, Q); row 0 means no pre-assignment), ``departures`` are rows of ``departure_table`` (D, Q).
-    ``policy``, ``work``, ``release``, ``container`` and ``machine`` are codes into their tables, ``owner`` a
-    code into scopes (F2), ``site_request`` one into groups whose job ads differ (M8). ``together`` is the
-    row of ``input_table`` for all jobs brokered together (B33). ``to_move`` is the same for I/O-intensive
-    work, and a row without files for other work (B11). ``named`` is true if the task names its queues.
-    Memory in MB: ``base_memory`` per job, ``core_memory`` per core. ``cpu_work`` is in HS23 s of all cores.
+    - ``nucleus``: row of ``links``; ``inputs``: row of ``input_table``; ``departures``: row of
+      ``departure_table`` (D, Q); ``preassignment``: row of ``preassigned`` (P, Q), 0 for none.
+    - ``policy``, ``work``, ``release``, ``container``, ``machine``: codes into their tables. ``owner``: code
+      into scopes (F2). ``site_request``: code into groups whose job ads differ (M8).
+    - ``together``: row of ``input_table`` for all jobs brokered together (B33). ``to_move``: the same for
+      I/O-intensive work, else a row without files (B11).
+    - ``named``: true if the task names its queues.
+    - ``base_memory``: MB per job. ``core_memory``: MB per core. ``cpu_work``: HS23 s of all cores.
+
     ``distinct`` returns only the requested columns, so that a check cannot read what it does not declare.
     """
 

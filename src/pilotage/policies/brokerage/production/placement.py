@@ -171,8 +171,8 @@ class Limit:
 class Ledger:
     """Counts of a share's waiting jobs at each queue, including those placed in this cycle (B38).
 
-    ``waiting`` and ``weight`` (B32) have two halves, (2Q): for jobs whose input is missing at the queue, then
-    for jobs whose input is there (B31).
+    ``waiting`` and ``weight`` (B32) have two halves, (2Q): first for jobs without their input at the queue,
+    then for jobs with it (B31).
     """
 
     def __init__(self, queues: QueueColumns, share: str, facts: FactsDraft) -> None:
