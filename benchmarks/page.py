@@ -21,10 +21,10 @@ from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.records.states import JobState
 from pilotage.store import Store
-from pilotage.store.tables.daily_failures import daily_failures
-from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.share_hours import share_hours
+from pilotage.store.history.history import TransitionKind, TransitionKinds, entry
+from pilotage.store.jobs.daily_failures import daily_failures
+from pilotage.store.jobs.table import jobs
+from pilotage.store.people.share_hours import share_hours
 
 from . import house, stored_jobs
 

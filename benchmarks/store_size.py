@@ -25,7 +25,7 @@ from pilotage.simulation.simulation import Simulation
 from pilotage.simulation.submissions import submissions
 from pilotage.store import Store
 from pilotage.store.database.columns import metadata
-from pilotage.store.tables.logs import usage_log
+from pilotage.store.jobs.logs import usage_log
 
 from . import house, stored_jobs
 from .simulating import bench_federation

@@ -11,9 +11,9 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Requirements, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.store import Store
-from pilotage.store.tables.counters import counters
-from pilotage.store.tables.numbers import numbers
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.history.numbers import numbers
+from pilotage.store.jobs.counters import counters
+from pilotage.store.tasks.table import tasks
 
 JOBS_PER_TASK = 1000
 AGE = 86400.0

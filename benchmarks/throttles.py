@@ -36,8 +36,8 @@ from pilotage.model.records.states import (
 from pilotage.model.records.work import Requirements, TaskSpec
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.pilots import pilots
+from pilotage.store.jobs.table import jobs
+from pilotage.store.pilots.table import pilots
 from pilotage.testing import ALICE, NOW, federation, queue
 from pilotage.testing.stores import new_jobs, new_task
 

@@ -418,7 +418,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B35",
         "The throughput is the latest of 1 h, 1 d, 1 w; without any, 1 + (11-closeness)/11.",
-        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei", "store.tables.link_rates"),
+        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei", "store.transfers.link_rates"),
         ("model.rules.sources:UNKNOWN_CLOSENESS", f"{ENGINE}.nuclei:NUCLEUS_WEIGHT"),
         (
             "The nucleus has a separate network weight. Our own transfers are measured in all three "
@@ -618,7 +618,7 @@ RULES: tuple[Rule, ...] = (
             "policies.pilots.formula",
             "policies.pilots.demand",
             "policies.pilots.director",
-            "store.tables.iterations",
+            "store.servers.iterations",
         ),
         ("director.pilots_per_iteration", "director.period"),
         (
@@ -808,7 +808,7 @@ RULES: tuple[Rule, ...] = (
             "model.rules.site_limits",
             f"{ENGINE}.site_ads",
             "model.records.advertisements",
-            "store.tables.advertisements",
+            "store.queues.advertisements",
         ),
         settled=(
             "With or without a pilot, at native and forwarding sites alike: the commit's claims count the "

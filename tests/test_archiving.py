@@ -21,11 +21,11 @@ from pilotage.model.records.states import JobState, PilotState, PublicationState
 from pilotage.model.records.work import File
 from pilotage.ports.presence import Presence
 from pilotage.store import ARCHIVE, ArchivedElsewhere, LeaseLost, Slice, Store
-from pilotage.store.tables.counters import counts
-from pilotage.store.tables.decisions import decisions
-from pilotage.store.tables.jobs import job_inputs
-from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.task_volumes import of_tasks
+from pilotage.store.history.decisions import decisions
+from pilotage.store.jobs.counters import counts
+from pilotage.store.jobs.table import job_inputs
+from pilotage.store.records import RECORDS
+from pilotage.store.tasks.table import volumes_of
 from pilotage.testing.records import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -290,5 +290,5 @@ def test_stored_bytes_are_free_again_after_the_archive(store: Store) -> None:
     live = new_task(store, command=("echo", "ä"))
     both = store.stored_by(ALICE)
     list(archive(store, BEFORE, lambda _: None))
-    assert store.stored_by(ALICE) == sum(store.database.read(lambda c: of_tasks(c, [live])).values())
+    assert store.stored_by(ALICE) == sum(store.database.read(lambda c: volumes_of(c, [live])).values())
     assert 0 < store.stored_by(ALICE) < both

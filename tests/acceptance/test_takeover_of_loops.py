@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.servers import ServerProcess
 from pilotage.store import ARCHIVE, Store
-from pilotage.store.tables import iterations
+from pilotage.store.servers import iterations
 from tests.waiting import PATIENCE, wait_for
 
 from .house import House

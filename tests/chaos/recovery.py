@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from pilotage.store.tables.events import unpacked
+from pilotage.store.history.events import unpacked
 
 NEXT_START, GOING_ON = 15.0, 180.0
 """Most seconds from a fault's end until any job starts, and until each job that it affected goes on."""

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 
 from pilotage.model.records.counters import COUNTERS
 from pilotage.model.records.states import LIVE
-from pilotage.store.tables.counters import counts
-from pilotage.store.tables.events import unpacked
+from pilotage.store.history.events import unpacked
+from pilotage.store.jobs.counters import counts
 
 from .recovery import is_again
 from .system import NAME, SITES

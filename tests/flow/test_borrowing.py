@@ -23,10 +23,9 @@ from pilotage.model.records.work import InputFile, Replica
 from pilotage.policies.pilots.borrowing import claims
 from pilotage.server.api.work.explanations import explained_job
 from pilotage.store import Pass, Store
-from pilotage.store.tables import borrowing_queues
-from pilotage.store.tables.borrowing_queues import candidates
-from pilotage.store.worlds import known_inputs
-from pilotage.store.worlds.borrowings import for_queue
+from pilotage.store.files import known_inputs
+from pilotage.store.jobs import borrowings
+from pilotage.store.jobs.borrowings import candidates, for_queue
 from pilotage.store.worlds.fields import parts_of
 from tests.reading import world_of
 
@@ -621,7 +620,7 @@ def test_candidates_are_kept_of_the_newest_choices_and_the_best_of_each(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(house)
-    monkeypatch.setattr(borrowing_queues, "MOST_CHOICES", 1)
+    monkeypatch.setattr(borrowings, "MOST_CHOICES", 1)
     for _ in range(2):
         house.task(walltime=3600)
     house.take("broker")
@@ -629,7 +628,7 @@ def test_candidates_are_kept_of_the_newest_choices_and_the_best_of_each(
     assert kept(house.store) == 2
     pilot = south(house)
     assert attempts(house.match(pilot)) == [(2, 1)], "the other stays where it is"
-    monkeypatch.setattr(borrowing_queues, "MOST_QUEUES", 0)
+    monkeypatch.setattr(borrowings, "MOST_QUEUES", 0)
     waiting(house, 1, minutes=1000)
     assert attempts(house.match(pilot)) == []
 

@@ -17,7 +17,7 @@ from pilotage.model.records.spec import MergeSpec, TaskSpec
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.store import ARCHIVE, Store, TaskDetails, TaskPage
-from pilotage.store.tables.task_volumes import of_tasks
+from pilotage.store.tasks.table import volumes_of
 
 from .house import ALICE, attempts
 from .test_publishing import Publisher, refusals
@@ -90,7 +90,7 @@ def test_a_chain_runs_stage_by_stage_on_what_was_made_without_a_copy(house: Publ
     assert states(house, align, call, report) == [T.FINISHED] * 3
     work = house.store.queries.live_work("ligo")
     assert not work
-    volumes = house.store.database.read(lambda connection: of_tasks(connection, (align, call, report)))
+    volumes = house.store.database.read(lambda connection: volumes_of(connection, (align, call, report)))
     assert volumes == {("ligo", "alice"): house.store.stored_by(ALICE)}
 
 

@@ -23,7 +23,7 @@ from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewJob, TaskSpec
 from pilotage.model.rules.changed_jobs import MANY_CHANGES
-from pilotage.store.worlds.work_of_tasks import one_task, unstarted_jobs_of
+from pilotage.store.tasks.work import one_task, unstarted_jobs_of
 
 from .house import House, attempts, meanwhile
 

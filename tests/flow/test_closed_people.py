@@ -18,7 +18,7 @@ from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.scopes import personal_scope
 from pilotage.store import PersonClosed, Store, TaskFilter, TaskPage
-from pilotage.store.tables.secrets import Encrypted
+from pilotage.store.people.secrets import Encrypted
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, decision, move, new_jobs, new_pilot, new_task
 

@@ -19,7 +19,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewPilot
 from pilotage.ports.computing import Capacity, PilotStatus
 from pilotage.store import Store
-from pilotage.store.tables.pilots import pilots
+from pilotage.store.pilots.table import pilots
 
 from .house import FakeElement, House
 from .test_sites_never_overrun import Life, Observer

@@ -13,7 +13,7 @@ from pilotage.model.records.work import InputDataset, InputFile
 from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError
 from pilotage.store import FileConflict
-from pilotage.store.tables.datasets import DatasetVersion
+from pilotage.store.files.datasets import DatasetVersion
 
 from .house import ALICE, House
 

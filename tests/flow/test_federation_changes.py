@@ -12,7 +12,7 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, Replica
 from pilotage.store import FederationRenamed
-from pilotage.store.tables.pilots import pilots
+from pilotage.store.pilots.table import pilots
 from pilotage.testing.stores import create, new_transfer
 
 from .house import House, attempts

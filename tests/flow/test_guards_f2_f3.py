@@ -21,7 +21,7 @@ from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.policies.pilots.probes import OPEN
 from pilotage.store.matching.match_requests import ClaimResult
-from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.pilots.reports import told_by_pilots
 from tests.reading import world_of
 
 from .house import ALICE, House, attempts

@@ -9,7 +9,7 @@ from pilotage.model.records.failures import telling_line
 from pilotage.model.records.inputs import InputPattern
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
-from pilotage.store.views import job_lists
+from pilotage.store.jobs import lists
 
 from .house import House, attempts
 
@@ -117,7 +117,7 @@ def test_failures_are_grouped_by_error_and_queue_most_jobs_first(house: House) -
 
 
 def test_groups_beyond_the_bound_are_counted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_lists, "MOST_GROUPS", 1)
+    monkeypatch.setattr(lists, "MOST_GROUPS", 1)
     task, _ = run(house, {0: "fire", 1: "water", 2: "fire"}, 4)
     ((group,), left_out) = house.store.job_lists.failed(task)
     assert (group.error, group.failed, left_out) == ("fire", 2, 1)

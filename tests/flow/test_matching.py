@@ -15,7 +15,7 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import File
 from pilotage.store import Store
-from pilotage.store.tables.counters import job_deltas
+from pilotage.store.jobs.counters import job_deltas
 from pilotage.testing import NOW, requirements
 from pilotage.testing.stores import FEDERATION, create, move, moved, new_jobs, new_pilot, new_task, states
 

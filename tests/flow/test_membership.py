@@ -11,7 +11,7 @@ from pilotage.flow.outside.membership import Membership, this_process
 from pilotage.flow.outside.workers import Inline
 from pilotage.ports.presence import Unnamed
 from pilotage.store import Store
-from pilotage.store.tables import absences
+from pilotage.store.pilots import absences
 
 from .test_servers_gone import Named
 

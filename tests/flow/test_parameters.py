@@ -15,7 +15,7 @@ from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import Output, Report
 from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
 from pilotage.model.values.parameter_bounds import MOST_ROWS
-from pilotage.store.views.job_lists import JobPage
+from pilotage.store.jobs.lists import JobPage
 
 from .house import House, attempts
 

@@ -17,7 +17,7 @@ from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.paths import copy_path
 from pilotage.store import Store
-from pilotage.store.tables.removals import AGAIN, KEPT_FOR, Removal
+from pilotage.store.transfers.storages import AGAIN, KEPT_FOR, Removal
 from pilotage.testing.stores import create, decision, move, new_transfer
 
 from .house import House

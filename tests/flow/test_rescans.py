@@ -16,7 +16,7 @@ from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import InputFile, InputPattern
 from pilotage.ports.moving import StorageError
-from pilotage.store.worlds.work_of_tasks import one_job
+from pilotage.store.tasks.work import one_job
 from tests.waiting import wait_for
 
 from .house import House, attempts

@@ -16,10 +16,10 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import InputFile
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.tables.transfers import transfers
+from pilotage.store.jobs.table import jobs
+from pilotage.store.pilots.table import pilots
+from pilotage.store.tasks.table import tasks
+from pilotage.store.transfers.table import transfers
 
 from .house import House, attempts
 from .test_matchmaking import federate

@@ -22,7 +22,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Identity
-from pilotage.store.tables.secrets import Encrypted
+from pilotage.store.people.secrets import Encrypted
 
 from .house import ALICE, House, attempts
 from .test_calls_of_many import match_all

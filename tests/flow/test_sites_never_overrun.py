@@ -20,9 +20,9 @@ from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.federation import ComputingElement, Queue, Site
 from pilotage.ports.computing import Capacity, PilotOrder
 from pilotage.store import Store
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.worlds.borrowings import borrowings
+from pilotage.store.jobs.borrowings import borrowings
+from pilotage.store.jobs.table import jobs
+from pilotage.store.pilots.table import pilots
 
 from .house import FakeElement, House, attempts, federation
 

@@ -28,7 +28,7 @@ from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.ports.moving import Mover
 from pilotage.server.api.work.explanations import explained_transfer, troubles
-from pilotage.store.worlds.copies import copies
+from pilotage.store.files.copies import copies
 from pilotage.testing.stores import create
 from tests.reading import BROKERED, world_of
 from tests.waiting import wait_for

@@ -28,7 +28,7 @@ from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import virtual
 from pilotage.simulation.scenario import LinkBehaviour, Scenario, SiteBehaviour, Spell
 from pilotage.simulation.simulation import Simulation
-from pilotage.store.tables.records import RECORDS
+from pilotage.store.records import RECORDS
 
 HOUR, DAY = 3600.0, 86400.0
 NAMES = ("north", "east", "south")

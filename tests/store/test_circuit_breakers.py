@@ -11,7 +11,7 @@ from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.work import File, Replica
 from pilotage.policies.staging import preparing
 from pilotage.store import Store
-from pilotage.store.tables.circuit_breakers import KEPT, MOST_OF_A_STORAGE
+from pilotage.store.queues.circuit_breakers import KEPT, MOST_OF_A_STORAGE
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, decision, new_transfer
 from tests.reading import BROKERED, world_of

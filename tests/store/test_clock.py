@@ -13,7 +13,7 @@ from pilotage.model.values.step_names import PROVISION
 from pilotage.server.process import runtime_of
 from pilotage.store import Store
 from pilotage.store.clock import FASTER, LONGEST_GAP, DatabaseClock, MonotoneClock
-from pilotage.store.tables import iterations
+from pilotage.store.servers import iterations
 
 
 def at_once(work: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, NewJob, NewTransfer, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
-from pilotage.store.worlds.borrowings import for_queue
+from pilotage.store.jobs.borrowings import for_queue
 from pilotage.testing import NOW
 from pilotage.testing.stores import (
     FEDERATION,

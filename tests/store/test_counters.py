@@ -14,10 +14,10 @@ from pilotage.model.records.counters import COUNTERS
 from pilotage.model.records.states import TRANSITIONS, Kind, State
 from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.store import Store
-from pilotage.store.tables.counters import counts
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.task_queues import LEVELS
+from pilotage.store.jobs.counters import counts
+from pilotage.store.jobs.table import jobs
+from pilotage.store.jobs.task_queues import LEVELS
+from pilotage.store.records import RECORDS
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import decision, new_transfer
 

@@ -22,8 +22,8 @@ from pilotage.model.records.states import PilotState as P
 from pilotage.model.records.states import TaskState as T
 from pilotage.store import LoggedEvent, Store
 from pilotage.store.commit import event_retention
-from pilotage.store.tables.events import MOST_RECORDS, NewEvents, packed, unpacked
-from pilotage.store.tables.history import KNOWN_MEANINGS
+from pilotage.store.history.events import MOST_RECORDS, NewEvents, packed, unpacked
+from pilotage.store.history.history import KNOWN_MEANINGS
 from pilotage.testing import NOW
 from pilotage.testing.stores import decision, elastic, move, new_jobs, new_pilot, new_task
 from tests.waiting import PATIENCE

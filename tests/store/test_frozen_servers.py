@@ -11,7 +11,7 @@ import pytest
 
 from pilotage.model.records.servers import ServerProcess
 from pilotage.store import Store
-from pilotage.store.tables import iterations
+from pilotage.store.servers import iterations
 from tests.waiting import PATIENCE
 
 FROZEN = """
@@ -19,7 +19,7 @@ import sys, time
 from pilotage.model.records.servers import ServerProcess
 from pilotage.store import Store
 from pilotage.store.database import engine
-from pilotage.store.tables import iterations
+from pilotage.store.servers import iterations
 engine.WRITER_SILENCE = 2.0
 store = Store.open(sys.argv[1], server="frozen")
 tries = []

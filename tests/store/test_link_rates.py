@@ -12,7 +12,7 @@ from pilotage.model.records.work import File
 from pilotage.model.rules.sources import throughput_of
 from pilotage.store import Store
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.tables.link_rates import link_hours
+from pilotage.store.transfers.link_rates import link_hours
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, moved, new_transfer, passage
 from tests.reading import BROKERED, world_of

@@ -10,8 +10,8 @@ from pilotage.model.records.logs import KeptLog, LogKey, LogStream
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store import Store
-from pilotage.store.tables import log_volumes
-from pilotage.store.tables.logs import ROW, usage_log
+from pilotage.store.jobs import log_volumes
+from pilotage.store.jobs.logs import ROW, usage_log
 from pilotage.testing import ALICE
 
 BOB = Identity(name="bob", vo=ALICE.vo)

@@ -17,7 +17,7 @@ from pilotage import store
 from pilotage.store import NewerStore, Store, UnreleasedStore, schema, upgrading
 from pilotage.store.database.engine import Database
 from pilotage.store.migrations import functions
-from pilotage.store.tables.records import with_all_indexes
+from pilotage.store.records import with_all_indexes
 
 CATALOGUE = {
     # Not the text of a table, to which a migration appends: its columns.

@@ -11,8 +11,8 @@ from pilotage.model.records.work import File, Replica
 from pilotage.model.values.paths import is_file_name
 from pilotage.store import Store
 from pilotage.store.database.columns import begins, by_character
-from pilotage.store.tables.files import files
-from pilotage.store.views import catalogue as reads
+from pilotage.store.files import catalogue as reads
+from pilotage.store.files.table import files
 from pilotage.testing.stores import create
 
 NAMES = sorted(

@@ -6,9 +6,9 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store import ShareSample, Store
+from pilotage.store.jobs import daily_failures
+from pilotage.store.jobs.daily_failures import OTHERS
 from pilotage.store.past import KEPT
-from pilotage.store.tables import daily_failures
-from pilotage.store.tables.daily_failures import OTHERS
 from pilotage.testing import NOW
 from pilotage.testing.records import ALICE
 from pilotage.testing.stores import decision, move, new_jobs, new_task

@@ -21,20 +21,19 @@ from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential
 from pilotage.store import Store, TaskFilter, TaskPage
 from pilotage.store.database import dialects
-from pilotage.store.tables import log_volumes
-from pilotage.store.tables.counters import counts
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.live_work import LIVE_WORK
-from pilotage.store.tables.logs import node_log
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.views.task_filters import conditions
-from pilotage.store.worlds.borrowings import for_queue
+from pilotage.store.files.publications import failed_of
+from pilotage.store.jobs import log_volumes
+from pilotage.store.jobs.borrowings import for_queue
+from pilotage.store.jobs.counters import counts
+from pilotage.store.jobs.logs import node_log
+from pilotage.store.jobs.table import jobs
+from pilotage.store.pilots.held_jobs import held_by
+from pilotage.store.pilots.reports import told_by_pilots
+from pilotage.store.tasks.lists import conditions_of
+from pilotage.store.tasks.table import LIVE_WORK, tasks
+from pilotage.store.tasks.work import brokered_again, live_work_of, one_task
+from pilotage.store.transfers.staging import downloads_of
 from pilotage.store.worlds.broker_facts import DISK_IO
-from pilotage.store.worlds.held_jobs import held_by
-from pilotage.store.worlds.publications import failed_of
-from pilotage.store.worlds.reports import told_by_pilots
-from pilotage.store.worlds.staging import downloads_of
-from pilotage.store.worlds.work_of_tasks import brokered_again, live_work_of, one_task
 from pilotage.testing import ALICE, NOW, requirements
 from pilotage.testing.stores import (
     FEDERATION,
@@ -281,7 +280,7 @@ def test_tasks_of_a_site_are_found_by_the_jobs_of_each_task(busy: Store) -> None
     wanted = [
         tasks.c.vo == "a",
         tasks.c.owner == "b",
-        *conditions(TaskFilter(queues=("q",)), busy.database.dialect),
+        *conditions_of(TaskFilter(queues=("q",)), busy.database.dialect),
     ]
     compiled = select(tasks.c.id).where(*wanted).compile(engine, compile_kwargs={"literal_binds": True})
     with engine.connect() as connection:

@@ -14,7 +14,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState as J
 from pilotage.policies.brokerage.production import Production, Ranking, order
 from pilotage.store import Store
-from pilotage.store.tables.reasons import choice_of, documents_of, facts_of
+from pilotage.store.history.reasons import choice_of, documents_of, facts_of
 from pilotage.testing import NOW, federation, queue, task, world
 from pilotage.testing.stores import move, new_jobs, new_task
 from tests.brokerage.test_production_properties import relaxed, worlds

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from pilotage.store import Store
 from pilotage.store.database.rows import among, compiled, raw_rows
-from pilotage.store.tables.federations import federations
+from pilotage.store.queues.federations import federations
 from pilotage.testing.stores import FEDERATION
 
 _VERSION = federations.c.version

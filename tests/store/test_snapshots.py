@@ -25,10 +25,10 @@ from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
 from pilotage.policies.watchdog.timeouts import watch
 from pilotage.store import NoFederation, Store
-from pilotage.store.tables.waiting_results import SpooledResults
-from pilotage.store.worlds.reports import told_by_pilots
-from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
-from pilotage.store.worlds.work_of_tasks import brokered_again, live_work_of, one_task
+from pilotage.store.pilots.reports import told_by_pilots
+from pilotage.store.pilots.waiting_results import SpooledResults
+from pilotage.store.tasks.work import brokered_again, live_work_of, one_task
+from pilotage.store.tasks.world import unsplit_tasks
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,

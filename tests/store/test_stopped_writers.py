@@ -13,7 +13,7 @@ import pytest
 
 from pilotage.store import Store, StoreHeld, concerns_records, outage
 from pilotage.store.database import writer_lock
-from pilotage.store.tables import iterations
+from pilotage.store.servers import iterations
 from tests.waiting import PATIENCE
 
 HOLDS = """

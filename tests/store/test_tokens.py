@@ -10,8 +10,8 @@ from sqlalchemy import Connection, create_engine, delete, func, select, text, up
 from pilotage.model.records.states import PilotState as P
 from pilotage.model.values.identity import Credential
 from pilotage.store import Store
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.tokens import Tokens, tokens
+from pilotage.store.people.tokens import Tokens, tokens
+from pilotage.store.pilots.table import pilots
 from pilotage.testing import ALICE
 from pilotage.testing.stores import move, moved, new_pilot
 from tests.waiting import wait_for

@@ -14,7 +14,7 @@ from pilotage.server.web.simulation_runs import SimulationRuns
 from pilotage.server.web.views.simulate import POLICIES
 from pilotage.simulation.policies import KNOWN
 from pilotage.store import SimulationResult
-from pilotage.store.tables.simulations import KEPT_FOR
+from pilotage.store.people.simulations import KEPT_FOR
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import OLGA, PageHouse, TestClient

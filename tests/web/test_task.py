@@ -9,7 +9,7 @@ from sqlalchemy import update
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import JobState
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.tasks.table import tasks
 from tests.api.conftest import ALICE, BOB, House
 from tests.api.test_explanations import brokered
 

@@ -12,7 +12,7 @@ from pilotage.agent.payload.timeline import MOST_POINTS
 from pilotage.agent.wire import LONGEST_LOG
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.values.types import FINITE, StoredInteger, Whole
-from pilotage.store.tables.logs import usage_log
+from pilotage.store.jobs.logs import usage_log
 
 Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False), FINITE]
 OnePoint = tuple[Amount, Amount, Amount, Amount, Amount, Amount, Amount]

@@ -12,8 +12,8 @@ from pilotage.model.values.step_names import STAGE
 from pilotage.policies.pilots import withdrawal
 from pilotage.policies.staging import unwanted
 from pilotage.policies.tasks import cancellation
-from pilotage.store.worlds.staging import downloads_of
-from pilotage.store.worlds.withdrawals import work_to_come
+from pilotage.store.tasks.world import work_to_come
+from pilotage.store.transfers.staging import downloads_of
 
 
 def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None = None) -> int:

@@ -12,8 +12,8 @@ from pilotage.model.documents.decision_parts import parts
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, State
 from pilotage.model.records.work import Job
+from pilotage.store.tasks.work import live_work_of, one_task
 from pilotage.store.worlds.parts import WorldPart
-from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from pilotage.model.records.unified_queues import PilotLimit, pilot_limits
 from pilotage.simulation.replay import WAITING
 from pilotage.simulation.sites import SiteSlots, VirtualSite
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.tables.counters import counts
+from pilotage.store.jobs.counters import counts
 
 SAMPLED_AFTER = 300.0
 """Seconds between two counts of empty slots. A count holds until the next."""

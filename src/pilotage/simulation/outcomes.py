@@ -15,8 +15,8 @@ from pilotage.model.records.states import ENDED, JobState, TaskState
 from pilotage.model.values.types import DESCRIBED
 from pilotage.simulation.simulation import BEGIN, Simulation
 from pilotage.store import Pass
-from pilotage.store.tables.jobs import is_live, jobs
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.jobs.table import is_live, jobs
+from pilotage.store.tasks.table import tasks
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, waiting_jobs
 
 _LOST = frozenset(ENDED["job"]) - {JobState.FINISHED}

@@ -33,7 +33,7 @@ from pilotage.simulation.sites import VirtualElement, VirtualSite
 from pilotage.store import Store
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.tables.tasks import tasks as task_table
+from pilotage.store.tasks.table import tasks as task_table
 
 
 class Seeds:

@@ -22,38 +22,37 @@ from pilotage.store.database.errors import (
     UnreadableTask,
     UnreleasedStore,
 )
+from pilotage.store.database.keyset import ListPage, by_time, cut, named_page, numbered
 from pilotage.store.database.measurements import MeasuredKey
 from pilotage.store.database.reach import SERVES_A_CALLER
+from pilotage.store.files.outputs import OutputPage
+from pilotage.store.files.table import OutputView, ReplicaView
+from pilotage.store.history.event_log import Ends, LoggedEvent
+from pilotage.store.history.events import EventKind
+from pilotage.store.history.history import EventView
+from pilotage.store.jobs.daily_failures import DailyFailures, FailureHistory
+from pilotage.store.jobs.failures import FailedGroup
+from pilotage.store.jobs.lists import JobPage, JobSort, ListedJob, UseAtQueue
+from pilotage.store.jobs.logs import StoredLog
+from pilotage.store.jobs.table import JobDetails, JobView
+from pilotage.store.jobs.waiting import Waiting
 from pilotage.store.past import step_of
+from pilotage.store.people.notification_settings import PersonNotify
+from pilotage.store.people.notifications import NotificationView
+from pilotage.store.people.share_hours import ShareSample, ShareSpan
+from pilotage.store.people.simulations import SimulationResult, StoredSimulation
+from pilotage.store.people.tokens import PersonToken
+from pilotage.store.pilots.table import EndedPilot
+from pilotage.store.queues.conditions import QueueView, ShareUse, ShareView, share_uses
+from pilotage.store.queues.federations import FederationFile, FederationVersion
+from pilotage.store.servers.metrics import StoreCounts
+from pilotage.store.servers.servers import ServerBeat
+from pilotage.store.servers.set_aside import SetAsideRecord
 from pilotage.store.store import Store
-from pilotage.store.tables.daily_failures import DailyFailures, FailureHistory
-from pilotage.store.tables.events import EventKind
-from pilotage.store.tables.federations import FederationFile, FederationVersion
-from pilotage.store.tables.files import OutputView, ReplicaView
-from pilotage.store.tables.history import EventView
-from pilotage.store.tables.jobs import JobDetails, JobView
-from pilotage.store.tables.logs import StoredLog
-from pilotage.store.tables.notification_settings import PersonNotify
-from pilotage.store.tables.servers import ServerBeat
-from pilotage.store.tables.set_aside import SetAsideRecord
-from pilotage.store.tables.share_hours import ShareSample, ShareSpan
-from pilotage.store.tables.simulations import SimulationResult, StoredSimulation
-from pilotage.store.tables.tasks import TaskDetails, TaskView
-from pilotage.store.tables.tokens import PersonToken
-from pilotage.store.views.ended_pilots import EndedPilot
-from pilotage.store.views.event_log import Ends, LoggedEvent
-from pilotage.store.views.job_failures import FailedGroup
-from pilotage.store.views.job_lists import JobPage, ListedJob, UseAtQueue
-from pilotage.store.views.job_orders import JobSort
-from pilotage.store.views.keyset import ListPage, by_time, cut, named_page, numbered
-from pilotage.store.views.metrics import StoreCounts
-from pilotage.store.views.notifications import NotificationView
-from pilotage.store.views.outputs import OutputPage
-from pilotage.store.views.queues import QueueView, ShareUse, ShareView, share_uses
-from pilotage.store.views.task_filters import TaskFilter
-from pilotage.store.views.task_lists import TaskPage, TaskSort
+from pilotage.store.tasks.lists import TaskFilter, TaskPage, TaskSort
+from pilotage.store.tasks.table import TaskDetails, TaskView
+from pilotage.store.tasks.workflows import ReaderView, StageView, WorkflowView
 from pilotage.store.worlds.parts import Pass
-from pilotage.store.worlds.waiting import Waiting
 
 __all__ = [
     "ARCHIVE",
@@ -97,6 +96,7 @@ __all__ = [
     "PersonNotify",
     "PersonToken",
     "QueueView",
+    "ReaderView",
     "ReplicaView",
     "ServerBeat",
     "SetAsideRecord",
@@ -106,6 +106,7 @@ __all__ = [
     "ShareView",
     "SimulationResult",
     "Slice",
+    "StageView",
     "Store",
     "StoreCounts",
     "StoreError",
@@ -122,6 +123,7 @@ __all__ = [
     "UnreleasedStore",
     "UseAtQueue",
     "Waiting",
+    "WorkflowView",
     "by_time",
     "concerns_records",
     "cut",

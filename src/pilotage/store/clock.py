@@ -11,10 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pilotage.store.database.driver_errors import outage
 from pilotage.store.database.engine import Database
-from pilotage.store.tables.federations import federations
-from pilotage.store.tables.iterations import MATCHES_BEGIN, iterations
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.pilots.table import pilots
+from pilotage.store.queues.federations import federations
+from pilotage.store.servers.iterations import MATCHES_BEGIN, iterations
+from pilotage.store.tasks.table import tasks
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
-from pilotage.store.tables import daily_failures, share_hours
-from pilotage.store.tables.daily_failures import FailureHistory
-from pilotage.store.tables.share_hours import ShareSample, ShareSpan
+from pilotage.store.jobs import daily_failures
+from pilotage.store.jobs.daily_failures import FailureHistory
+from pilotage.store.people import share_hours
+from pilotage.store.people.share_hours import ShareSample, ShareSpan
 
 KEPT = 30 * DAY
 """Seconds for which both are kept."""

@@ -28,7 +28,7 @@ from pilotage.store.backup import (
     sync,
 )
 from pilotage.store.database.errors import NewerStore
-from pilotage.store.tables.records import with_all_indexes
+from pilotage.store.records import with_all_indexes
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,16 +16,15 @@ from pilotage.model.values.paths import scratch_path
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.rows import among
+from pilotage.store.history.numbers import numbers
+from pilotage.store.jobs.table import jobs
+from pilotage.store.people.tokens import tokens
+from pilotage.store.pilots.table import pilots
+from pilotage.store.servers import iterations
+from pilotage.store.servers.servers import leases, servers
 from pilotage.store.store import Store
-from pilotage.store.tables import iterations
-from pilotage.store.tables.jobs import jobs
-from pilotage.store.tables.leases import leases
-from pilotage.store.tables.numbers import numbers
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.removals import Removal
-from pilotage.store.tables.servers import servers
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.tables.tokens import tokens
+from pilotage.store.tasks.table import tasks
+from pilotage.store.transfers.storages import Removal
 
 LEAST_SKIPPED = 1_000_000
 """Numbers skipped at least; as many as were given before, if these are more."""

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, inspect, text
 
 from pilotage.store.database.errors import NewerStore, UnreleasedStore
 from pilotage.store.migrations import functions
-from pilotage.store.tables.records import with_all_indexes
+from pilotage.store.records import with_all_indexes
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 """The folder of the migrations: a file for each version."""

@@ -26,51 +26,42 @@ from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import NoFederation, SessionsShared
 from pilotage.store.database.inspection import share_a_session
 from pilotage.store.database.notices import Notices
+from pilotage.store.files.catalogue import Catalogue
+from pilotage.store.files.datasets import Datasets, registered_by
+from pilotage.store.files.publications import PublicationQueries
+from pilotage.store.history.decisions import candidates_alone, documents
+from pilotage.store.history.event_log import EventLog
+from pilotage.store.history.events import NewEvents
+from pilotage.store.history.history import Entries, TransitionKinds
+from pilotage.store.history.stuck import StuckQueries
+from pilotage.store.jobs import daily_failures, log_volumes
+from pilotage.store.jobs.counters import fold
+from pilotage.store.jobs.lists import JobLists
+from pilotage.store.jobs.logs import Logs
 from pilotage.store.matching.matches import Matches, committed
 from pilotage.store.past import Past
-from pilotage.store.tables import (
-    daily_failures,
-    iterations,
-    log_volumes,
-    measurements,
-    noted_breakers,
-    task_volumes,
-)
-from pilotage.store.tables.absences import Absences
-from pilotage.store.tables.batch_waits import PilotWaits
-from pilotage.store.tables.counters import fold
-from pilotage.store.tables.datasets import Datasets
-from pilotage.store.tables.decisions import candidates_alone, documents
-from pilotage.store.tables.events import NewEvents
-from pilotage.store.tables.federations import FederationFile, Federations
-from pilotage.store.tables.history import Entries, TransitionKinds
-from pilotage.store.tables.leases import Leases
-from pilotage.store.tables.logs import Logs
-from pilotage.store.tables.notification_settings import NotificationSettings
-from pilotage.store.tables.registrations import registered_by
-from pilotage.store.tables.removals import Removals
-from pilotage.store.tables.secrets import Secrets
-from pilotage.store.tables.servers import Servers
-from pilotage.store.tables.set_aside import SetAsideRecords
-from pilotage.store.tables.simulations import Simulations
-from pilotage.store.tables.tasks import SpecCache
-from pilotage.store.tables.tokens import Tokens
-from pilotage.store.tables.waiting_results import ResultsInSpools
+from pilotage.store.people.notification_settings import NotificationSettings
+from pilotage.store.people.notifications import NotificationQueries
+from pilotage.store.people.secrets import Secrets
+from pilotage.store.people.simulations import Simulations
+from pilotage.store.people.tokens import Tokens
+from pilotage.store.pilots.absences import Absences
+from pilotage.store.pilots.table import LivePilots, PilotWaits
+from pilotage.store.pilots.waiting_results import ResultsInSpools
+from pilotage.store.queries import Queries
+from pilotage.store.queues import circuit_breakers, work_there
+from pilotage.store.queues.federations import FederationFile, Federations
+from pilotage.store.servers import iterations, metrics
+from pilotage.store.servers.metrics import MetricsQueries
+from pilotage.store.servers.servers import Leases, Servers
+from pilotage.store.servers.set_aside import SetAsideRecords
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks.lists import TaskLists
+from pilotage.store.tasks.table import SpecCache
+from pilotage.store.tasks.workflows import WorkflowQueries
+from pilotage.store.transfers.queries import TransferQueries
+from pilotage.store.transfers.storages import Removals, StorageMoves
 from pilotage.store.transition_log import log_transitions
-from pilotage.store.views.catalogue import Catalogue
-from pilotage.store.views.event_log import EventLog
-from pilotage.store.views.job_lists import JobLists
-from pilotage.store.views.metrics import MetricsQueries
-from pilotage.store.views.notifications import NotificationQueries
-from pilotage.store.views.publications import PublicationQueries
-from pilotage.store.views.queries import Queries
-from pilotage.store.views.storage_moves import StorageMoves
-from pilotage.store.views.stuck import StuckQueries
-from pilotage.store.views.task_lists import TaskLists
-from pilotage.store.views.transfers import TransferQueries
-from pilotage.store.views.workflows import WorkflowQueries
-from pilotage.store.worlds import work_there
-from pilotage.store.worlds.live_pilots import LivePilots
 from pilotage.store.worlds.snapshots import Snapshots
 
 Listener = Callable[[Decision, Committed], None]
@@ -181,7 +172,9 @@ class Store:
         sums, latest = self.measurements.take()
 
         def write(connection: Connection) -> None:
-            measurements.add(connection, {key: sums[key] for key in sums if key.name in MEASURES}, latest)
+            metrics.add_measurements(
+                connection, {key: sums[key] for key in sums if key.name in MEASURES}, latest
+            )
             daily_failures.add(connection, sums)
             log_volumes.add(connection, sums)
 
@@ -193,7 +186,7 @@ class Store:
 
     def noted_breakers(self) -> dict[NotedKey, BreakerState]:
         """Return the states of circuit breakers that events have told of; a closed one is left out."""
-        found = self.database.read(noted_breakers.noted)
+        found = self.database.read(circuit_breakers.noted)
         return {key: state for key, (state, _) in found.items()}
 
     def last_done(self, work: str) -> float:
@@ -312,7 +305,7 @@ class Store:
 
     def stored_by(self, owner: Identity) -> int:
         """Return how many bytes a person's tasks take, ended ones included until they are archived."""
-        return task_volumes.stored_by(self.database, owner)
+        return task_rows.volume_of(self.database, owner)
 
     def federation(self) -> Federation:
         """Return the current federation. Raises ``NoFederation``."""

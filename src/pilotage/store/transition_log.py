@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from pilotage.model.records.states import JobState
-from pilotage.store.tables.events import NO_TASK
-from pilotage.store.tables.history import TransitionKind
+from pilotage.store.history.events import NO_TASK
+from pilotage.store.history.history import TransitionKind
 
 log = logging.getLogger("pilotage.transitions")
 

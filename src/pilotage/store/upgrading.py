@@ -8,7 +8,7 @@ from pilotage.release import full_version
 from pilotage.store import schema
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import StoreError
-from pilotage.store.tables.servers import Servers
+from pilotage.store.servers.servers import Servers
 
 UPGRADER = "upgrade"
 """How sessions of an upgrade are named, beside those of servers."""

@@ -14,8 +14,8 @@ from pilotage.policies.pilots import borrowing as policy
 from pilotage.policies.pilots.borrowing import BorrowableJob, Look
 from pilotage.policies.pilots.probes import Admission
 from pilotage.store import Pass, Store
+from pilotage.store.jobs.borrowings import for_queue
 from pilotage.store.matching.match_requests import ClaimResult
-from pilotage.store.worlds.borrowings import for_queue
 
 NOTHING_FOR = 1.0
 """Seconds to the next search after one without offers, and for which the newest choices are cached. The

@@ -21,7 +21,7 @@ from pilotage.model.values.types import FileName, Whole
 from pilotage.ports import Clock
 from pilotage.ports.computing import LeftBehind
 from pilotage.store import Store
-from pilotage.store.tables.waiting_results import SpooledResults
+from pilotage.store.pilots.waiting_results import SpooledResults
 
 log = logging.getLogger(__name__)
 

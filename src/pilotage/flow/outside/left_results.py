@@ -22,8 +22,8 @@ from pilotage.model.values.paths import scratch_path
 from pilotage.policies.pilots import reports as policy
 from pilotage.ports.computing import ResultsKeeper
 from pilotage.ports.moving import StorageError
-from pilotage.store.tables.waiting_results import LONGEST, SpooledResults
-from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.pilots.reports import told_by_pilots
+from pilotage.store.pilots.waiting_results import LONGEST, SpooledResults
 
 if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime

@@ -12,7 +12,7 @@ from pilotage.model.values.scopes import identifier, name_of, version_of
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile
 from pilotage.store import Store
-from pilotage.store.tables.datasets import DatasetVersion, Member
+from pilotage.store.files.datasets import DatasetVersion, Member
 
 Edit = Literal["set", "add", "remove"]
 """How given files change a dataset: all of it, more of it, or no longer part of it."""

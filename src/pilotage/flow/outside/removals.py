@@ -13,7 +13,7 @@ from pilotage.model.records.unable_ways import undeletable
 from pilotage.model.records.work import Job, Replica
 from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.model.values.paths import is_copy, scratch_path
-from pilotage.store.tables.removals import Removal
+from pilotage.store.transfers.storages import Removal
 
 if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime

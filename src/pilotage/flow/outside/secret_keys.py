@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotage.model.documents.serialization import to_json
-from pilotage.store.tables.secrets import Encrypted, Secrets
+from pilotage.store.people.secrets import Encrypted, Secrets
 
 FILE = "secrets.key"
 """Name of the file in the home: a key a line. The first one encrypts, all decrypt."""

@@ -8,7 +8,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.step_names import CHAIN
 from pilotage.policies.tasks import chaining
-from pilotage.store.worlds.stages import ready_stages
+from pilotage.store.tasks.stages import ready_stages
 
 
 def _idle(world: World) -> Iterator[str]:

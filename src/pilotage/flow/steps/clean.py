@@ -15,7 +15,7 @@ from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import CLEAN
 from pilotage.policies.staging import unwanted
 from pilotage.store import Pass
-from pilotage.store.worlds.copies import copies
+from pilotage.store.files.copies import copies
 
 MOST_COPIES = 10_000
 """Most copies that one pass removes."""

@@ -8,7 +8,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_TASKS, JobState
 from pilotage.policies.tasks import completion, scouting
 from pilotage.policies.tasks.completion import FINISH
-from pilotage.store.worlds.completion import ended_jobs, tasks_to_complete
+from pilotage.store.tasks.world import ended_jobs, tasks_to_complete
 from pilotage.store.worlds.parts import only_where
 
 

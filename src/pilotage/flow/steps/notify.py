@@ -12,7 +12,7 @@ from pilotage.model.records.states import JobState, NotificationState, TaskState
 from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.policies.tasks import notifying
-from pilotage.store.worlds.notifications import to_note, to_send
+from pilotage.store.people.notifications import to_note, to_send
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:

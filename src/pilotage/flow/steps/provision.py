@@ -20,7 +20,7 @@ from pilotage.model.values.step_names import PROVISION
 from pilotage.policies.pilots import circuit_breakers, credentials, list_match, queue_test_pilots, submissions
 from pilotage.policies.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
-from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
+from pilotage.store.pilots.world import bounding_advertisements, live_and_ended_pilots
 
 ASKED_AGAIN_AFTER = 30.0
 """Seconds after which a server submits a pilot again that it has no answer about."""

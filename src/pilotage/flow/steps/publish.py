@@ -14,7 +14,7 @@ from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import PUBLISH
 from pilotage.policies.staging import publishing
 from pilotage.ports.catalogue import OutputFile
-from pilotage.store.worlds.publications import to_register
+from pilotage.store.files.publications import to_register
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:

@@ -26,7 +26,7 @@ from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
 from pilotage.policies.brokerage.engine.site_claims import with_site_claims
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
-from pilotage.store.worlds.rebinding import only_where_idle_elsewhere
+from pilotage.store.worlds.fields import only_where_idle_elsewhere
 
 PATIENCE = 5.0
 """Seconds that a job waits for its own queue's pilots, which may be about to ask."""

@@ -8,8 +8,8 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.values.step_names import SPLIT
 from pilotage.policies.tasks import splitting
-from pilotage.store.worlds.throttled_jobs import throttled_jobs
-from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
+from pilotage.store.jobs.world import throttled_jobs
+from pilotage.store.tasks.world import unsplit_tasks
 
 
 def _idle(world: World) -> Iterator[str]:

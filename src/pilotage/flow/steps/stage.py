@@ -20,7 +20,7 @@ from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import STAGE
 from pilotage.policies.staging import deliveries, preparing, retries, settle, slots, unwanted
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
-from pilotage.store.worlds.staging import of_retried_jobs, staged
+from pilotage.store.transfers.staging import of_retried_jobs, staged
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from pilotage.model.records.states import JobState
 from pilotage.model.values.phrases import plural
 from pilotage.policies.tasks import stopping
 from pilotage.policies.tasks.stopping import STOP
+from pilotage.store.tasks.work import failing_alike, live_jobs
 from pilotage.store.worlds.parts import only_where
-from pilotage.store.worlds.work_of_tasks import failing_alike, live_jobs
 
 
 def _let_go(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:

@@ -22,24 +22,24 @@ from pilotage.model.rules import webhooks
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import among
-from pilotage.store.tables import jobs as job_rows
-from pilotage.store.tables import leases, task_volumes
-from pilotage.store.tables import notifications as notification_rows
-from pilotage.store.tables import pilots as pilot_rows
-from pilotage.store.tables import publications as publication_rows
-from pilotage.store.tables import tasks as task_rows
-from pilotage.store.tables import transfers as transfer_rows
-from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, counts
-from pilotage.store.tables.decisions import dated, decisions, forget
-from pilotage.store.tables.history import events
-from pilotage.store.tables.jobs import JOB_VIEW, job_inputs, jobs
-from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
-from pilotage.store.tables.publications import PUBLICATION_COLUMNS
-from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, tasks
-from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
-from pilotage.store.tables.workflows import predecessors, workflows
-from pilotage.store.worlds.borrowings import borrowings
+from pilotage.store.files import publications as publication_rows
+from pilotage.store.files.publications import PUBLICATION_COLUMNS
+from pilotage.store.history.decisions import dated, decisions, forget
+from pilotage.store.history.history import events
+from pilotage.store.jobs import table as job_rows
+from pilotage.store.jobs.borrowings import borrowings
+from pilotage.store.jobs.counters import KEY_COLUMNS, Deltas, counts
+from pilotage.store.jobs.table import JOB_VIEW, job_inputs, jobs
+from pilotage.store.people import notifications as notification_rows
+from pilotage.store.pilots import table as pilot_rows
+from pilotage.store.pilots.table import PILOT_COLUMNS, pilots
+from pilotage.store.records import RECORDS
+from pilotage.store.servers import servers
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks.table import TASK_VIEW, SpecCache, tasks
+from pilotage.store.tasks.workflows import predecessors, workflows
+from pilotage.store.transfers import table as transfer_rows
+from pilotage.store.transfers.table import TRANSFER_COLUMNS, transfers
 
 TASKS = 200
 """Tasks examined together."""
@@ -152,7 +152,7 @@ class Archive:
         """
 
         def write(connection: Connection) -> None:
-            leases.require(connection, ARCHIVE, server)
+            servers.require(connection, ARCHIVE, server)
             _delete(connection, found)
 
         self._database.write(write)
@@ -259,8 +259,8 @@ def _delete(connection: Connection, found: Slice) -> None:
         map(tuple, connection.execute(select(table.state, *keys).where(among(table.id, "ids")), ids))
     )
     if found.what == "task":
-        freed = task_volumes.of_tasks(connection, found.ids)
-        task_volumes.count(connection, {whose: -stored for whose, stored in freed.items()})
+        freed = task_rows.volumes_of(connection, found.ids)
+        task_rows.add_volumes(connection, {whose: -stored for whose, stored in freed.items()})
     deltas = Deltas(connection)
     deltas.fold()
     for (state, *values), count in counted.items():

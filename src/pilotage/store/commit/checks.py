@@ -8,8 +8,8 @@ from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
 from pilotage.model.records.states import Kind, is_allowed
 from pilotage.store.database.errors import IllegalColumn, IllegalTransition
 from pilotage.store.database.record_columns import settable
-from pilotage.store.tables.counters import KEY_COLUMNS
-from pilotage.store.tables.records import RECORDS
+from pilotage.store.jobs.counters import KEY_COLUMNS
+from pilotage.store.records import RECORDS
 
 WRITABLE: dict[Kind, frozenset[str]] = {kind: settable(table) for kind, table in RECORDS.items()}
 """The columns that a decision may set."""

@@ -39,17 +39,18 @@ from pilotage.store.commit.measuring import CommitMeasurements
 from pilotage.store.commit.transfer_requests import held_up
 from pilotage.store.commit.working_set import CHANGES, ID, KEYS, SUBMITTER, TASK, Record, WorkingSet
 from pilotage.store.database.rows import among
-from pilotage.store.tables import advertisements, link_rates, noted_breakers, task_volumes
-from pilotage.store.tables.closed_people import refuse_tasks_of_closed
-from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
-from pilotage.store.tables.decisions import CommitChoices, Documents
-from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
-from pilotage.store.tables.history import Entries
-from pilotage.store.tables.iterations import begin
-from pilotage.store.tables.last_seen import LastSeen
-from pilotage.store.tables.live_work import has_room, of_ended
-from pilotage.store.tables.numbers import Numbers
-from pilotage.store.tables.tokens import tokens
+from pilotage.store.history.decisions import CommitChoices, Documents
+from pilotage.store.history.events import LOGGED, NO_TASK, NewEvents
+from pilotage.store.history.history import Entries
+from pilotage.store.history.numbers import Numbers
+from pilotage.store.jobs.counters import KEY_COLUMNS, Deltas, LightDeltas
+from pilotage.store.people.tokens import refuse_tasks_of_closed, tokens
+from pilotage.store.queues import advertisements, circuit_breakers
+from pilotage.store.queues.last_seen import LastSeen
+from pilotage.store.servers.iterations import begin
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks.table import ended_work, has_room
+from pilotage.store.transfers import link_rates
 
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
 """The index of a job's queue."""
@@ -188,7 +189,7 @@ class Commit:
         if isinstance(change, Forget):
             forget(self._connection, change, self._decision.time, self._actor)
             return
-        for one, number in noted_breakers.note(self._connection, change.changes, self._numbers):
+        for one, number in circuit_breakers.note(self._connection, change.changes, self._numbers):
             meaning = self._entries.number("breaker", one.source, one.target, one.cause)
             self._events.note("breaker", meaning, one.whose[-1] or NO_TASK, [number])
 
@@ -201,7 +202,7 @@ class Commit:
             for row in self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
         }
         limits = moves[0].work_limits if moves else ()
-        return not tasks or has_room(self._connection, limits, of_ended(self._connection, tasks))
+        return not tasks or has_room(self._connection, limits, ended_work(self._connection, tasks))
 
     def _hand_back(self, change: Change) -> Result:
         """Hand back a whole change that came too late."""
@@ -241,7 +242,7 @@ class Commit:
         if move.own_changes:
             self._records.change_own(move.kind, taken, move.own_changes)
         if move.kind == "task" and "spec" in move.changes:
-            task_volumes.change(self._connection, [row[ID] for row in taken], str(move.changes["spec"]))
+            task_rows.change_volumes(self._connection, [row[ID] for row in taken], str(move.changes["spec"]))
         if move.next_attempt:
             self._records.next_attempt(move.kind, taken)
         ids = tuple(row[ID] for row in taken)

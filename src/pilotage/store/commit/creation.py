@@ -35,26 +35,21 @@ from pilotage.store.database import bulk
 from pilotage.store.database.record_columns import row_maker
 from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
-from pilotage.store.tables import (
-    advertisements,
-    circuit_breakers,
-    datasets,
-    failures,
-    registrations,
-    storage_spaces,
-    task_volumes,
-    workflows,
-)
-from pilotage.store.tables.closed_people import refuse_closed
-from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
-from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
-from pilotage.store.tables.files import FILE_COLUMNS, correct, files, replicas
-from pilotage.store.tables.history import Entries
-from pilotage.store.tables.jobs import job_inputs
-from pilotage.store.tables.numbers import Numbers
-from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.worlds import borrowings
+from pilotage.store.files import datasets
+from pilotage.store.files.table import FILE_COLUMNS, correct, files, replicas
+from pilotage.store.history.events import LOGGED, NO_TASK, NewEvents
+from pilotage.store.history.history import Entries
+from pilotage.store.history.numbers import Numbers
+from pilotage.store.jobs import borrowings, failures
+from pilotage.store.jobs.counters import KEY_COLUMNS, Deltas
+from pilotage.store.jobs.table import job_inputs
+from pilotage.store.people.tokens import refuse_closed
+from pilotage.store.queues import advertisements, circuit_breakers
+from pilotage.store.records import RECORDS
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks import workflows
+from pilotage.store.tasks.table import tasks
+from pilotage.store.transfers import storages
 
 WITHOUT_NUMBER = 0
 """The id of a record that is identified otherwise, such as a file."""
@@ -62,7 +57,7 @@ WITHOUT_NUMBER = 0
 _WRITE: dict[type, Any] = {
     FailedDelivery: circuit_breakers.write,
     Borrowing: borrowings.write,
-    StorageSpace: storage_spaces.write,
+    StorageSpace: storages.write_spaces,
     CorrectedFile: correct,
 }
 _TOLD = (Failure, *_WRITE, NewAdvertisement, NewDatasetVersion)
@@ -206,7 +201,7 @@ class Creator:
             for row in rows:
                 volumes[row["vo"], row["owner"]] += len(row["spec"].encode())
             yield from self._insert(NewTask, rows, cause, TaskState.WAITING if is_chained else None)
-        task_volumes.count(self._connection, volumes)
+        task_rows.add_volumes(self._connection, volumes)
 
     def _insert(
         self, type_: type, rows: list[dict[str, Any]], cause: str, first: State | None = None
@@ -246,7 +241,7 @@ class Creator:
         is_operator = self._actor.startswith("operator:")
         rows = [(*row.values(), "" if is_operator or row["job"] is not None else self._actor) for row in new]
         bulk.insert(self._connection, files, (*_FILE_NAMES, "author"), rows)
-        registrations.count(self._connection, self._actor, sum(row["job"] is None for row in new))
+        datasets.add_registrations(self._connection, self._actor, sum(row["job"] is None for row in new))
         if is_operator and before:
             self._connection.execute(_CONFIRM, {"names": sorted(before)})
         # Insert new names in bulk. Replace the few whose bytes have changed.

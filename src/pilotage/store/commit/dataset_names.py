@@ -6,8 +6,8 @@ from sqlalchemy import Connection, select
 
 from pilotage.store.database.errors import DatasetTaken
 from pilotage.store.database.rows import among
-from pilotage.store.tables.publications import holds_dataset
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.files.publications import holds_dataset
+from pilotage.store.tasks.table import tasks
 
 _TAKEN = (
     select(tasks.c.output_dataset, tasks.c.id)

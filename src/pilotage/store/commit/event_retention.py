@@ -10,9 +10,9 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.tables.events import FORGOTTEN, events
-from pilotage.store.tables.notifications import notifications
-from pilotage.store.tables.numbers import numbers
+from pilotage.store.history.events import FORGOTTEN, events
+from pilotage.store.history.numbers import numbers
+from pilotage.store.people.notifications import notifications
 
 BATCH = 5000
 """Most events of one transaction."""

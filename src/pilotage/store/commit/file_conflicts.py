@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from pilotage.model.records.work import File
 from pilotage.store.database.errors import FileConflict
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.tables.files import FILE_COLUMNS, file, files
+from pilotage.store.files.table import FILE_COLUMNS, file, files
 
 _KNOWN_FILES = select(*FILE_COLUMNS).where(among(files.c.name, "names"))
 

@@ -8,12 +8,13 @@ from pilotage.model.documents.decision import Forget
 from pilotage.model.records.states import LIVE_JOBS
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.rows import among
-from pilotage.store.tables import circuit_breakers, datasets, registrations
-from pilotage.store.tables.files import files, replicas
-from pilotage.store.tables.jobs import job_inputs, jobs
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.tables.tasks import SpecCache
-from pilotage.store.worlds.wanted_files import wanted_of
+from pilotage.store.files import datasets
+from pilotage.store.files.catalogue import wanted_of
+from pilotage.store.files.table import files, replicas
+from pilotage.store.jobs.table import job_inputs, jobs
+from pilotage.store.queues import circuit_breakers
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks.table import SpecCache
 
 CLOCKS_DIFFER = 60.0
 """Largest difference between servers' clocks, in s."""
@@ -60,7 +61,7 @@ def forget(connection: Connection, change: Forget, time: float, actor: str) -> N
         gone += connection.execute(_FORGET_FILES, {"names": list(change.files)}).rowcount
     if change.datasets:
         gone += datasets.forget(connection, change.datasets)
-    registrations.count(connection, actor, -gone)
+    datasets.add_registrations(connection, actor, -gone)
     if change.failed_at:
         circuit_breakers.clear(connection, change.failed_at)
     if change.lifted:

@@ -9,9 +9,9 @@ from sqlalchemy import and_, func, or_, select
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
 from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS, JobState, PilotState
 from pilotage.store.database.engine import Database
-from pilotage.store.tables.counters import counts
-from pilotage.store.tables.last_seen import REPORTED_AFTER
-from pilotage.store.worlds.held_jobs import ATTEMPTS_HERE, by_pilot
+from pilotage.store.jobs.counters import counts
+from pilotage.store.pilots.held_jobs import ATTEMPTS_HERE, by_pilot
+from pilotage.store.queues.last_seen import REPORTED_AFTER
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,9 +12,8 @@ from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
 from pilotage.store.commit.working_set import ID, TASK, Record, WorkingSet
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.tables.live_work import planned_jobs
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.worlds.throttled_jobs import by_owner
+from pilotage.store.jobs.world import by_owner
+from pilotage.store.tasks.table import planned_jobs, tasks
 
 _t = tasks.c
 _OWNERS = select(_t.id, _t.vo, _t.group, _t.owner, _t.state, _t.planned_jobs).where(among(_t.id, "tasks"))
@@ -44,8 +43,8 @@ class CommitJobRooms:
             # A person may go on with a task that had ended.
             planned[vo][owner] += 0 if state in LIVE_TASKS else int(jobs)
         quotas = next(move.job_quotas for move in moves if move.job_quotas)
-        for vo, of_ended in planned.items():
-            if quotas.may_throttle((planned_jobs(connection, vo) + of_ended).values()):
+        for vo, ended_work in planned.items():
+            if quotas.may_throttle((planned_jobs(connection, vo) + ended_work).values()):
                 self._rooms = JobRooms(quotas, by_owner(connection)[0])
                 return
 

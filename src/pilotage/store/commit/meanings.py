@@ -6,7 +6,7 @@ from itertools import chain
 from pilotage.model.documents.decision import KINDS, Create, Decision, Move, NoteBreakers, Touch
 from pilotage.model.records.states import FIRST, JobState, TaskState
 from pilotage.model.records.work import NewJob, NewTask
-from pilotage.store.tables.history import TransitionKind
+from pilotage.store.history.history import TransitionKind
 
 BY_A_PERSON = "a person asked for it"
 """Why records change without a transition, in events."""

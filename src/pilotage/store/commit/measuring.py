@@ -21,7 +21,7 @@ from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE, JobState, Tra
 from pilotage.model.values.durations import DAY
 from pilotage.store.commit.working_set import ATTEMPT, ID, KEYS, MEASURED, TASK, Record
 from pilotage.store.database.measurements import Measurements
-from pilotage.store.tables.counters import KEY_COLUMNS
+from pilotage.store.jobs.counters import KEY_COLUMNS
 
 _DONE = (JobState.FINISHED, JobState.MERGING)
 _PLACES = {kind: {name: KEYS + place for place, name in enumerate(KEY_COLUMNS[kind])} for kind in KEY_COLUMNS}

@@ -10,7 +10,7 @@ from pilotage.model.records.work import NewJob, NewPilot, NewTask, NewTransfer
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.slot_parts import SizeClass
 from pilotage.store.database.record_columns import row_maker
-from pilotage.store.tables.tasks import labels_text
+from pilotage.store.tasks.table import labels_text
 
 
 def owner_row(owner: Identity) -> dict[str, str]:

@@ -13,8 +13,8 @@ from pilotage.model.records.states import QUEUED_TRANSFERS, UNFINISHED_TRANSFERS
 from pilotage.model.records.work import NewTransfer
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.tables.counters import KEY_COLUMNS
-from pilotage.store.tables.transfers import transfers
+from pilotage.store.jobs.counters import KEY_COLUMNS
+from pilotage.store.transfers.table import transfers
 
 _x = transfers.c
 _LIVE = select(

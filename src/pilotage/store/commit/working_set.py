@@ -11,8 +11,8 @@ from pilotage.model.documents.decision import Change, Move, Touch
 from pilotage.model.records.states import Kind, State
 from pilotage.store.database import bulk
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.tables.counters import KEY_COLUMNS
-from pilotage.store.tables.records import RECORDS
+from pilotage.store.jobs.counters import KEY_COLUMNS
+from pilotage.store.records import RECORDS
 
 ID, STATE, ATTEMPT, TASK, CHANGES, SUBMITTER, MEASURED, KEYS = range(8)
 """Indexes of a record's parts. ``SUBMITTER`` is the server that is to submit a pilot; None once it

@@ -14,14 +14,14 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import arrays
 from pilotage.store.database.record_columns import listed
+from pilotage.store.history.events import NewEvents
+from pilotage.store.history.history import meaning_of
+from pilotage.store.jobs.borrowings import COLUMNS, borrowings, row
+from pilotage.store.jobs.counters import Differences
+from pilotage.store.jobs.table import JOB_COLUMNS
 from pilotage.store.matching.local_matches import KEYS, TOUCH, as_sent, log, standing_now
 from pilotage.store.matching.match_requests import Basis
 from pilotage.store.migrations import functions
-from pilotage.store.tables.counters import Differences
-from pilotage.store.tables.events import NewEvents
-from pilotage.store.tables.history import meaning_of
-from pilotage.store.tables.jobs import JOB_COLUMNS
-from pilotage.store.worlds.borrowings import COLUMNS, borrowings, row
 
 if TYPE_CHECKING:
     import sqlite3

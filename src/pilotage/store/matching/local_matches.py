@@ -11,12 +11,12 @@ from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
 from pilotage.store.database.record_columns import listed
+from pilotage.store.history.events import NewEvents
+from pilotage.store.jobs.counters import KEY_COLUMNS, Differences
+from pilotage.store.jobs.table import JOB_COLUMNS, jobs
 from pilotage.store.matching.match_requests import AskedClaim, Basis
-from pilotage.store.tables.counters import KEY_COLUMNS, Differences
-from pilotage.store.tables.events import NewEvents
-from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
-from pilotage.store.tables.last_seen import REPORTED_AFTER
-from pilotage.store.tables.tasks import TASK_COLUMNS
+from pilotage.store.queues.last_seen import REPORTED_AFTER
+from pilotage.store.tasks.table import TASK_COLUMNS
 
 if TYPE_CHECKING:
     import sqlite3

@@ -26,21 +26,21 @@ from pilotage.store.database.dialects import driver
 from pilotage.store.database.engine import Database
 from pilotage.store.database.record_columns import listed
 from pilotage.store.database.rows import among
+from pilotage.store.history.events import NewEvents
+from pilotage.store.history.history import TransitionKind, TransitionKinds, entry
+from pilotage.store.jobs.counters import Deltas
+from pilotage.store.jobs.table import INPUT_COUNT, JOB_COLUMNS, job
+from pilotage.store.jobs.table import jobs as job_table
+from pilotage.store.jobs.task_queues import LEVELS, lines
 from pilotage.store.matching import borrowed_matches
 from pilotage.store.matching.local_matches import STANDING, TASK, VERSION, give
 from pilotage.store.matching.match_requests import AskedClaim, Basis, ClaimResult, Standing
 from pilotage.store.migrations import functions
-from pilotage.store.tables import tasks as task_rows
-from pilotage.store.tables.counters import Deltas
-from pilotage.store.tables.events import NewEvents
-from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
-from pilotage.store.tables.jobs import INPUT_COUNT, JOB_COLUMNS, job
-from pilotage.store.tables.jobs import jobs as job_table
-from pilotage.store.tables.last_seen import REPORTED_AFTER
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.tables.task_queues import LEVELS, lines
-from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.pilots.table import pilots
+from pilotage.store.queues.last_seen import REPORTED_AFTER
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks.table import SpecCache
 
 if TYPE_CHECKING:
     import sqlite3

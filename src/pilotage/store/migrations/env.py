@@ -3,7 +3,7 @@
 from alembic import context
 
 from pilotage.store.migrations import functions
-from pilotage.store.tables.records import with_all_indexes
+from pilotage.store.records import with_all_indexes
 
 connection = context.config.attributes["connection"]
 context.configure(

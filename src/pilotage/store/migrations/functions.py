@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 
 from pilotage.store.database.dialects import POSTGRESQL, dialect_of
 from pilotage.store.database.record_columns import listed
-from pilotage.store.tables.events import LOCK
-from pilotage.store.tables.jobs import JOB_COLUMNS
+from pilotage.store.history.events import LOCK
+from pilotage.store.jobs.table import JOB_COLUMNS
 
 _SPELT = {"DOUBLE": "double precision"}
 _OUT = "".join(f', OUT "{one.name}" {_SPELT.get(str(one.type), one.type)}' for one in JOB_COLUMNS)

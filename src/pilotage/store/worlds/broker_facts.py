@@ -17,11 +17,11 @@ from pilotage.model.rules.site_limits import next_cycle
 from pilotage.model.values.durations import DAY
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.rows import among
-from pilotage.store.tables.history import EventView
-from pilotage.store.tables.jobs import is_in, is_measured, jobs
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.worlds import waiting
+from pilotage.store.history.history import EventView
+from pilotage.store.jobs import waiting
+from pilotage.store.jobs.table import is_in, is_measured, jobs
+from pilotage.store.pilots.table import pilots
+from pilotage.store.reader import RecordReader
 from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 WAITED_LONG = 3600.0

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pilotage.model.records.states import JobState
+from pilotage.model.rules.rebrokerage import idle_slots
 from pilotage.model.values.step_names import PROVISION
-from pilotage.store.tables import failures, waiting_results
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.worlds import borrowings, lacking_nodes
+from pilotage.store.jobs import borrowings, failures
+from pilotage.store.pilots import waiting_results
+from pilotage.store.pilots import world as pilot_world
+from pilotage.store.reader import RecordReader
 from pilotage.store.worlds.parts import Reading, WorldPart, part
 
 Reads = Sequence[str | WorldPart]
@@ -75,7 +78,7 @@ _PARTS = (
     _plain("advertisements", RecordReader.advertisements),
     _plain("iterated", lambda reader: reader.iterated(PROVISION)),
     borrowings.borrowable_lines,
-    lacking_nodes.lacking_nodes,
+    pilot_world.lacking_nodes,
 )
 
 FIELDS: Mapping[str, WorldPart] = {name: one for one in _PARTS for name in one.fields}
@@ -91,3 +94,14 @@ def parts_of(reads: Reads) -> tuple[WorldPart, ...]:
         named = FIELDS[one] if isinstance(one, str) else one
         found.setdefault(id(named), named)
     return tuple(found.values())
+
+
+def _idle_elsewhere(reading: Reading) -> Mapping[str, Any] | None:
+    counts = reading["job_counts"]
+    idle = idle_slots(reading.world.federation, reading["queue_reports"], counts)
+    elsewhere = any(row.state is JobState.ACTIVATED and row.queue not in idle for row in counts)
+    return {} if idle and elsewhere else None
+
+
+only_where_idle_elsewhere = WorldPart((), _idle_elsewhere)
+"""Read the following parts only if a pilot is idle and a job waits at another queue."""

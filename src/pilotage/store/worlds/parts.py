@@ -1,6 +1,6 @@
 """Parts of worlds: fields that are read together. Each step assembles its world from them.
 
-A step declares its parts in order. A plain name stands for the field's usual reader in ``world_fields``. What
+A step declares its parts in order. A plain name stands for the field's usual reader in ``fields``. What
 only one step reads, or reads in its own way, is a part with its own reader.
 """
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from pilotage.model.documents.world import World
 from pilotage.model.records.unable_ways import UnableWay
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.worlds.known_inputs import KnownInputs
-from pilotage.store.worlds.live_pilots import LivePilots
-from pilotage.store.worlds.waiting import Parts
+from pilotage.store.files.known_inputs import KnownInputs
+from pilotage.store.jobs.waiting import Parts
+from pilotage.store.pilots.table import LivePilots
+from pilotage.store.reader import RecordReader
 
 ALWAYS = frozenset({"time", "seed", "federation", "queues_changed"})
 """Fields that every world has."""

@@ -9,15 +9,14 @@ from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import World
 from pilotage.model.records.failures import Failure
 from pilotage.store.database.engine import Database
-from pilotage.store.tables import borrowing_queues, failures
-from pilotage.store.tables.federations import Federations
-from pilotage.store.tables.link_rates import LinkRates
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.tables.tasks import SpecCache
-from pilotage.store.worlds import waiting
+from pilotage.store.files.known_inputs import KnownInputs
+from pilotage.store.jobs import borrowings, failures, waiting
+from pilotage.store.pilots.table import LivePilots
+from pilotage.store.queues.federations import Federations
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks.table import SpecCache
+from pilotage.store.transfers.link_rates import LinkRates
 from pilotage.store.worlds.fields import Reads, parts_of
-from pilotage.store.worlds.known_inputs import KnownInputs
-from pilotage.store.worlds.live_pilots import LivePilots
 from pilotage.store.worlds.parts import Pass, Reading, WorldPart
 from pilotage.store.worlds.whole import WHOLE
 
@@ -74,7 +73,7 @@ class Snapshots:
     def newest_choices(self) -> dict[str, int]:
         """Return, by queue, the newest choice that lets its pilots take others' jobs."""
         return self._database.read(
-            lambda connection: borrowing_queues.newest(RecordReader(connection, self._specs))
+            lambda connection: borrowings.newest_choices(RecordReader(connection, self._specs))
         )
 
     def failures(self, time: float) -> tuple[Failure, ...]:

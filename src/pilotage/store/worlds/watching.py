@@ -33,13 +33,13 @@ from pilotage.model.rules.timeouts import (
 )
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.rows import among
-from pilotage.store.tables.counters import counts
-from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, is_urgent, jobs
-from pilotage.store.tables.pilots import pilots
-from pilotage.store.tables.reader import RecordReader
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.tables.waiting_results import is_waiting
-from pilotage.store.worlds.held_jobs import has_jobs, held_by
+from pilotage.store.jobs.counters import counts
+from pilotage.store.jobs.table import JOB_COLUMNS, is_in, is_urgent, jobs
+from pilotage.store.pilots.held_jobs import has_jobs, held_by
+from pilotage.store.pilots.table import pilots
+from pilotage.store.pilots.waiting_results import is_waiting
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks.table import tasks
 from pilotage.store.worlds.parts import Reading, part
 
 _j = jobs.c

@@ -12,24 +12,19 @@ from pilotage.model.records.work import Job
 from pilotage.model.rules.job_order import levels_of
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.store.database.columns import is_state
-from pilotage.store.tables import borrowing_queues, failures
-from pilotage.store.tables.jobs import is_live
-from pilotage.store.tables.tasks import tasks
-from pilotage.store.worlds import (
-    borrowings,
-    broker_facts,
-    completion,
-    copies,
-    notifications,
-    publications,
-    stages,
-    staging,
-    throttled_jobs,
-    watching,
-)
+from pilotage.store.files import copies, publications
+from pilotage.store.jobs import borrowings, failures
+from pilotage.store.jobs import world as job_world
+from pilotage.store.jobs.table import is_live
+from pilotage.store.people import notifications
+from pilotage.store.pilots.world import live_and_ended_pilots
+from pilotage.store.tasks import stages
+from pilotage.store.tasks import world as task_world
+from pilotage.store.tasks.table import tasks
+from pilotage.store.transfers import staging
+from pilotage.store.worlds import broker_facts, watching
 from pilotage.store.worlds.fields import Reads
 from pilotage.store.worlds.parts import Reading, part
-from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
 MOST_COPIES = 1000
 """Most copies in a whole world."""
@@ -72,7 +67,7 @@ def _unawaited(reading: Reading) -> Mapping[str, Any]:
 def _candidacies(reading: Reading) -> Mapping[str, Any]:
     """Read queues whose pilots may take the waiting jobs (E1)."""
     waiting = (job for job in reading["jobs"] if job.choice is not None and job.state in UNSTARTED_JOBS)
-    return {"candidacies": borrowing_queues.of_choices(reading.reader, (job.choice for job in waiting))}
+    return {"candidacies": borrowings.candidacies_of(reading.reader, (job.choice for job in waiting))}
 
 
 @part("borrowings")
@@ -98,7 +93,7 @@ def _levels(reading: Reading) -> Mapping[str, Any]:
 @part("jobs", "files", "usages")
 def _ended_jobs(reading: Reading) -> Mapping[str, Any]:
     """Add the ended jobs that conclude scouting, merge or fail a task, with the resources that they used."""
-    ended = completion.of_tasks(reading.reader, reading["tasks"])
+    ended = task_world.of_tasks(reading.reader, reading["tasks"])
     jobs = {job.id: job for job in (*ended["jobs"], *reading["jobs"])}
     files = {file.name: file for file in (*ended["files"], *reading["files"])}
     return {
@@ -112,7 +107,7 @@ def _ended_jobs(reading: Reading) -> Mapping[str, Any]:
 def _of_owners(reading: Reading) -> Mapping[str, Any]:
     """Read the live jobs by owner, and when notifications were last made."""
     return {
-        "live_jobs": throttled_jobs.by_owner(reading.reader.connection)[0],
+        "live_jobs": job_world.by_owner(reading.reader.connection)[0],
         "noted": reading.reader.iterated(NOTIFY),
     }
 

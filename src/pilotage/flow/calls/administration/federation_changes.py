@@ -18,7 +18,7 @@ from pilotage.model.rules.federation_changes import (
 )
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store import FederationFile, FederationRenamed, ListPage, NoFederation, Store, cut, numbered
-from pilotage.store.tables.federations import UP
+from pilotage.store.queues.federations import UP
 
 log = logging.getLogger(__name__)
 

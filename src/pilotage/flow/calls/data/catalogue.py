@@ -9,7 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision, Forget
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.store import FileConflict
-from pilotage.store.views.catalogue import CatalogueEntry
+from pilotage.store.files.catalogue import CatalogueEntry
 
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
 

@@ -15,7 +15,7 @@ from pilotage.model.values.scopes import identifier, name_of, split_identifier
 from pilotage.ports.catalogue import CatalogueError
 from pilotage.request_budget import asking
 from pilotage.store import DatasetTaken
-from pilotage.store.tables.datasets import DatasetVersion
+from pilotage.store.files.datasets import DatasetVersion
 
 
 def edit(

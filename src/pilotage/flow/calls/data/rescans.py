@@ -13,7 +13,7 @@ from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, InputFile, Job, Task
 from pilotage.ports.moving import StorageError
-from pilotage.store.views.catalogue import CatalogueEntry
+from pilotage.store.files.catalogue import CatalogueEntry
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS
 from pilotage.model.records.work import Job, Pilot, Task
 from pilotage.model.values.paths import scratch_path
 from pilotage.ports.computing import LeftBehind
-from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.pilots.reports import told_by_pilots
 
 log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from pilotage.model.rules.standard_input import stdin_file
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
 from pilotage.policies.pilots import reports
-from pilotage.store.tables.logs import node_log
-from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.jobs.logs import node_log
+from pilotage.store.pilots.reports import told_by_pilots
 
 if TYPE_CHECKING:
     from pilotage.flow.matching.matched import Matched

@@ -12,7 +12,7 @@ from pilotage.model.records.work import Job
 from pilotage.model.values.paths import scratch_path
 from pilotage.model.values.scopes import name_of, split_identifier
 from pilotage.ports.moving import PER_VO, Delivered, Readable, options_for
-from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.pilots.reports import told_by_pilots
 
 SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
 """Options with files on the server's machine, which pilots do not have."""

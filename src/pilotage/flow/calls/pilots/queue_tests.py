@@ -5,7 +5,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import PROVISION
 from pilotage.policies.pilots import queue_test_pilots
-from pilotage.store.worlds.provisioning import live_and_ended_pilots
+from pilotage.store.pilots.world import live_and_ended_pilots
 
 
 def no_queue(name: str) -> NotThere:

@@ -11,7 +11,7 @@ from pilotage.model.documents.world import Heartbeat, Report, World
 from pilotage.model.records.logs import KeptLog
 from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.policies.pilots import reports as policy
-from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.pilots.reports import told_by_pilots
 
 Attempt = tuple[int, int]
 

@@ -13,7 +13,7 @@ from pilotage.model.documents.decision import Change, Decision, Forget, NoteBrea
 from pilotage.model.records.unified_queues import counted_together
 from pilotage.model.values.step_names import BROKER, LIFT, PROVISION, STAGE
 from pilotage.policies.pilots.circuit_breakers import of_pilots
-from pilotage.store.worlds.provisioning import live_and_ended_pilots
+from pilotage.store.pilots.world import live_and_ended_pilots
 
 log = logging.getLogger(__name__)
 

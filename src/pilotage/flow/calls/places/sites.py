@@ -11,7 +11,7 @@ from pilotage.model.records.advertisements import COUNTS_EVERYBODY, NewAdvertise
 from pilotage.model.rules.site_limits import asked_sites
 from pilotage.model.values.step_names import ADVERTISE
 from pilotage.policies.brokerage.engine.site_ads import SiteAd, site_ads
-from pilotage.store.worlds.work_of_tasks import brokered_again
+from pilotage.store.tasks.work import brokered_again
 
 
 def views(runtime: Runtime) -> list[SiteState]:

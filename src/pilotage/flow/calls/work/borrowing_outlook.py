@@ -11,7 +11,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.policies.brokerage import PluginError
 from pilotage.policies.pilots.borrowing import offers
 from pilotage.store import JobDetails
-from pilotage.store.worlds.borrowings import for_queue
+from pilotage.store.jobs.borrowings import for_queue
 
 MOST_QUEUES = 5
 """Most queues with running pilots whose valuation is shown."""

@@ -18,7 +18,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.policies.tasks import changing
-from pilotage.store.worlds.work_of_tasks import brokered_again, one_job, one_task, unstarted_jobs_of
+from pilotage.store.tasks.work import brokered_again, one_job, one_task, unstarted_jobs_of
 
 _ALL_MADE = (TaskState.RUNNING, TaskState.MERGING)
 

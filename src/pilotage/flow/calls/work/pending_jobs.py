@@ -8,8 +8,8 @@ from pilotage.explain.analysis import Obstacle, first_obstacle
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.job_rooms import JobQuota, JobRooms
 from pilotage.model.values.identity import Identity
-from pilotage.store.worlds.throttled_jobs import throttled_jobs
-from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
+from pilotage.store.jobs.world import throttled_jobs
+from pilotage.store.tasks.world import unsplit_tasks
 
 MOST_EXPLAINED = 100
 """Most tasks whose last decision is read, those with most pending jobs."""

@@ -25,9 +25,9 @@ from pilotage.model.values.step_names import CHAIN
 from pilotage.policies.staging import publishing
 from pilotage.policies.tasks import retrying
 from pilotage.store import DatasetTaken
-from pilotage.store.worlds.publications import failed_of
-from pilotage.store.worlds.retries import jobs_to_retry
-from pilotage.store.worlds.work_of_tasks import one_task
+from pilotage.store.files.publications import failed_of
+from pilotage.store.jobs.world import jobs_to_retry
+from pilotage.store.tasks.work import one_task
 
 _NOTHING = Wanted()
 

@@ -20,7 +20,7 @@ from pilotage.model.records.job_changes import MEMORY, STAYING
 from pilotage.model.records.unified_queues import conditioned, unconditioned
 from pilotage.model.values.step_names import BROKER
 from pilotage.policies.tasks.changing import with_changes
-from pilotage.store.worlds.work_of_tasks import brokered_again
+from pilotage.store.tasks.work import brokered_again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

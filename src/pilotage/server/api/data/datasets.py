@@ -19,7 +19,7 @@ from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.store import ListPage, cut, numbered
-from pilotage.store.tables.datasets import DatasetVersion
+from pilotage.store.files.datasets import DatasetVersion
 
 router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"], route_class=MeasuredRoute)
 

@@ -37,7 +37,7 @@ from pilotage.server.api.edge.content import FileContent
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.store import ListPage, ReplicaView, Store, cut
-from pilotage.store.views.catalogue import CatalogueEntry
+from pilotage.store.files.catalogue import CatalogueEntry
 
 router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"], route_class=MeasuredRoute)
 

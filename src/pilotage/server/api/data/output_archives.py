@@ -18,7 +18,7 @@ from pilotage.server.api.edge.content import FileContent
 from pilotage.server.api.edge.dependencies import PREFIX, Id, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.work.tasks import seen
-from pilotage.store.views.catalogue import CatalogueEntry
+from pilotage.store.files.catalogue import CatalogueEntry
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
 

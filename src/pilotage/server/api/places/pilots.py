@@ -19,7 +19,7 @@ from pilotage.server.api.places.breakers import ShownBreaker
 from pilotage.server.api.views import BatchWaits, Pilots
 from pilotage.server.api.work.explanations import PilotExplanation, explained_pilot
 from pilotage.server.api.work.logs import KeptLogs, shown
-from pilotage.store.worlds.provisioning import live_and_ended_pilots
+from pilotage.store.pilots.world import live_and_ended_pilots
 
 router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"], route_class=MeasuredRoute)
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pilotage.model.records.logs import LogKey, LogStream, Point
 from pilotage.store import Store, StoredLog
-from pilotage.store.tables.logs import NODE, USAGE
+from pilotage.store.jobs.logs import NODE, USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.tasks import AcceptedTask, IdempotencyKey, RefusedTask, Specs, refusals
 from pilotage.store import Store
-from pilotage.store.views.workflows import StageView, WorkflowView
+from pilotage.store.tasks.workflows import StageView, WorkflowView
 
 router = APIRouter(prefix=f"{PREFIX}/workflows", tags=["workflows"], route_class=MeasuredRoute)
 

@@ -17,8 +17,7 @@ from pilotage.server.api.work.workflows import seen
 from pilotage.server.web.chain_graph import GraphNode, graph
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
-from pilotage.store import TaskDetails
-from pilotage.store.views.workflows import ReaderView, StageView, WorkflowView
+from pilotage.store import ReaderView, StageView, TaskDetails, WorkflowView
 
 ROWS = 50
 """Workflows of a page, or tasks that read outputs of one."""

@@ -6,7 +6,7 @@ other one. The tag freezes the statements here; each later change has a migratio
 
 from alembic import op
 
-from pilotage.store.tables.records import with_all_indexes
+from pilotage.store.records import with_all_indexes
 
 revision = "0200"
 down_revision = None

@@ -1,0 +1,1 @@
+"""Files, datasets and publications: tables, and what is read of them."""

@@ -1,0 +1,143 @@
+"""Files and their replicas: tables, results of tasks, and what people see of a job's outputs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
+
+from pilotage.model.records.data import CorrectedFile, File, Replica
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import JobKind
+from pilotage.model.values.paths import COPIES
+from pilotage.model.values.urls import file_url
+from pilotage.store.database.columns import has_state, index_later, metadata, partial_index, text_column
+from pilotage.store.database.record_columns import maker, read_columns, record_columns
+from pilotage.store.jobs.table import jobs
+
+files = Table(
+    "files",
+    metadata,
+    *record_columns(File),
+    # Whose word the description is, as events name people; empty once an operator or the bytes confirmed it.
+    text_column("author"),
+    PrimaryKeyConstraint("name"),
+)
+
+replicas = Table(
+    "replicas",
+    metadata,
+    *record_columns(Replica),
+    Column("since", Double),
+    PrimaryKeyConstraint("file", "storage"),
+    ForeignKeyConstraint(["file"], ["files.name"]),
+    sqlite_with_rowid=False,
+)
+
+_f = files.c
+FILE_COLUMNS, REPLICA_COLUMNS = read_columns(files, File), read_columns(replicas, Replica)
+file, replica = maker(File), maker(Replica)
+
+# PostgreSQL's own order may be a language's, where a prefix is no range. Use an operator class: an expression
+# could not be compared with the database's description of the index.
+index_later(
+    lambda: Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(
+        dialect="postgresql"
+    )
+)
+partial_index("files_by_task", _f.task, _f.name, where=_f.task.is_not(None))
+_r = replicas.c
+
+# Literal, so that the query repeats the index's condition word for word.
+_START: ColumnElement[int] = literal_column("1")
+_LENGTH: ColumnElement[int] = literal_column(str(len(COPIES) + 1))
+_FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
+IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
+"""The condition for copies that Pilotage made: originals in other catalogues may have their own paths."""
+
+partial_index("replicas_copies", _r.since, _r.file, where=IS_COPY)
+partial_index("files_by_job", _f.job, where=_f.job.is_not(None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaView:
+    """A copy, and its URL."""
+
+    storage: str
+    url: str
+
+    @classmethod
+    def of(cls, replica: Replica, urls: Mapping[str, str]) -> "ReplicaView":
+        """Return what people see of a replica, by the URLs of storages."""
+        known = urls.get(replica.storage, "")
+        return cls(storage=replica.storage, url=known and file_url(known, replica.place))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputView:
+    """A file that a job made."""
+
+    name: str
+    file: str
+    size: int
+    checksum: str
+    job: int
+    kind: JobKind
+    index: int | None
+    parameters: Mapping[str, str]
+    replicas: tuple[ReplicaView, ...]
+
+
+_CORRECT = (
+    update(files)
+    .where(
+        _f.name == bindparam("of"),
+        _f.job.is_(None),
+        _f.size == bindparam("former_size"),
+        _f.checksum == bindparam("former_checksum"),
+    )
+    .values(size=bindparam("to_size"), checksum=bindparam("to_checksum"), author=bindparam("its_author"))
+)
+_FORGET = delete(replicas).where(_r.file == bindparam("of"))
+
+
+def correct(connection: Connection, found: Sequence[CorrectedFile]) -> None:
+    """Correct the descriptions of files, and forget the replicas of the wrong ones."""
+    for one in found:
+        values = {"of": one.name, "to_size": one.size, "to_checksum": one.checksum}
+        values["its_author"] = one.author
+        former = {"former_size": one.former_size, "former_checksum": one.former_checksum}
+        if connection.execute(_CORRECT, values | former).rowcount:
+            connection.execute(_FORGET, {"of": one.name})
+
+
+_j = jobs.c
+_OF_TASK = (
+    select(_f.name, _f.size, _f.checksum, _j.kind)
+    .join(jobs, _j.id == _f.job)
+    .where(_f.task == bindparam("task"), _f.task.is_not(None), has_state(jobs, JobState.FINISHED))
+    .order_by(_f.name)
+)
+_MERGED = _OF_TASK.where(_j.kind == "merge")
+
+
+def results(connection: Connection, task: int, limit: int | None = None) -> list[File]:
+    """Return the outputs of a task's successful jobs, at most ``limit``; only the merge job's if there was
+    one."""
+    rows = connection.execute(_MERGED.limit(limit), {"task": task}).all()
+    rows = rows or connection.execute(_OF_TASK.limit(limit), {"task": task}).all()
+    return [File(name=name, size=size, checksum=checksum) for name, size, checksum, _ in rows]

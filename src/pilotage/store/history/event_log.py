@@ -1,0 +1,187 @@
+"""The log of events for its readers: pages in the order of commits, and where the log ends."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from cachetools import LRUCache
+from sqlalchemy import Connection, bindparam, func, select
+
+from pilotage.store.database.engine import WRITER_SILENCE, Database
+from pilotage.store.database.rows import among, raw_rows
+from pilotage.store.history.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, EventKind, events, unpacked
+from pilotage.store.history.history import KNOWN_MEANINGS, TransitionKind, meanings
+from pilotage.store.history.numbers import numbers
+from pilotage.store.tasks.table import tasks
+
+KNOWN_TASKS = 20_000
+"""Most tasks whose owners are remembered."""
+
+LONGEST_COMMIT = 1.5 * WRITER_SILENCE
+"""Seconds for which a reader waits for commits that may still bring earlier events. PostgreSQL ends a silent
+writer sooner."""
+
+_Value = TypeVar("_Value")
+
+_e, _m, _t, _n = events.c, meanings.c, tasks.c, numbers.c
+_PAGE = (
+    select(_e.id, _e.time, _e.meaning, _e.task, _e.records)
+    .where(_e.id > bindparam("after"), _e.id <= bindparam("last"))
+    .order_by(_e.id)
+    .limit(bindparam("most"))
+)
+_LARGEST = select(func.coalesce(func.max(_e.id), 0))
+_FORGOTTEN = select(_n.last).where(_n.kind == FORGOTTEN)
+_MEANINGS = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
+_OWNERS = select(_t.id, _t.owner, _t.vo).where(among(_t.id, "ids"))
+
+_NUMBERED = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {SEQUENCE}"
+_COMMITTING = f"""
+SELECT virtualtransaction FROM pg_locks CROSS JOIN (SELECT {LOCK}) AS events (space, name)
+WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = space::oid
+  AND objid::bigint = name::bigint & 4294967295
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """One transition of records of a task, or of records without a task.
+
+    ``time`` is in s since 1970 UTC. ``owner`` and ``vo`` are those of the task; empty without one.
+    """
+
+    id: int
+    time: float
+    kind: EventKind
+    task: int
+    source: str
+    target: str
+    cause: str
+    actor: str
+    records: tuple[int, ...]
+    owner: str = ""
+    vo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The ends of the log: the last event that was deleted, and the newest. 0 where there is none."""
+
+    forgotten: int
+    newest: int
+
+
+class EventLog:
+    """Reads events. An event that was read once never gets a predecessor."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._meanings: LRUCache[int, TransitionKind] = LRUCache(KNOWN_MEANINGS)
+        self._owners: LRUCache[int, tuple[str, str]] = LRUCache(KNOWN_TASKS)
+        self._lock = threading.Lock()
+        self._newest = 0
+
+    def visible(self) -> int:
+        """Return the newest event that is visible now. On PostgreSQL earlier ones may still appear."""
+        return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
+
+    def newest(self) -> int:
+        """Return the newest event before which no event can appear any more; 0 if there is none.
+
+        On PostgreSQL it waits for the commits that took a number and are not visible yet.
+        """
+        if not self._database.is_postgresql:
+            return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
+        numbered = int(self._database.look(_NUMBERED, {})[0][0])
+        known = self._newest
+        if numbered <= known:
+            return known
+        # Whoever took a number up to this one took the lock before, and lets go of it after it is visible.
+        committing = self._committing()
+        pause, until = 0.002, time.monotonic() + LONGEST_COMMIT
+        while committing:
+            if time.monotonic() > until:
+                return self._newest
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+            committing &= self._committing()
+        with self._lock:
+            self._newest = max(self._newest, numbered)
+            return self._newest
+
+    def ends(self) -> Ends:
+        """Return the ends of the log. Everything after the last deleted event can be read."""
+        newest = self.newest()
+        return Ends(self._database.read(_forgotten), newest)
+
+    def page(self, after: int, last: int, most: int) -> list[LoggedEvent]:
+        """Return the first events after one, up to ``last``, which ``newest`` must have returned."""
+
+        def read(connection: Connection) -> list[LoggedEvent]:
+            rows = raw_rows(connection, _PAGE, after=after, last=last, most=most)
+            known = self._learn(connection, rows)
+            return [_event(row, *known) for row in rows]
+
+        return self._database.read(read)
+
+    def owners(self, tasks: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return name and VO of the owners of the tasks that exist."""
+        rows = self._database.read(lambda connection: raw_rows(connection, _OWNERS, ids=sorted(tasks)))
+        return {id_: (owner, vo) for id_, owner, vo in rows}
+
+    def _committing(self) -> set[str]:
+        """Return the transactions that may have numbered events and are not visible yet."""
+        return {row[0] for row in self._database.look(_COMMITTING, {})}
+
+    def _learn(
+        self, connection: Connection, rows: Sequence[Sequence[int]]
+    ) -> tuple[dict[int, TransitionKind], dict[int, tuple[str, str]]]:
+        """Return the meanings and the owners of the tasks of these events. Neither ever changes.
+
+        Other readers may make this forget some of them meanwhile.
+        """
+        with self._lock:
+            kinds, strange = _known(self._meanings, {row[2] for row in rows})
+            for id_, *words in raw_rows(connection, _MEANINGS, ids=sorted(strange)) if strange else ():
+                kinds[id_] = self._meanings[id_] = TransitionKind(*words)
+            owners, strange = _known(self._owners, {row[3] for row in rows} - {NO_TASK})
+            for id_, owner, vo in raw_rows(connection, _OWNERS, ids=sorted(strange)) if strange else ():
+                owners[id_] = self._owners[id_] = owner, vo
+            return kinds, owners
+
+
+def _known(cache: LRUCache[int, _Value], ids: set[int]) -> tuple[dict[int, _Value], set[int]]:
+    """Return what a cache has of these, and the numbers that it lacks."""
+    found = {id_: cache[id_] for id_ in ids if id_ in cache}
+    return found, ids - found.keys()
+
+
+def _event(
+    row: Sequence[int | float | str],
+    kinds: Mapping[int, TransitionKind],
+    owners: Mapping[int, tuple[str, str]],
+) -> LoggedEvent:
+    id_, when, meaning, task, records = row
+    kind, source, target, cause, actor = kinds[int(meaning)]
+    # A task that was archived has no owner here.
+    owner, vo = owners.get(int(task), ("", ""))
+    return LoggedEvent(
+        id=int(id_),
+        time=float(when),
+        kind=cast(EventKind, kind),
+        task=int(task),
+        source=source,
+        target=target,
+        cause=cause,
+        actor=actor.removesuffix(":"),
+        records=tuple(unpacked(str(records))),
+        owner=owner,
+        vo=vo,
+    )
+
+
+def _forgotten(connection: Connection) -> int:
+    rows = raw_rows(connection, _FORGOTTEN)
+    return int(rows[0][0]) if rows else 0

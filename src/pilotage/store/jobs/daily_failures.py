@@ -1,0 +1,151 @@
+"""Failed attempts of each day by person, queue and error: table, adding up, and reading.
+
+A person's errors are as many as their payloads make. So a day keeps some of each person; those of further
+errors are added up.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, delete, func, select
+
+from pilotage.model.records.measurements import FAILED_ATTEMPTS
+from pilotage.model.values.durations import DAY
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.types import DESCRIBED
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.measurements import Sums
+from pilotage.store.database.rows import among, raw_rows
+from pilotage.store.tasks.table import tasks
+
+MOST_OF_PERSON = 200
+"""Most rows of a person's day."""
+
+OTHERS = "(other errors)"
+"""The error of all beyond that, at no queue."""
+
+MOST_READ = 500
+"""Most rows of an answer, those of most attempts."""
+
+daily_failures = Table(
+    "daily_failures",
+    metadata,
+    # Days since 1970.
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("vo", String, primary_key=True),
+    Column("owner", String, primary_key=True),
+    Column("queue", String, primary_key=True),
+    Column("error", String, primary_key=True),
+    Column("attempts", Integer, nullable=False),
+)
+
+_KEY = ("day", "vo", "owner", "queue", "error")
+_f, _t = daily_failures.c, tasks.c
+_OWNERS = select(_t.id, _t.vo, _t.owner).where(among(_t.id, "ids"))
+_IS_OWN = (_f.vo == bindparam("its_vo"), _f.owner == bindparam("its_owner"))
+_OF_PERSON = select(_f.queue, _f.error).where(_f.day == bindparam("its_day"), *_IS_OWN)
+_OLD = delete(daily_failures).where(_f.day < bindparam("before"))
+_many = func.sum(_f.attempts).label("many")
+_READ = (
+    select(_f.day, _f.queue, _f.error, _many)
+    .where(_f.day >= bindparam("after"))
+    .group_by(_f.day, _f.queue, _f.error)
+    .order_by(_many.desc(), _f.day.desc(), _f.queue, _f.error)
+    .limit(MOST_READ)
+)
+_READ_OWN = _READ.where(*_IS_OWN)
+_DAYS = (
+    select(_f.day, func.sum(_f.attempts))
+    .where(_f.day >= bindparam("after"))
+    .group_by(_f.day)
+    .order_by(_f.day)
+)
+_OWN_DAYS = _DAYS.where(*_IS_OWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyFailures:
+    """Attempts of jobs that failed in one way at one queue on one day."""
+
+    __pydantic_config__ = DESCRIBED
+
+    time: float
+    """When the day begins, in s since 1970 UTC."""
+    queue: str
+    """The queue; empty: none."""
+    error: str
+    """The error, with ``#`` for each number in it."""
+    attempts: int
+    """How many failed, those that were tried again included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureHistory:
+    """Failed attempts by day, queue and error."""
+
+    __pydantic_config__ = DESCRIBED
+
+    failures: tuple[DailyFailures, ...]
+    """The rows of most attempts: newest day first, then most attempts."""
+    days: tuple[tuple[float, int], ...]
+    """When each day with failures begins, and all that failed on it, oldest first."""
+    left_out: int
+    """Attempts of further rows, which ``days`` count."""
+
+
+def add(connection: Connection, sums: Sums) -> None:
+    """Add a process's failed attempts to those of all. Those of tasks that are gone are left out."""
+    found = {key.labels: many for key, many in sums.items() if key.name == FAILED_ATTEMPTS.name}
+    ids = sorted({int(task) for _, task, _, _ in found})
+    owners = {id_: (vo, owner) for id_, vo, owner in raw_rows(connection, _OWNERS, ids=ids)} if ids else {}
+    days: dict[tuple[int, str, str], Counter[tuple[str, str]]] = {}
+    for (day, task, queue, error), many in found.items():
+        if (number := int(task)) in owners:
+            counted = days.setdefault((int(day), *owners[number]), Counter())
+            counted[queue, error] += int(many)
+    rows = [
+        (*key, *place, many)
+        for key, counted in days.items()
+        for place, many in _bounded(connection, key, counted).items()
+    ]
+    bulk.add(connection, daily_failures, _KEY, "attempts", rows)
+
+
+def _bounded(
+    connection: Connection, key: tuple[int, str, str], counted: Counter[tuple[str, str]]
+) -> Counter[tuple[str, str]]:
+    """Return the failures of a person's day; new ones beyond the bound as others, most attempts first."""
+    values = dict(zip(("its_day", "its_vo", "its_owner"), key, strict=True))
+    known = set(raw_rows(connection, _OF_PERSON, **values))
+    kept: Counter[tuple[str, str]] = Counter()
+    for place, many in counted.most_common():
+        fits = place in known or len(known) < MOST_OF_PERSON
+        kept[place if fits else ("", OTHERS)] += many
+        known |= {place} if fits else set()
+    return kept
+
+
+def forget(connection: Connection, before: float) -> None:
+    """Delete the days of before a time (s since 1970 UTC)."""
+    connection.execute(_OLD, {"before": int(before // DAY)})
+
+
+def read(connection: Connection, owner: Identity | None, after: float) -> FailureHistory:
+    """Return the failures of a person, or everybody's, from the day of a time on (s since 1970 UTC)."""
+    values: dict[str, object] = {"after": int(after // DAY)}
+    values |= {} if owner is None else {"its_vo": owner.vo, "its_owner": owner.name}
+    rows = raw_rows(connection, _READ if owner is None else _READ_OWN, **values)
+    days = raw_rows(connection, _DAYS if owner is None else _OWN_DAYS, **values)
+    failures = sorted(
+        (
+            DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(many))
+            for day, queue, error, many in rows
+        ),
+        key=lambda one: (-one.time, -one.attempts, one.queue, one.error),
+    )
+    return FailureHistory(
+        failures=tuple(failures),
+        days=tuple((day * DAY, int(many)) for day, many in days),
+        left_out=sum(int(many) for _, many in days) - sum(one.attempts for one in failures),
+    )

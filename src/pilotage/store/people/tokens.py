@@ -1,0 +1,344 @@
+"""Bearer tokens: shown once when made, stored as a hash, deleted when they expire or their pilot ends.
+
+A request that was under way with a revoked token of a closed person starts nothing for them.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Index,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+
+from pilotage.model.records.states import LIVE_PILOTS
+from pilotage.model.values.identity import Credential, Identity, Role, refuse_unfit_names
+from pilotage.store.database.columns import Id, metadata, owner_columns
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import PersonClosed
+from pilotage.store.database.rows import among
+from pilotage.store.pilots.table import pilots
+from pilotage.store.tasks.table import tasks
+
+closed_people = Table(
+    "closed_people",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("vo", String, primary_key=True),
+    Column("closed", Double, nullable=False),
+)
+
+_c = closed_people.c
+_ONE = (_c.owner == bindparam("name"), _c.vo == bindparam("of_vo"))
+_OPEN = delete(closed_people).where(*_ONE)
+_CLOSED = select(_c.owner, _c.vo).where(*_ONE)
+_OF_TASKS = select(tasks.c.owner, tasks.c.vo).where(
+    among(tasks.c.id, "ids"), tuple_(tasks.c.owner, tasks.c.vo).in_(select(_c.owner, _c.vo))
+)
+
+
+def close(connection: Connection, person: Identity, time: float) -> None:
+    """Note that a person is closed since a time in s since 1970 UTC."""
+    reopen(connection, [person])
+    connection.execute(insert(closed_people), {"owner": person.name, "vo": person.vo, "closed": time})
+
+
+def reopen(connection: Connection, people: Iterable[Identity]) -> None:
+    """Let closed people work again."""
+    if values := [{"name": one.name, "of_vo": one.vo} for one in people]:
+        connection.execute(_OPEN, values)
+
+
+def refuse_closed(connection: Connection, owners: Iterable[Identity]) -> None:
+    """Raise PersonClosed if one of the owners of new work or settings is closed."""
+    for name, vo in sorted({(one.name, one.vo) for one in owners}):
+        if connection.execute(_CLOSED, {"name": name, "of_vo": vo}).first():
+            raise PersonClosed(name, vo)
+
+
+def refuse_tasks_of_closed(connection: Connection, ids: Iterable[int]) -> None:
+    """Raise PersonClosed if ended tasks that go on are of a closed person."""
+    if found := connection.execute(_OF_TASKS, {"ids": list(ids)}).first():
+        raise PersonClosed(*found)
+
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("hash", String, primary_key=True),
+    Column("role", String, nullable=False),
+    *owner_columns(),
+    Column("pilot", Id),
+    Column("created", Double, nullable=False),
+    Column("expires", Double),
+    Column("nonce", String),
+    Index("tokens_by_pilot", "pilot"),
+    Index("tokens_by_expiry", "expires"),
+)
+
+_t = tokens.c
+
+_OF_PEOPLE = (_t.pilot.is_(None), _t.nonce.is_(None))
+"""Tokens that people were given. A session's token has its parent's hash as its nonce."""
+
+_OF_USERS = ("user", "operator")
+
+_OF_PILOTS = (
+    select(pilots.c.id, pilots.c.state)
+    .where(among(pilots.c.id, "pilots"))
+    .order_by(pilots.c.id)
+    .with_for_update(read=True)
+)
+
+ID_LENGTH = 12
+"""Characters of a token's hash that identify it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonToken:
+    """A token that a person bears, without the token itself."""
+
+    id: str
+    """Identifies the token, but does not grant access."""
+    role: Role
+    """The bearer's rights."""
+    name: str
+    """Its bearer."""
+    vo: str
+    """The bearer's virtual organisation."""
+    group: str
+    """The bearer's group in the VO."""
+    vo_role: str
+    """The bearer's role in the VO."""
+    created: float
+    """When it was made, in s since 1970 UTC."""
+    expires: float | None
+    """When it expires, in s since 1970 UTC; null: never."""
+
+
+_FIND = (
+    'SELECT t.role, t.owner, t.vo, t."group", t.vo_role, t.pilot, p.queue, t.expires '
+    "FROM tokens t LEFT JOIN pilots p ON p.id = t.pilot WHERE t.hash = %(hash)s"
+)
+
+
+class Tokens:
+    """Makes tokens, and finds their credentials.
+
+    ``clock`` returns the time in s since 1970 UTC. ``new`` makes a text that nobody can guess.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float], new: Callable[[], str]) -> None:
+        self._database = database
+        self._clock = clock
+        self._new = new
+
+    def create(self, credential: Credential) -> str:
+        """Make a token for a credential. It cannot be shown again. Delete expired tokens."""
+        return self.create_all([credential])[0]
+
+    def create_all(self, credentials: Sequence[Credential]) -> list[str]:
+        """Make a token for each of some credentials, in one transaction. Those of ended pilots are void.
+
+        Raises ``UnfitName``.
+        """
+        for one in credentials:
+            if one.role != "site":  # a site's is the name of one that is declared
+                refuse_unfit_names(one.identity)
+        made = [self._new() for _ in credentials]
+        now = self._clock()
+        rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
+        of_pilots = sorted({one.pilot for one in credentials if one.pilot is not None})
+
+        def write(connection: Connection) -> None:
+            # Here, where the table grows, so that nothing else needs to clean it.
+            connection.execute(delete(tokens).where(_t.expires <= now))
+            ended = _ended(connection, of_pilots) if of_pilots else frozenset()
+            if kept := [row for row in rows if row["pilot"] not in ended]:
+                connection.execute(insert(tokens), kept)
+            opened = [one.identity for one in credentials if one.role in _OF_USERS and one.pilot is None]
+            reopen(connection, opened)
+
+        self._database.write(write)
+        return made
+
+    def find(self, token: str) -> Credential | None:
+        """Return a token's credential; None if it never existed, was revoked, or has expired."""
+        found = self._database.look(_FIND, {"hash": _hash(token)})
+        if not found:
+            return None
+        role, owner, vo, group, vo_role, pilot, queue, expires = found[0]
+        if expires is not None and expires <= self._clock():
+            return None
+        identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
+        return Credential(role=role, identity=identity, pilot=pilot, queue=queue or "", expires=expires)
+
+    def enrol(self, token: str, nonce: str, expires: float) -> str | None:
+        """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
+
+        This happens once per pilot, however many such tokens it got. The same nonce gets the same answer
+        again. Return None for everybody else, and for a token of another kind.
+        """
+        own = _derived(token, nonce)
+
+        def write(connection: Connection) -> bool:
+            row = connection.execute(select(tokens).where(_t.hash == _hash(token))).one_or_none()
+            if row is None or row.role not in ("enrolment", "enrolled") or _ended(connection, [row.pilot]):
+                return False
+            mine = (_t.pilot == row.pilot, _t.role == "enrolment")
+            used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
+            if not connection.execute(used).rowcount:
+                again = select(_t.nonce).where(_t.hash == row.hash)
+                # Compare in constant time.
+                return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
+            named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
+            bound = {"hash": _hash(own), "role": "pilot", "created": self._clock(), "expires": expires}
+            connection.execute(insert(tokens), {**named, **bound})
+            return True
+
+        return own if self._database.write(write) else None
+
+    def open_session(self, credential: Credential, parent: str = "") -> str:
+        """Make a token for a browser's session. It ends with the token that it was opened with, if any.
+
+        A session that opens another one stands for its own parent, so both end with that. Raises LookupError
+        if the token was revoked.
+        """
+        token, now = self._new(), self._clock()
+        row = _row(token, credential, now)
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(tokens).where(_t.expires <= now))
+            found = connection.execute(select(_t.nonce).where(_t.hash == _hash(parent))).one_or_none()
+            if parent and found is None:
+                raise LookupError("the token was revoked")
+            nonce = (found.nonce if found else None) or (_hash(parent) if parent else None)
+            connection.execute(insert(tokens), {**row, "nonce": nonce})
+
+        self._database.write(write)
+        return token
+
+    def end(self, token: str) -> None:
+        """Revoke a token by itself, such as a session's."""
+        self._database.write(lambda one: one.execute(delete(tokens).where(_t.hash == _hash(token))))
+
+    def renew(self, pilot: int, expires: float) -> None:
+        """Let a pilot's credential last until ``expires``, in s since 1970 UTC."""
+        own = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
+        self._database.write(
+            lambda connection: connection.execute(update(tokens).where(*own).values(expires=expires))
+        )
+
+    def hash_of_pilot(self, pilot: int) -> str:
+        """Return the hash of a pilot's own token. Raises ValueError if it has none any more."""
+        query = select(_t.hash).where(_t.pilot == pilot, _t.role == "pilot")
+        found = self._database.read(lambda connection: connection.execute(query).scalar())
+        if found is None:
+            raise ValueError(f"pilot {pilot} has no token")
+        return str(found)
+
+    def people(self) -> list[PersonToken]:
+        """Return the unexpired tokens of people, newest first; without the sessions that end with one."""
+        is_valid = _t.expires.is_(None) | (_t.expires > self._clock())
+        query = select(tokens).where(*_OF_PEOPLE, is_valid).order_by(_t.created.desc(), _t.hash)
+        return [
+            _person(row) for row in self._database.read(lambda connection: connection.execute(query).all())
+        ]
+
+    def revoke(self, name: str) -> PersonToken | None:
+        """Revoke a person's token, and the sessions that it opened.
+
+        Return None if no id begins like this, or several do.
+        """
+        query = select(tokens).where(*_OF_PEOPLE)
+
+        def write(connection: Connection) -> PersonToken | None:
+            rows = [row for row in connection.execute(query) if row.hash.startswith(name)]
+            if len(rows) != 1:
+                return None
+            opened = (_t.pilot.is_(None)) & (_t.nonce == rows[0].hash)
+            connection.execute(delete(tokens).where((_t.hash == rows[0].hash) | opened))
+            return _person(rows[0])
+
+        return self._database.write(write)
+
+    def of_person(self, name: str) -> list[PersonToken]:
+        """Return the unexpired tokens of the people of a name, as users or operators, in any VO."""
+        return [one for one in self.people() if one.name == name and one.role in _OF_USERS]
+
+    def close(self, person: Identity) -> None:
+        """Revoke all tokens of a person as user or operator, and the sessions that they opened.
+
+        Servers believe a token for some seconds more. Until the person gets a new token, every commit of a
+        task of theirs is refused.
+        """
+        own = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
+        now = self._clock()
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(tokens).where(*own))
+            close(connection, person, now)
+
+        self._database.write(write)
+
+
+def _ended(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
+    """Return those of some pilots that have ended.
+
+    The others end only after this transaction, so that the commit that ends them finds its tokens.
+    """
+    found = connection.execute(_OF_PILOTS, {"pilots": numbers})
+    return frozenset(number for number, state in found if state not in LIVE_PILOTS)
+
+
+def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
+    owner = credential.identity
+    return {
+        "hash": _hash(token),
+        "role": credential.role,
+        "owner": owner.name,
+        "vo": owner.vo,
+        "group": owner.group,
+        "vo_role": owner.vo_role,
+        "pilot": credential.pilot,
+        "created": now,
+        "expires": credential.expires,
+    }
+
+
+def _person(row: Any) -> PersonToken:
+    return PersonToken(
+        id=row.hash[:ID_LENGTH],
+        role=row.role,
+        name=row.owner,
+        vo=row.vo,
+        group=row.group,
+        vo_role=row.vo_role,
+        created=row.created,
+        expires=row.expires,
+    )
+
+
+def _derived(token: str, nonce: str) -> str:
+    """Return a pilot's own token: only somebody with both parts knows it, and neither is stored."""
+    made = hmac.digest(token.encode(), nonce.encode(), "sha256")
+    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
+def _hash(token: str) -> str:
+    # Neither salt nor a slow hash: tokens are long and random, so no dictionary contains them.
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Pilots: their table, and what is read of them."""

@@ -1,0 +1,80 @@
+"""The world of pilots' reports: the pilots, their jobs, and the jobs that they mention."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.documents.world import Heartbeat
+from pilotage.model.records.work import Job
+from pilotage.store.database.rows import among
+from pilotage.store.jobs import failures
+from pilotage.store.jobs.table import jobs
+from pilotage.store.pilots.held_jobs import ATTEMPTS, WORDS, by_pilot, held_by, words
+from pilotage.store.pilots.table import pilots
+from pilotage.store.reader import RecordReader
+from pilotage.store.worlds.parts import Reading, WorldPart
+
+_j = jobs.c
+_HELD = held_by("pilots")
+_THESE = among(_j.id, "ids")
+_ASKING = among(pilots.c.id, "pilots")
+
+
+def told_by_pilots(told: Sequence[Heartbeat], quiet: bool = False) -> WorldPart:
+    """Read the calling pilots, their reports, their jobs, and the jobs that they mention.
+
+    With ``quiet``, leave out jobs that a pilot only holds, here and in its report. That takes another query,
+    which pays off for many pilots together.
+    """
+    names = ("pilots", "heartbeats", "jobs", "tasks", "failures", "queue_reports", "failed_deliveries")
+    return WorldPart(names, lambda reading: _read(reading, told, quiet))
+
+
+def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[str, Any]:
+    reader = reading.reader
+    asking = [one.pilot for one in told]
+    heard, found = _differing(reader, told, asking) if quiet else (told, _spoken_of(reader, told, asking))
+    reports = [report for one in told for report in one.reports]
+    speaking = reader.pilots(_ASKING, pilots=asking)
+    ends = {report.state for report in reports} & {"done", "failed"}
+    queues = sorted({job.queue for job in found if job.pilot is not None}) if ends else []
+    of_queues = failures.of_queues(reader, reading.world.time, queues) if queues else ()
+    elsewhere = failures.of_retried(reader, reading.world.time, found)
+    storages = any(report.storage_fault or report.read_from or report.outputs for report in reports)
+    return {
+        "pilots": speaking,
+        "heartbeats": tuple(heard),
+        "jobs": found,
+        "tasks": reader.tasks_of(found),
+        # Failures of retried jobs have verdicts, and replace the same ones without.
+        "failures": tuple({(one.job, one.attempt): one for one in (*of_queues, *elsewhere)}.values()),
+        "queue_reports": reader.queue_reports() if "failed" in ends else (),
+        "failed_deliveries": reader.failed_deliveries() if storages else (),
+    }
+
+
+def _spoken_of(reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]) -> tuple[Job, ...]:
+    """Return all jobs that the pilots have or mention."""
+    mine = reader.jobs_where(_HELD, pilots=asking)
+    others = {job for one in told for job, _ in one.named} - {job.id for job in mine}
+    found = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
+    return tuple(sorted(found, key=lambda job: job.id))
+
+
+def _differing(
+    reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]
+) -> tuple[list[Heartbeat], tuple[Job, ...]]:
+    """Return the jobs that are reported on, or that only one side knows; with the calls reduced to these."""
+    # Most are equal, and checking that costs a fraction of finding the difference.
+    said: dict[int, str] = dict(reader.raw_rows(WORDS, pilots=asking))
+    unlike = {one.pilot: one.named for one in told if (said.get(one.pilot) or "") != words(one.named)}
+    held = by_pilot(reader.raw_rows(ATTEMPTS, pilots=sorted(unlike))) if unlike else {}
+    differing = {job for pilot, named in unlike.items() for job, _ in named ^ held.get(pilot, set())}
+    ids = differing.union(report.job for one in told for report in one.reports)
+    heard = [
+        replace(
+            one, holding=tuple([pair for pair in one.holding if pair[0] in differing] if differing else ())
+        )
+        for one in told
+    ]
+    return heard, reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()

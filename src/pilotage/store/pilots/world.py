@@ -1,0 +1,103 @@
+"""What only the director and brokerages read of pilots: ended ones, and what their nodes lack (P12, B14)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import bindparam, func, or_, select
+
+from pilotage.model.circuit_breakers.empty_pilots import of_nodes
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.model.values.durations import DAY
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.rows import among
+from pilotage.store.pilots.table import is_lacking, pilots
+from pilotage.store.worlds.parts import Reading, part
+
+ENDED_LATELY = 3600.0
+"""Seconds after its end for which the director considers a pilot."""
+
+_ENDED = (
+    is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),
+    pilots.c.since > bindparam("after"),
+)
+_NEWEST_CALLED = (
+    select(func.max(pilots.c.id))
+    .where(
+        is_state(pilots, PilotState.FINISHED),
+        pilots.c.since > bindparam("after"),
+        pilots.c.heartbeat.is_not(None),
+        pilots.c.reference != "",
+    )
+    .group_by(pilots.c.queue, pilots.c.broker)
+)
+_ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pilots.c.reference == ""))
+
+
+@part("pilots")
+def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
+    """Read live pilots, and those ended in the last hour that still count.
+
+    For the policy ``balanced`` all count (P12). For the other one, those count that did not say goodbye (P6),
+    or that ended before their submission was known: its answer may still come. Besides, the newest of each
+    server that called counts: it closes the server's circuit breaker.
+    """
+    every = reading.world.federation.director.policy == "balanced"
+    after = reading.world.time - ENDED_LATELY
+    lately = reading.reader.pilots(*(_ENDED if every else _ENDED_OTHERWISE), after=after)
+    if not every and any(one.state is PilotState.FAILED for one in lately):
+        newest = [id_ for (id_,) in reading.reader.raw_rows(_NEWEST_CALLED, after=after)]
+        lately = (*lately, *reading.reader.pilots(among(pilots.c.id, "ids"), ids=newest))
+    live = reading.live_pilots.read(reading.reader.connection)
+    return {"pilots": tuple(sorted([*live, *lately], key=lambda pilot: pilot.id))}
+
+
+@part("advertisements")
+def bounding_advertisements(reading: Reading) -> Mapping[str, Any]:
+    """Read the advertisements that limit sites: those of sites with limits, and all that sites sent."""
+    return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}
+
+
+MOST_PILOTS = 1000
+"""Newest pilots of a queue, since the first that lacked something, among which is one that has it."""
+
+_p = pilots.c
+
+_LACKING = (is_lacking, _p.since > bindparam("after"))
+_CALLED = (
+    select(_p.id)
+    .where(_p.queue == bindparam("queue"), _p.id > bindparam("first"), _p.heartbeat.is_not(None))
+    .order_by(_p.id.desc())
+    .limit(bindparam("most"))
+)
+_BY_ID = among(_p.id, "ids")
+
+
+@part("lacking_nodes")
+def lacking_nodes(reading: Reading) -> Mapping[str, Any]:
+    """Read which queues' nodes lack what pilots of the last day were sent for.
+
+    Pilots that found more there since count as well, and all that run there.
+    """
+    reader, world = reading.reader, reading.world
+    lacking = reader.pilots(*_LACKING, after=world.time - DAY)
+    if not lacking:
+        return {}
+    found = {one.id: one for one in (*lacking, *_others(reading, lacking))}
+    breakers = of_nodes(found.values(), world.federation.director, reader.lifted_breakers())
+    return {"lacking_nodes": breakers}
+
+
+def _others(reading: Reading, lacking: Sequence[Pilot]) -> Iterator[Pilot]:
+    """Yield other pilots of the same queues: those that run, and the newest ones that have called."""
+    reader, first = reading.reader, {}
+    for queue, own in groupby(sorted(lacking, key=attrgetter("queue", "id")), key=attrgetter("queue")):
+        first[queue] = next(own).id
+    for one in reading.live_pilots.read(reader.connection):
+        if one.queue in first and one.state is PilotState.RUNNING:
+            yield one
+    for queue, id_ in first.items():
+        rows = reader.raw_rows(_CALLED, queue=queue, first=id_, most=MOST_PILOTS)
+        yield from reader.pilots(_BY_ID, ids=[number for (number,) in rows])

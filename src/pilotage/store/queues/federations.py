@@ -1,0 +1,335 @@
+"""The declared federation in every version, parsed once and cached by version."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.restrictions import Restriction
+from pilotage.model.rules.restricted import of_federation, restricted
+from pilotage.model.values.urls import without_password
+from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import FederationChanged, FederationRenamed, NoFederation
+from pilotage.store.database.rows import raw_rows
+from pilotage.store.history.events import CHANGED_FEDERATION, NO_TASK, NewEvents
+from pilotage.store.history.history import TransitionKind, TransitionKinds
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 86_400.0
+"""Seconds of versions to compare: everything made by an older one has ended."""
+
+MOST_VERSIONS = 100
+"""Newest versions to compare: more than an hour's worth at one load per minute."""
+
+federations = Table(
+    "federations",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("time", Double, nullable=False),
+    text_column("actor"),
+    Column("document", Text, nullable=False),
+    text_column("file"),
+    text_column("digest"),
+    text_column("restrictions"),
+    text_column("note"),
+)
+
+UP = "up"
+"""The actor of versions that a server loaded from its file at the start."""
+
+_VERSION = select(func.max(federations.c.version))
+_NEWEST = (
+    select(federations.c.version, federations.c.document, federations.c.restrictions)
+    .order_by(federations.c.version.desc())
+    .limit(1)
+)
+_FIRST = (
+    select(func.max(federations.c.version))
+    .where(federations.c.time < select(func.max(federations.c.time)).scalar_subquery() - REMEMBERED)
+    .scalar_subquery()
+)
+_LOADS = (
+    select(federations.c.version, federations.c.file, federations.c.digest, federations.c.document)
+    .where(or_(federations.c.digest != "", federations.c.actor == UP))
+    .order_by(federations.c.version.desc())
+)
+_OF_FILE = _LOADS.where(federations.c.file == bindparam("file")).limit(1)
+_LATELY = (
+    select(federations.c.version, federations.c.time, federations.c.document, federations.c.restrictions)
+    .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
+    .order_by(federations.c.version.desc())
+    .limit(MOST_VERSIONS)
+)
+
+
+_HISTORY = (
+    select(*(federations.c[name] for name in ("version", "time", "actor", "file", "note")))
+    .where(federations.c.version < bindparam("before"))
+    .order_by(federations.c.version.desc())
+)
+_OF_VERSION = select(federations.c.document).where(federations.c.version == bindparam("version"))
+
+
+class InForce(NamedTuple):
+    """A version of the federation, and when its queues last changed.
+
+    These times, in s since 1970 UTC, are of the day before the version. ``federation`` is what decisions
+    read: the ``declared`` one under the ``restrictions`` of operators.
+    """
+
+    version: int
+    federation: Federation
+    changed: Mapping[str, float]
+    declared: Federation
+    restrictions: tuple[Restriction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationVersion:
+    """A version that is or was in force: when and by whom it was saved, from which file, and why."""
+
+    version: int
+    time: float
+    actor: str
+    file: str
+    note: str
+
+
+class FederationFile(NamedTuple):
+    """The file that a federation was loaded from: its path, and a digest of its declaration."""
+
+    path: str
+    digest: str
+
+
+class Federations:
+    """Saves and caches the federation."""
+
+    def __init__(self, database: Database, meanings: TransitionKinds, keeps_events: bool = True) -> None:
+        self._database, self._meanings, self._keeps_events = database, meanings, keeps_events
+        self._lock = threading.Lock()
+        self._known: InForce | None = None
+
+    def save(
+        self,
+        federation: Federation,
+        actor: str,
+        time: float,
+        file: FederationFile | None = None,
+        *,
+        expected: int | None = None,
+        note: str = "",
+    ) -> int:
+        """Put this federation in force at ``time``, in s since 1970 UTC. Return its version.
+
+        Restrictions of what it still has stay. The store remembers its ``file``. Raises
+        ``FederationRenamed`` if the store has one with another name, and ``FederationChanged`` if
+        another version than the ``expected`` one is in force.
+        """
+        document = to_json(federation).decode()
+        event = self._event("loaded", actor)
+
+        def write(connection: Connection) -> int:
+            newest = connection.execute(_NEWEST).one_or_none()
+            version, before, kept = newest or (0, None, "")
+            if before is not None and (name := json.loads(before)["name"]) != federation.name:
+                raise FederationRenamed(name, federation.name)
+            if expected not in (None, version):
+                raise FederationChanged(expected or 0, version)
+            row = {"version": version + 1, "time": time, "actor": actor, "document": document, "note": note}
+            row["restrictions"] = _text(of_federation(federation, _restrictions(kept)))
+            if file is not None:
+                row |= {"file": file.path, "digest": file.digest}
+            self._add(connection, row, event)
+            return int(version) + 1
+
+        return self._database.write(write)
+
+    def restrict(
+        self,
+        change: Callable[[tuple[Restriction, ...]], tuple[Restriction, ...]],
+        actor: str,
+        time: float,
+        note: str,
+    ) -> int:
+        """Change the restrictions, as a new version of the same federation. Return the version in force.
+
+        Raises ``NoFederation``.
+        """
+        event = self._event(note, actor)
+
+        def write(connection: Connection) -> int:
+            newest = connection.execute(_NEWEST).one_or_none()
+            if newest is None:
+                raise NoFederation
+            before = _restrictions(newest.restrictions)
+            if (after := change(before)) == before:
+                return int(newest.version)
+            row = {"version": newest.version + 1, "time": time, "actor": actor, "note": note}
+            row |= {"document": newest.document, "restrictions": _text(after)}
+            self._add(connection, row, event)
+            return int(newest.version) + 1
+
+        return self._database.write(write)
+
+    def _event(self, cause: str, actor: str) -> int:
+        """Return the number of what the event of a new version says."""
+        meaning = TransitionKind.of("federation", None, CHANGED_FEDERATION, cause, actor)
+        return self._meanings.numbers([meaning])[meaning]
+
+    def _add(self, connection: Connection, row: Mapping[str, Any], event: int) -> None:
+        """Write a version, and its event."""
+        connection.execute(insert(federations), row)
+        events = NewEvents(row["time"], self._keeps_events)
+        events.note("federation", event, NO_TASK, [row["version"]])
+        events.write(connection)
+
+    def history(self, before: int, limit: int) -> list[FederationVersion]:
+        """Return versions before one, newest first."""
+        rows = self._database.read(
+            lambda connection: connection.execute(_HISTORY.limit(limit), {"before": before}).all()
+        )
+        return [FederationVersion(**row._mapping) for row in rows]
+
+    def of_version(self, version: int) -> Federation | None:
+        """Return the federation that a version declared; None if there was none."""
+        found = self._database.read(
+            lambda connection: connection.execute(_OF_VERSION, {"version": version}).scalar()
+        )
+        return None if found is None else without_passwords(from_json(Federation, found))
+
+    def loaded(self, file: FederationFile, federation: Federation) -> int | None:
+        """Return the version that a file was last loaded as; None if its declaration has changed.
+
+        It is unchanged if it equals the last load from its path, or the last load from any file. An older
+        store knows the federations that servers loaded at their start.
+        """
+
+        def read(connection: Connection) -> int | None:
+            last = connection.execute(_LOADS.limit(1)).all()
+            for version, _, digest, document in (*last, *connection.execute(_OF_FILE, {"file": file.path})):
+                if digest == file.digest or (not digest and document == to_json(federation).decode()):
+                    return int(version)
+            return None
+
+        return self._database.read(read)
+
+    def current(self, connection: Connection) -> Federation:
+        """Return the federation at this connection's moment. Raises ``NoFederation``."""
+        return self.in_force(connection).federation
+
+    def sites(self, connection: Connection) -> dict[str, str]:
+        """Return the sites of queues by name; none without a federation."""
+        try:
+            return {queue.name: queue.site for queue in self.current(connection).queues}
+        except NoFederation:
+            return {}
+
+    def in_force(self, connection: Connection) -> InForce:
+        """Return the version in force at this connection's moment. Raises ``NoFederation``."""
+        ((version,),) = raw_rows(connection, _VERSION)
+        if version is None:
+            raise NoFederation
+        with self._lock:
+            found = self._known
+        # Two threads may parse the same version at once: waiting would take as long.
+        if found is None or found.version != version:
+            lately = raw_rows(connection, _LATELY, version=version)
+            declared = without_passwords(from_json(Federation, lately[0][2]))
+            restrictions = _restrictions(lately[0][3])
+            federation = restricted(declared, restrictions)
+            found = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
+            with self._lock:
+                self._known = found
+        return found
+
+    def read(self) -> Federation:
+        """Return the current federation. Raises ``NoFederation``."""
+        return self._database.read(self.current)
+
+    @property
+    def version(self) -> int:
+        """Return the version that this process read last; 0 before the first."""
+        known = self._known
+        return 0 if known is None else known.version
+
+    def last(self) -> Federation:
+        """Return the federation that this process read last. Raises ``NoFederation``."""
+        known = self._known
+        return self.read() if known is None else known.federation
+
+
+def _restrictions(text: str) -> tuple[Restriction, ...]:
+    return from_json(tuple[Restriction, ...], text) if text else ()
+
+
+def _text(restrictions: tuple[Restriction, ...]) -> str:
+    return to_json(restrictions).decode() if restrictions else ""
+
+
+def without_passwords(federation: Federation) -> Federation:
+    """Return the federation without passwords in URLs, which earlier releases accepted and everybody can see.
+
+    Log each by the name of its owner.
+    """
+    storages, sites = [], []
+    for storage in federation.storages:
+        service = storage.transfer_service
+        if service is not None:
+            service = replace(service, url=_shown("the transfer service of", storage.name, service.url))
+        url = _shown("the storage", storage.name, storage.url)
+        storages.append(replace(storage, url=url, transfer_service=service))
+    for site in federation.sites:
+        url = _shown("the monitoring of", site.name, site.monitoring_url)
+        sites.append(replace(site, monitoring_url=url))
+    return replace(federation, storages=tuple(storages), sites=tuple(sites))
+
+
+def _shown(what: str, name: str, url: str) -> str:
+    shown = without_password(url)
+    if shown != url:
+        log.warning(
+            "%s %s: its URL holds a user or password, which is used no more; put credentials into options",
+            what,
+            name,
+        )
+    return shown
+
+
+def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
+    """Return when each queue or its unified queue was added, last changed, or restricted otherwise."""
+    found: dict[str, float] = {}
+    before: dict[str, Any] | None = None
+    for _, time, document, kept in versions:
+        held = {(one.kind, one.name): one.mode for one in _restrictions(kept)}
+        # Do not parse: another release's declaration may be invalid in this one.
+        declared = {queue["name"]: queue for queue in json.loads(document)["queues"]}
+        alone = {
+            name: (queue, held.get(("queue", name)), held.get(("site", queue["site"])))
+            for name, queue in declared.items()
+        }
+        queues = {name: (one, alone.get(one[0].get("parent"))) for name, one in alone.items()}
+        if before is not None:
+            found |= {name: time for name, queue in queues.items() if before.get(name) != queue}
+        before = queues
+    return found

@@ -1,0 +1,1 @@
+"""Servers: their table, leases, measurements, and records on which a policy fails."""

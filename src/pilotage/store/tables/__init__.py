@@ -1,1 +1,0 @@
-"""The tables, one noun per file: columns, rows, reading and writing."""

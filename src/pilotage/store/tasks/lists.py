@@ -1,0 +1,116 @@
+"""Lists of tasks for people, in pages: filtered rows, their total and the number in each state."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import ColumnElement, Connection, exists, func, select
+
+from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.values.identity import Identity
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.dialects import Dialect
+from pilotage.store.database.engine import Database
+from pilotage.store.database.keyset import ListOrder, ListPage, total_of
+from pilotage.store.jobs.job_counts import of_query, of_tasks
+from pilotage.store.jobs.table import jobs
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks.table import TASK_VIEW, TaskView, tasks
+
+_t, _j = tasks.c, jobs.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Conditions that a listed task meets, all of them. Empty ones hold for every task."""
+
+    name: str = ""
+    """Its name, with ``*`` for any characters and ``?`` for one."""
+    owner: str = ""
+    """The name of its owner, in any VO."""
+    vo: str = ""
+    """The VO of its owner."""
+    labels: tuple[str, ...] = ()
+    """Labels that it has, all of them: ``NAME=TEXT``, or ``NAME`` with any text."""
+    queues: tuple[str, ...] | None = None
+    """One of its jobs that has not ended well is at one of these queues; none: no condition."""
+
+
+EVERY_TASK = TaskFilter()
+
+
+def conditions_of(wanted: TaskFilter, dialect: Dialect) -> Iterator[ColumnElement[bool]]:
+    """Yield the filter as conditions on rows of tasks."""
+    if wanted.name:
+        operator, pattern = dialect.matches(wanted.name)
+        yield _t.name.op(operator, is_comparison=True)(pattern)
+    if wanted.owner:
+        yield _t.owner == wanted.owner
+    if wanted.vo:
+        yield _t.vo == wanted.vo
+    for label in wanted.labels:
+        name, equals, value = label.partition("=")
+        # LIKE of SQLite has no case, and texts of labels may hold its signs.
+        find = getattr(func, dialect.find)
+        yield find(_t.labels, f"\n{name}={value}\n" if equals else f"\n{name}=") > 0
+    if wanted.queues is not None:
+        open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
+        # Each task's jobs have an index; a list of all such jobs would read the whole table first.
+        yield exists().where(_j.task == _t.id, _j.queue.in_(wanted.queues), open_).correlate(tasks)
+
+
+TaskSort = Literal["newest", "changed", "priority", "name"]
+"""What tasks are sorted by: numbers and times from the largest down, names upwards, then the newest first."""
+
+ORDERS: Mapping[TaskSort, ListOrder] = {
+    "newest": ListOrder(name="newest", id=_t.id),
+    "changed": ListOrder(name="changed", id=_t.id, key=_t.since),
+    "priority": ListOrder(name="priority", id=_t.id, key=_t.priority),
+    "name": ListOrder(name="name", id=_t.id, key=_t.name, is_key_descending=False, is_text=True),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPage:
+    """Which tasks are listed: an owner's, by name and VO (none: everybody's), filtered and sorted.
+
+    ``after`` is the cursor of the page; empty for the first one.
+    """
+
+    owner: Identity | None = None
+    wanted: TaskFilter = EVERY_TASK
+    state: TaskState | None = None
+    sort: TaskSort = "newest"
+    limit: int = 50
+    after: str = ""
+
+
+class TaskLists:
+    """Reads lists of tasks. Nothing here changes anything."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, page: TaskPage) -> ListPage[TaskView]:
+        """Return one page, with total and counts. Raises ``BadCursor``."""
+        conditions = [*conditions_of(page.wanted, self._database.dialect)]
+        if page.owner is not None:
+            conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
+        counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)
+        order = ORDERS[page.sort]
+        conditions += order.after(order.position(page.after))
+        conditions += [] if page.state is None else [is_state(tasks, page.state)]
+        query = TASK_VIEW.add_columns(*order.values()).where(*conditions)
+
+        def read(connection: Connection) -> ListPage[TaskView]:
+            counts = of_query(connection, counting, TaskState)
+            found, following = order.read(connection, query, page.limit)
+            jobs = of_tasks(connection, [str(row.id) for row in found])
+            return ListPage(
+                [TaskView(**task_rows.shown(row, jobs.get(str(row.id), {}))) for row in found],
+                total_of(counts, page.state),
+                counts,
+                following,
+            )
+
+        return self._database.read(read)

@@ -1,0 +1,110 @@
+"""Tasks that wait for other tasks: those about which there is something to decide, or all."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, bindparam, false, or_, select
+
+from pilotage.model.records.chains import MOST_MATCHED, Predecessor, Stage
+from pilotage.model.records.inputs import InputFile, TaskOutputs
+from pilotage.model.records.spec import LiveWork
+from pilotage.model.records.states import LIVE_TASKS, TaskState
+from pilotage.model.records.work import Task
+from pilotage.model.rules import chains
+from pilotage.model.values.scopes import split_identifier
+from pilotage.store.database.columns import has_state, is_state
+from pilotage.store.database.rows import among
+from pilotage.store.files.table import results
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks.table import TASK_COLUMNS, live_work, tasks
+from pilotage.store.tasks.workflows import predecessors, predecessors_of
+from pilotage.store.worlds.parts import Reading, part
+
+OUTPUTS_AT_ONCE = 2 * MOST_MATCHED
+"""Outputs after which a pass reads no further tasks: the next one follows at once."""
+
+_t, _p, _before = tasks.c, predecessors.c, tasks.alias("before")
+_LIMIT: Any = bindparam("limit", type_=None)
+
+
+def _has_one(*states: TaskState) -> ColumnElement[bool]:
+    """Return the condition that a predecessor is in one of these states."""
+    joined = select(_p.task).join(_before, _before.c.id == _p.predecessor)
+    return joined.where(_p.task == _t.id, has_state(_before, *states)).correlate(tasks).exists()
+
+
+_BLOCKED = and_(_t.on_end == false(), _has_one(TaskState.FAILED, TaskState.CANCELLED))
+_TO_DECIDE = or_(
+    and_(_BLOCKED, _t.error == ""),
+    and_(~_BLOCKED, _t.error != ""),
+    and_(~_BLOCKED, ~_has_one(*LIVE_TASKS)),
+)
+_READY = (
+    select(*TASK_COLUMNS)
+    .where(is_state(tasks, TaskState.WAITING), _t.held == "", ~among(_t.id, "apart"), _TO_DECIDE)
+    .order_by(_t.since, _t.id)
+    .limit(_LIMIT)
+)
+
+
+@part("tasks", "stages")
+def ready_stages(reading: Reading) -> Mapping[str, Any]:
+    """Read waiting tasks whose predecessors have ended, or that are held now, or held no more."""
+    found = reading.reader.tasks_from(_READY, limit=reading.now.batch, apart=reading.now.apart)
+    stages = list(_stages(reading.reader, found))
+    read = {stage.task for stage in stages}
+    return {"tasks": tuple(task for task in found if task.id in read), "stages": tuple(stages)}
+
+
+@part("stages")
+def every_stage(reading: Reading) -> Mapping[str, Any]:
+    """Read all waiting tasks' predecessors, with the outputs of those that have ended."""
+    found = [task for task in reading["tasks"] if task.state is TaskState.WAITING]
+    return {"stages": tuple(_stages(reading.reader, found))}
+
+
+def _stages(reader: RecordReader, found: Sequence[Task]) -> Iterable[Stage]:
+    """Yield the stages of tasks, until they read too many outputs."""
+    before = predecessors_of(reader.connection, (task.id for task in found))
+    work = {vo: live_work(reader.connection, vo) for vo in {task.owner.vo for task in found}}
+    outputs = 0
+    for task in found:
+        own = before.get(task.id, [])
+        if not chains.awaited(own) and not chains.obstacles(own, task.on_end):
+            own = _with_outputs(reader, task, own)
+        outputs += sum(len(one.outputs) for one in own)
+        of_vo = work[task.owner.vo]
+        yield Stage(
+            task=task.id,
+            predecessors=tuple(own),
+            user=of_vo.get(task.owner.name, LiveWork()),
+            vo=LiveWork.total(of_vo.values()),
+        )
+        if outputs >= OUTPUTS_AT_ONCE:
+            return
+
+
+def _with_outputs(reader: RecordReader, task: Task, before: Sequence[Predecessor]) -> list[Predecessor]:
+    wanted = {str(item.task) for item in task.spec.inputs if isinstance(item, TaskOutputs)}
+    return [
+        replace(one, outputs=_outputs(reader, one.task)) if one.reference in wanted else one for one in before
+    ]
+
+
+def _outputs(reader: RecordReader, task: int) -> tuple[InputFile, ...]:
+    """Return the results of a task with the storages where they lie under their names."""
+    found = results(reader.connection, task, MOST_MATCHED + 1)
+    held: defaultdict[str, list[str]] = defaultdict(list)
+    for replica in reader.replicas_of(found):
+        if not replica.path:
+            held[replica.file].append(replica.storage)
+    made = []
+    for file in found:
+        scope, name = split_identifier(file.name)
+        replicas = tuple(held[file.name])
+        made.append(
+            InputFile(name=name, scope=scope, size=file.size, checksum=file.checksum, replicas=replicas)
+        )
+    return tuple(made)

@@ -1,0 +1,261 @@
+"""Workflows, and the tasks that tasks come after: tables, and what people see."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Index,
+    String,
+    Table,
+    bindparam,
+    distinct,
+    func,
+    select,
+    true,
+)
+
+from pilotage.model.records.chains import Predecessor
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.rules import chains
+from pilotage.model.values.identity import Identity
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import Id, id_column, metadata, owner_columns, text_column
+from pilotage.store.database.engine import Database
+from pilotage.store.database.keyset import ListOrder, ListPage
+from pilotage.store.database.rows import among
+from pilotage.store.files.table import files
+from pilotage.store.jobs.table import job_inputs, jobs
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks import table as task_rows
+from pilotage.store.tasks.table import TASK_VIEW, SpecCache, TaskView, tasks
+
+workflows = Table(
+    "workflows",
+    metadata,
+    id_column(),
+    text_column("name"),
+    *owner_columns(),
+    Column("created", Double, nullable=False),
+    Index("workflows_by_owner", "vo", "owner", "id"),
+)
+
+predecessors = Table(
+    "predecessors",
+    metadata,
+    Column("task", Id, primary_key=True),
+    Column("reference", String, primary_key=True),
+    Column("predecessor", Id, nullable=False),
+    Index("predecessors_by_predecessor", "predecessor"),
+)
+
+_t, _p = tasks.c, predecessors.c
+_OF_TASKS = (
+    select(_p.task, _p.reference, _p.predecessor, _t.name, _t.state)
+    .join(tasks, _t.id == _p.predecessor)
+    .where(among(_p.task, "ids"))
+    .order_by(_p.task, _p.predecessor, _p.reference)
+)
+
+
+def write_predecessors(connection: Connection, rows: Sequence[tuple[int, str, int]]) -> None:
+    """Write which tasks come after which, each by task, reference and predecessor."""
+    bulk.insert(connection, predecessors, ("task", "reference", "predecessor"), rows)
+
+
+def write_workflow(
+    connection: Connection, id_: int, name: str, owner: Mapping[str, str], time: float
+) -> None:
+    """Write a workflow of an owner."""
+    row: dict[str, Any] = {"id": id_, "name": name, **owner, "created": time}
+    bulk.insert(connection, workflows, tuple(row), [tuple(row.values())])
+
+
+def predecessors_of(connection: Connection, ids: Iterable[int]) -> dict[int, list[Predecessor]]:
+    """Return the predecessors of tasks, by task and then by number."""
+    found: dict[int, list[Predecessor]] = defaultdict(list)
+    wanted = sorted(set(ids))
+    if wanted:
+        for task, reference, number, name, state in connection.execute(_OF_TASKS, {"ids": wanted}):
+            one = Predecessor(reference=reference, task=number, name=name, state=TaskState(state))
+            found[task].append(one)
+    return found
+
+
+_w = workflows.c
+_MINE = (_t.owner == bindparam("owner"), _t.vo == bindparam("vo"))
+_NEWEST = select(_t.name, func.max(_t.id)).where(among(_t.name, "names"), *_MINE).group_by(_t.name)
+_NUMBERED = select(_t.id).where(among(_t.id, "ids"), *_MINE)
+_STATES = (
+    select(_t.workflow, _t.state, func.count())
+    .where(among(_t.workflow, "ids"), _t.workflow.is_not(None))
+    .group_by(_t.workflow, _t.state)
+)
+# Tasks that another one made the inputs of, however long ago.
+_READERS = (
+    select(_t.id, _t.name, func.count(distinct(job_inputs.c.file)))
+    .join(predecessors, _p.task == _t.id)
+    .join(jobs, jobs.c.task == _t.id)
+    .join(job_inputs, job_inputs.c.job == jobs.c.id)
+    .join(files, files.c.name == job_inputs.c.file)
+    .where(_p.predecessor == bindparam("task"), files.c.task == bindparam("task"))
+    .group_by(_t.id, _t.name)
+    .order_by(_t.id)
+    .limit(bindparam("limit", type_=None))
+)
+_ON_END = select(_t.id).where(among(_t.id, "ids"), _t.on_end == true())
+_NEWEST_FIRST = ListOrder(name="newest", id=_w.id)
+
+MOST_BEFORE = 1000
+"""Most tasks before one that are searched for those that hold it."""
+
+LONGEST_NUMBER = 18
+"""Most digits of a task's number: that many fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowView:
+    """A workflow, with the number of its tasks in each state."""
+
+    id: int
+    name: str
+    owner: str
+    vo: str
+    created: float
+    tasks: dict[TaskState, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageView(TaskView):
+    """A task of a workflow, and the tasks that it comes after. ``on_end``: however these ended."""
+
+    predecessors: tuple[Predecessor, ...]
+    on_end: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderView:
+    """A task that has made jobs which read outputs of another one."""
+
+    id: int
+    name: str
+    files: int
+
+
+class WorkflowQueries:
+    """Reads workflows, each answer at one moment."""
+
+    def __init__(self, database: Database, specs: SpecCache) -> None:
+        self._database = database
+        self._specs = specs
+
+    def tasks_named(self, owner: Identity, words: Iterable[str]) -> dict[str, int]:
+        """Return the tasks of an owner by number or name: of a name the newest one."""
+        given = set(words)
+        numbers = {word: int(word) for word in given if word.isdecimal() and len(word) <= LONGEST_NUMBER}
+        mine: dict[str, Any] = {"owner": owner.name, "vo": owner.vo}
+
+        def read(connection: Connection) -> dict[str, int]:
+            names = {"names": sorted(given - numbers.keys()), **mine}
+            found = {row[0]: int(row[1]) for row in connection.execute(_NEWEST, names)}
+            known = set(connection.execute(_NUMBERED, {"ids": sorted(numbers.values()), **mine}).scalars())
+            return found | {word: number for word, number in numbers.items() if number in known}
+
+        return self._database.read(read) if given else {}
+
+    def workflows(
+        self, owner: Identity | None, limit: int, after: str = "", name: str = ""
+    ) -> ListPage[WorkflowView]:
+        """Return workflows of an owner, or of everybody, newest first. Raises ``BadCursor``."""
+        conditions = [] if owner is None else [_w.owner == owner.name, _w.vo == owner.vo]
+        conditions += [_w.name == name] if name else []
+        counting = select(func.count()).select_from(workflows).where(*conditions)
+        position = _NEWEST_FIRST.position(after)
+        query = select(workflows).where(*conditions, *_NEWEST_FIRST.after(position))
+
+        def read(connection: Connection) -> ListPage[WorkflowView]:
+            total = connection.execute(counting).scalar_one()
+            rows, following = _NEWEST_FIRST.read(connection, query, limit)
+            return ListPage(_shown(connection, rows), total, {}, following)
+
+        return self._database.read(read)
+
+    def workflow(self, number: int) -> WorkflowView | None:
+        """Return one workflow."""
+        query = select(workflows).where(_w.id == number)
+        found = self._database.read(lambda one: _shown(one, one.execute(query).all()))
+        return found[0] if found else None
+
+    def stages(self, workflow: int) -> list[StageView]:
+        """Return the tasks of a workflow by number, with their predecessors."""
+        query = TASK_VIEW.add_columns(_t.on_end).where(_t.workflow == workflow, _t.workflow.is_not(None))
+
+        def read(connection: Connection) -> list[StageView]:
+            rows = connection.execute(query.order_by(_t.id)).all()
+            before = predecessors_of(connection, (row.id for row in rows))
+            counts: defaultdict[int, dict[JobState, int]] = defaultdict(dict)
+            for one in RecordReader(connection, self._specs).task_counts([row.id for row in rows]):
+                counts[one.task][one.state] = one.jobs
+            return [
+                StageView(
+                    **task_rows.shown(row, counts[row.id]),
+                    predecessors=tuple(before.get(row.id, ())),
+                    on_end=bool(row.on_end),
+                )
+                for row in rows
+            ]
+
+        return self._database.read(read)
+
+    def readers(self, task: int, limit: int) -> list[ReaderView]:
+        """Return the tasks that come after a task and have read outputs of it."""
+        rows = self._database.read(lambda one: one.execute(_READERS, {"task": task, "limit": limit}).all())
+        return [ReaderView(id=id_, name=name, files=many) for id_, name, many in rows]
+
+    def is_on_end(self, task: int) -> bool:
+        """Return whether a task goes on however its predecessors ended."""
+        query = select(_t.on_end).where(_t.id == task)
+        return bool(self._database.read(lambda connection: connection.execute(query).scalar()))
+
+    def blocked_by(self, task: int) -> Predecessor | None:
+        """Return a task that did not finish and so holds this one, at once or through others that wait."""
+
+        def read(connection: Connection) -> Predecessor | None:
+            seen, left = {task}, {task}
+            while left and len(seen) <= MOST_BEFORE:
+                before = predecessors_of(connection, left)
+                goes_on = set(connection.execute(_ON_END, {"ids": sorted(left)}).scalars())
+                for one, found in sorted(before.items()):
+                    if bad := chains.obstacles(found, one in goes_on):
+                        return bad[0]
+                waiting = (one for found in before.values() for one in found)
+                left = {one.task for one in waiting if one.state is TaskState.WAITING} - seen
+                seen |= left
+            return None
+
+        return self._database.read(read)
+
+    def predecessors(self, task: int) -> tuple[Predecessor, ...]:
+        """Return the tasks that a task comes after."""
+        return tuple(self._database.read(lambda one: predecessors_of(one, [task])).get(task, ()))
+
+
+def _shown(connection: Connection, rows: Sequence[Any]) -> list[WorkflowView]:
+    states: defaultdict[int, dict[TaskState, int]] = defaultdict(dict)
+    for workflow, state, many in connection.execute(_STATES, {"ids": [row.id for row in rows]}):
+        states[workflow][TaskState(state)] = many
+    return [
+        WorkflowView(
+            id=row.id,
+            name=row.name,
+            owner=row.owner,
+            vo=row.vo,
+            created=row.created,
+            tasks=states[row.id],
+        )
+        for row in rows
+    ]

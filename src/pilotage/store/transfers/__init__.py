@@ -1,0 +1,1 @@
+"""Transfers and storages: tables, and what is read of them."""
