@@ -14,7 +14,7 @@ from hatch_build import PACKAGE, write_client
 
 from pilotage.client import AsyncClient, BadAnswer, Client, ClientError
 from pilotage.client._sync import api
-from pilotage.client.answers import checked
+from pilotage.client.answers import check
 from pilotage.client.shapes import PAGE
 from pilotage.server.api import PREFIX
 from pilotage.settings import Settings
@@ -92,7 +92,7 @@ def recorded() -> tuple[dict[tuple[str, str], set[str]], Shapes]:
         recording = Recording()
         client._connection = recording  # type: ignore[assignment]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(api, "checked", partial(_record_shape, recording, shapes))
+            patch.setattr(api, "check", partial(_record_shape, recording, shapes))
             for subject, is_full in product(SUBJECTS, (True, False)):
                 _call(method, subject, is_full)
         assert recording.requests, f"{name} makes no request: add it to BUILT_ON_OTHERS"
@@ -103,7 +103,7 @@ def recorded() -> tuple[dict[tuple[str, str], set[str]], Shapes]:
 
 def _record_shape(recording: Recording, shapes: Shapes, answer: Any, shape: Any) -> Any:
     shapes.append((recording.operation, shape))
-    return checked(answer, shape)
+    return check(answer, shape)
 
 
 def _call(method: Any, subject: object, is_full: bool) -> None:

@@ -49,8 +49,8 @@ class _Misfit(NamedTuple):
 
     def __str__(self) -> str:
         place = self.place.lstrip(".")
-        where = f" at {place if len(place) <= 100 else f'{place[:97]}...'}" if place else ""
-        return f"the server's answer has {_word(self.value)}{where}, and not {_WORDS[self.kind]}"
+        position = f" at {place if len(place) <= 100 else f'{place[:97]}...'}" if place else ""
+        return f"the server's answer has {_word(self.value)}{position}, and not {_WORDS[self.kind]}"
 
 
 def most_bytes(template: str) -> int:
@@ -63,7 +63,7 @@ def read_answer(content: bytes | str) -> Any:
     return read_json(content if isinstance(content, str) else content.decode(), AnswerObject)
 
 
-def checked(answer: Any, shape: Shape) -> Any:
+def check(answer: Any, shape: Shape) -> Any:
     """Return an answer. Raises ``BadAnswer`` if a value in it is of another kind than its shape says."""
     if misfit := _misfit(answer, shape, ""):
         raise BadAnswer(str(misfit))

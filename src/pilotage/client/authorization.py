@@ -26,7 +26,7 @@ class TokenAuthorization(httpx.Auth):
         if not self._is_refused((yield request)):
             return
         until = self._until()
-        while not (renewed := self._renewed()) and time.monotonic() < until:
+        while not (renewed := self._read_anew()) and time.monotonic() < until:
             time.sleep(LOOK_EVERY)
         if renewed:
             self._sign(request)
@@ -41,7 +41,7 @@ class TokenAuthorization(httpx.Auth):
         if not self._is_refused((yield request)):
             return
         until = self._until()
-        while not (renewed := self._renewed()) and time.monotonic() < until:
+        while not (renewed := self._read_anew()) and time.monotonic() < until:
             await asyncio.sleep(LOOK_EVERY)
         if renewed:
             self._sign(request)
@@ -61,12 +61,12 @@ class TokenAuthorization(httpx.Auth):
         # A token that worked may be revoked before its successor exists.
         return time.monotonic() + (PATIENCE if self._worked else 0.0)
 
-    def _renewed(self) -> bool:
+    def _read_anew(self) -> bool:
         """Read the token from the file. Return whether it is another one."""
-        found = self._read() if self._file else ""
-        if found in ("", self._token):
+        token = self._read() if self._file else ""
+        if token in ("", self._token):
             return False
-        self._token = found
+        self._token = token
         return True
 
     def _read(self) -> str:

@@ -21,24 +21,24 @@ MOST_RESULT = 64 << 20
 
 def run() -> None:
     with open("calls.json") as file:  # noqa: PTH123 -- as short to start as can be
-        found = json.load(file)
+        document = json.load(file)
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if version != found["python"]:
-        other = shutil.which("python" + found["python"])
-        if other and not os.environ.get("PILOTAGE_OTHER_PYTHON"):
+    if version != document["python"]:
+        interpreter = shutil.which("python" + document["python"])
+        if interpreter and not os.environ.get("PILOTAGE_OTHER_PYTHON"):
             os.environ["PILOTAGE_OTHER_PYTHON"] = "1"
-            os.execv(other, [other, __file__])
+            os.execv(interpreter, [interpreter, __file__])
         sys.exit(
-            f"this function was pickled by Python {found['python']}, and this node has {version}: "
+            f"this function was pickled by Python {document['python']}, and this node has {version}: "
             "name a container or a conda environment that has it"
         )
     with open("pickling.zip", "wb") as archive:  # noqa: PTH123
-        archive.write(base64.b64decode(found["library"]))
+        archive.write(base64.b64decode(document["library"]))
     sys.path.insert(0, os.path.abspath("pickling.zip"))  # noqa: PTH100
     import cloudpickle
 
-    number, arguments = found["calls"][int(os.environ["PILOTAGE_INDEX"])]
-    kind, value = outcome(found["functions"][number], arguments)
+    number, arguments = document["calls"][int(os.environ["PILOTAGE_INDEX"])]
+    kind, value = outcome(document["functions"][number], arguments)
     try:
         result = cloudpickle.dumps(value)
         if len(result) > MOST_RESULT:

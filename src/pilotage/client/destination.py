@@ -36,20 +36,20 @@ class Destination:
         """
         *parts, _ = self.name.split("/")
         self.root.mkdir(parents=True, exist_ok=True)
-        path, found = self.root, os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path, descriptor = self.root, os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for part in parts:
-            above, path = found, path / part
+            above, path = descriptor, path / part
             try:
-                found = _entered(above, part, path)
+                descriptor = _enter(above, part, path)
             finally:
                 os.close(above)
         try:
-            yield OpenFolder(found, path)
+            yield OpenFolder(descriptor, path)
         finally:
-            os.close(found)
+            os.close(descriptor)
 
 
-def _entered(above: int, part: str, path: Path) -> int:
+def _enter(above: int, part: str, path: Path) -> int:
     if part in ("", ".", ".."):
         raise FetchFailed(f"{path}: leads out of its folder")
     with suppress(FileExistsError):
@@ -83,16 +83,16 @@ class OpenFolder:
         # Without O_NONBLOCK, opening a pipe in place of a file would block.
         safe = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            found = os.open(name, safe, 0o666, dir_fd=self.descriptor)
+            descriptor = os.open(name, safe, 0o666, dir_fd=self.descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
             _refuse_link(self.descriptor, name, path)
             raise OSError(error.errno, error.strerror, str(path)) from error
         # A hard link may be a second name of a file elsewhere.
-        if stat.S_ISREG((told := os.fstat(found)).st_mode) and told.st_nlink == 1:
-            return os.fdopen(found, "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "rb+")
-        os.close(found)
+        if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_nlink == 1:
+            return os.fdopen(descriptor, "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "rb+")
+        os.close(descriptor)
         raise FetchFailed(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
 
     def has(self, name: str) -> bool:

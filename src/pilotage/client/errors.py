@@ -134,19 +134,19 @@ LONGEST_ADDRESS = 300
 def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
     """Return the error that an answer reports; None if the answer is not in a Pilotage's form."""
     detail = answer.get("detail") if isinstance(answer, dict) else None
-    found: ClientError
+    error: ClientError
     if detail is None:
-        return None if status < 500 else _marked(ServerFault(broken(status, reason)), status)
+        return None if status < 500 else _mark(ServerFault(failure_message(status, reason)), status)
     message = _sentence(detail)
     if status in _REFUSALS:
-        found = Refused(message, _faults(detail), answer)
+        error = Refused(message, _faults(detail), answer)
     elif status == 409:
-        found = Conflict(message, answer)
+        error = Conflict(message, answer)
     elif status >= 500:
-        found = ServerFault(f"{broken(status, reason)}: {message}")
+        error = ServerFault(f"{failure_message(status, reason)}: {message}")
     else:
-        found = _KINDS.get(status, ClientError)(message)
-    return _marked(found, status)
+        error = _KINDS.get(status, ClientError)(message)
+    return _mark(error, status)
 
 
 def foreign_error(status: int, reason: str, location: str, url: str) -> ClientError:
@@ -174,7 +174,7 @@ def foreign_error(status: int, reason: str, location: str, url: str) -> ClientEr
     )
 
 
-def broken(status: int, reason: str) -> str:
+def failure_message(status: int, reason: str) -> str:
     """Return the message about a server that fails."""
     return f"the server failed with {status} {reason}"
 
@@ -190,25 +190,25 @@ def refusal(answer: Any) -> Refused:
     except (KeyError, TypeError):
         raise BadAnswer("the server's answer does not say why it refuses the tasks") from None
     several = len(answer["refused"]) > 1
-    told = (f"{f'task {one.task}, ' if several else ''}{one.field}: {one.message}" for one in faults)
-    return Refused("; ".join(told), faults, answer)
+    texts = (f"{f'task {fault.task}, ' if several else ''}{fault.field}: {fault.message}" for fault in faults)
+    return Refused("; ".join(texts), faults, answer)
 
 
-def _marked(error: ClientError, status: int) -> ClientError:
+def _mark(error: ClientError, status: int) -> ClientError:
     error.status = status
     return error
 
 
 def _sentence(detail: Any) -> str:
     faults = _faults(detail)
-    return "; ".join(f"{one.field}: {one.message}" for one in faults) if faults else str(detail)
+    return "; ".join(f"{fault.field}: {fault.message}" for fault in faults) if faults else str(detail)
 
 
 def _faults(detail: Any) -> tuple[Fault, ...]:
     if not isinstance(detail, list):
         return ()
     return tuple(
-        Fault(str(one.get("field", "")), str(one.get("message", "")))
-        for one in detail
-        if isinstance(one, dict)
+        Fault(str(fault.get("field", "")), str(fault.get("message", "")))
+        for fault in detail
+        if isinstance(fault, dict)
     )

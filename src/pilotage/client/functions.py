@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +42,7 @@ class Calls:
 
         Raises ``Refused`` for a call that does not fit into a task of its own.
         """
-        code, arguments = _packed(function), _packed((tuple(args), dict(keywords)))
+        code, arguments = _pack(function), _pack((tuple(args), dict(keywords)))
         is_new = code not in self.functions
         size = len(arguments) + 16 + (len(code) if is_new else 0)
         if size > MOST_BYTES - _overhead():
@@ -85,14 +86,14 @@ def arguments_of(
     if isinstance(parameters, Mapping):
         grid = [list(values) for values in parameters.values()]
         return [((), dict(zip(parameters, row, strict=True))) for row in product(*grid)]
-    return [((), dict(one)) if isinstance(one, Mapping) else ((one,), {}) for one in parameters]
+    return [((), dict(value)) if isinstance(value, Mapping) else ((value,), {}) for value in parameters]
 
 
 def rows_of(parameters: "Mapping[str, Iterable[Any]] | Iterable[Any]") -> Any:
     """Return the same as parameters of a task: a single value is that of ``value``."""
     if isinstance(parameters, Mapping):
         return {name: list(values) for name, values in parameters.items()}
-    return [dict(one) if isinstance(one, Mapping) else {"value": one} for one in parameters]
+    return [dict(value) if isinstance(value, Mapping) else {"value": value} for value in parameters]
 
 
 def value_of(result: bytes) -> Any:
@@ -119,7 +120,7 @@ def failure_of(job: Any) -> CallFailed:
     return CallFailed(f"job {job['id']} {job['state']}{f': {reason}' if reason else ''}")
 
 
-def _packed(value: object) -> str:
+def _pack(value: object) -> str:
     return base64.b64encode(zlib.compress(_cloudpickle().dumps(value), 1)).decode()
 
 
@@ -136,12 +137,12 @@ def _library() -> str:
     """Return cloudpickle itself as an archive in base64: nodes need not have it."""
     import zipfile
 
-    found = io.BytesIO()
+    content = io.BytesIO()
     folder = Path(_cloudpickle().__file__).parent
-    with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(folder.glob("*.py")):
             archive.write(file, f"cloudpickle/{file.name}")
-    return base64.b64encode(found.getvalue()).decode()
+    return base64.b64encode(content.getvalue()).decode()
 
 
 @cache
@@ -154,5 +155,4 @@ def _overhead() -> int:
 
 
 def _name(name: str) -> str:
-    kept = "".join(one if one.isascii() and (one.isalnum() or one in "_.-") else "-" for one in name)
-    return kept.strip("-._")[:60] or "function"
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", name).strip("-._")[:60] or "function"

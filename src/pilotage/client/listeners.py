@@ -37,10 +37,10 @@ def stranger_at(settings: Settings, server: Address, client: Address) -> str:
     users = {0, os.geteuid()}
     with suppress(OSError):
         users.add(settings.home.stat().st_uid)
-    found = strangers(server, client, frozenset(users))
-    if found == []:
+    users_there = strangers(server, client, frozenset(users))
+    if users_there == []:
         return ""
-    who = f"of the user {_named(found[0])}" if found else "of nobody known"
+    who = f"of the user {_user_name(users_there[0])}" if users_there else "of nobody known"
     remedy = "start the server with `pilotage up`, or set PILOTAGE_URL to its address"
     return f"what listens at {settings.url} is {who}, and got no token; {remedy}"
 
@@ -51,18 +51,18 @@ def strangers(server: Address, client: Address, trusted: frozenset[int]) -> list
     ``trusted`` are the numbers of users that may. None: nothing listens there any more. A connection that
     nobody has accepted yet has no user, which Linux shows as 0: who listens then will have it.
     """
-    held = set(_written(server)), set(_written(client))
-    anywhere = {one for host in _ANY for one in _written((host, server[1]))}
+    ends = set(_kernel_forms(server)), set(_kernel_forms(client))
+    anywhere = {form for host in _ANY for form in _kernel_forms((host, server[1]))}
     listening, owners = False, set[int]()
-    for one in _sockets():
-        listens = one.state == _LISTENS and one.here in held[0] | anywhere
+    for row in _sockets():
+        listens = row.state == _LISTENS and row.here in ends[0] | anywhere
         listening = listening or listens
-        if listens or (one.here in held[0] and one.there in held[1]):
-            owners.add(one.owner)
+        if listens or (row.here in ends[0] and row.there in ends[1]):
+            owners.add(row.owner)
     return sorted(owners - trusted) if listening else None
 
 
-def _named(number: int) -> str:
+def _user_name(number: int) -> str:
     import pwd
 
     with suppress(KeyError):
@@ -79,7 +79,7 @@ def _sockets() -> Iterator[_Socket]:
                 yield _Socket(fields[1], fields[2], fields[3], int(fields[7]))
 
 
-def _written(address: Address) -> Iterator[str]:
+def _kernel_forms(address: Address) -> Iterator[str]:
     """Yield an address as the kernel writes it, of IPv4 also as one of IPv6."""
     host, port = address
     forms = [host] if ":" in host else [host, f"::ffff:{host}"]

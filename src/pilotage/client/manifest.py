@@ -10,7 +10,7 @@ from typing import Any
 
 from .destination import REMEDY, Destination
 from .errors import FetchFailed
-from .wanted import WantedFile, is_right
+from .output_files import OutputFile, is_right
 
 NAME = "manifest.csv"
 FIRST = ("job", "index")
@@ -31,10 +31,10 @@ def write(to: Path, rows: list[dict[str, object]]) -> tuple[str, str]:
         return "", f"{place.path} is an output of the task"
     try:
         with place.folder() as folder:
-            known = folder.open(NAME, os.O_RDONLY)
-            if known is not None:
-                with known:
-                    earlier = known.read().decode("utf-8", "replace")
+            file = folder.open(NAME, os.O_RDONLY)
+            if file is not None:
+                with file:
+                    earlier = file.read().decode("utf-8", "replace")
                 if not earlier.startswith(",".join(FIRST)):
                     raise FetchFailed(f"{place.path} is a file of another kind; it stays as it is")
                 rows = [*_earlier(earlier, rows, to), *rows]
@@ -51,23 +51,23 @@ def write(to: Path, rows: list[dict[str, object]]) -> tuple[str, str]:
     return str(place.path), ""
 
 
-def in_the_way(wanted: Iterable[WantedFile], to: Path) -> dict[str, str]:
+def in_the_way(files: Iterable[OutputFile], to: Path) -> dict[str, str]:
     """Return why files are refused: another file has their place, which no fetch of their task brought."""
-    taken = [one for one in wanted if one.place.path.is_file() and not _is_here(one)]
-    known = _outputs(to) if taken else {}
+    obstructed = [file for file in files if file.place.path.is_file() and not _is_here(file)]
+    listed_outputs = _outputs(to) if obstructed else {}
     reasons = {}
-    for one in taken:
-        listed = known.get(one.place.name, "")
-        if _task(listed) != _task(one.file):
+    for file in obstructed:
+        listed = listed_outputs.get(file.place.name, "")
+        if _task(listed) != _task(file.file):
             origin = f"{listed}, which an earlier fetch brought" if listed else "another file, of yours"
-            reasons[one.file] = f"{one.file}: {one.place.path} is {origin}; {REMEDY}"
+            reasons[file.file] = f"{file.file}: {file.place.path} is {origin}; {REMEDY}"
     return reasons
 
 
-def _is_here(wanted: WantedFile) -> bool:
+def _is_here(file: OutputFile) -> bool:
     try:
-        with wanted.place.folder() as folder:
-            return is_right(wanted, folder)
+        with file.place.folder() as folder:
+            return is_right(file, folder)
     except (FetchFailed, OSError):
         return True  # a link, for example: the download says what is wrong
 
@@ -100,27 +100,27 @@ def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dic
         raise FetchFailed(f"{to / NAME} is no CSV ({error}); it stays as it is") from error
 
 
-def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[WantedFile, Any]]) -> Iterator[dict[str, object]]:
+def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[OutputFile, Any]]) -> Iterator[dict[str, object]]:
     """Yield the lines of files, with the known facts of their jobs."""
-    known = {job["id"]: job for job in jobs}
-    numbered = [(_job_number(output), one) for one, output in fetched]
-    for number, one in sorted(numbered, key=lambda row: (row[0], row[1].place.name)):
-        job = known.get(number, {})
+    jobs_by_id = {job["id"]: job for job in jobs}
+    numbered = [(_job_number(output), file) for file, output in fetched]
+    for number, file in sorted(numbered, key=lambda row: (row[0], row[1].place.name)):
+        job = jobs_by_id.get(number, {})
         parameters = job.get("parameters") or {}
         yield {
             "job": number or None,
             "index": job.get("index"),
             **{_column(name): value for name, value in parameters.items()},
             # Names may hold blanks: shlex.split takes them apart again.
-            "inputs": " ".join(map(_quoted, job.get("inputs", ()))),
-            "output": one.file,
-            "path": _plain(one.place.name),
-            "bytes": one.size,
-            "checksum": one.checksum,
+            "inputs": " ".join(map(_quote, job.get("inputs", ()))),
+            "output": file.file,
+            "path": _plain(file.place.name),
+            "bytes": file.size,
+            "checksum": file.checksum,
         }
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Return a name as a shell takes it, in quotes also where a spreadsheet would calculate with it."""
     return f"'{name}'" if name.startswith(FORMULA) and shlex.quote(name) == name else shlex.quote(name)
 
@@ -140,11 +140,11 @@ def _column(parameter: str) -> str:
 
 
 def _text(rows: Iterable[dict[str, object]]) -> str:
-    found = list(rows)
-    known = dict.fromkeys(name for row in found for name in row)
-    parameters = [name for name in known if name not in (*FIRST, *LAST)]
+    lines = list(rows)
+    columns = dict.fromkeys(name for row in lines for name in row)
+    parameters = [name for name in columns if name not in (*FIRST, *LAST)]
     text = io.StringIO()
     writer = csv.DictWriter(text, [*FIRST, *parameters, *LAST], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(found)
+    writer.writerows(lines)
     return text.getvalue()

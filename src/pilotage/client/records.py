@@ -41,12 +41,12 @@ def submission(answer: Any, sent: int) -> "Record":
 
     Raises ``Refused`` if no task was accepted, and ``BadAnswer``.
     """
-    found = outcome(answer, sent)
-    for task in found["tasks"]:
+    answer_record = outcome(answer, sent)
+    for task in answer_record["tasks"]:
         required(task, ("id",))
-    if not found["tasks"]:
+    if not answer_record["tasks"]:
         raise refusal(answer)
-    return found
+    return answer_record
 
 
 def outcome(answer: Any, sent: int) -> "Record":
@@ -56,9 +56,9 @@ def outcome(answer: Any, sent: int) -> "Record":
     """
     if isinstance(answer, dict) and "tasks" not in answer and (error := error_of(422, "", answer)):
         raise error
-    found = Record(required(answer, ("tasks", "refused")))
-    check_places((task["index"] for task in found["refused"]), sent)
-    return found
+    record = Record(required(answer, ("tasks", "refused")))
+    check_places((task["index"] for task in record["refused"]), sent)
+    return record
 
 
 def check_places(places: Iterable[int], sent: int) -> None:
@@ -96,10 +96,10 @@ class Record(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         lines = self._document.get("lines") or []
-        shown = ", ".join(
+        fields = ", ".join(
             f"{name}={_cell(value)}" for name, value in self._document.items() if value is not lines
         )
-        return "\n".join([f"{type(self).__name__}({shown})", *map(str, lines)])
+        return "\n".join([f"{type(self).__name__}({fields})", *map(str, lines)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the server's document."""
@@ -177,14 +177,14 @@ class Table(Sequence[Row], Generic[Row]):
     @property
     def total(self) -> int | None:
         """How many rows all pages have; None where the server does not count them."""
-        found = self.document.get("total")
-        return found if isinstance(found, int) else None
+        number = self.document.get("total")
+        return number if isinstance(number, int) else None
 
     @property
     def counts(self) -> Mapping[str, int]:
         """How many rows there are in each state."""
-        found = self.document.get("counts")
-        return found if isinstance(found, dict) else {}
+        numbers = self.document.get("counts")
+        return numbers if isinstance(numbers, dict) else {}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the server's document, with all that it says besides the rows."""
@@ -203,8 +203,8 @@ class Table(Sequence[Row], Generic[Row]):
             "".join(f"<td>{_html(row.get(name))}</td>" for name in names) for row in self._rows[:MOST_SHOWN]
         )
         body = "".join(f"<tr>{cells}</tr>" for cells in rows)
-        left = len(self) - MOST_SHOWN
-        more = f"<p>and {left} more {_html(self._name)}</p>" if left > 0 else ""
+        rest = len(self) - MOST_SHOWN
+        more = f"<p>and {rest} more {_html(self._name)}</p>" if rest > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 

@@ -41,7 +41,7 @@ def number_of(word: str) -> int | None:
     return int(word) if word.isascii() and word.isdigit() else None
 
 
-def parsed(word: "int | str | RequestSubject") -> "RequestSubject | str":
+def parse(word: "int | str | RequestSubject") -> "RequestSubject | str":
     """Return what a word means, or the plain name of a task. Raises ``Refused`` for anything else."""
     if isinstance(word, RequestSubject):
         return word

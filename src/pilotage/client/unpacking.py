@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from .errors import FetchFailed
-from .wanted import Digest, WantedFile, is_right
+from .output_files import Digest, OutputFile, is_right
 
 FEWEST = 20
 """Fewer small files than these are requested one by one."""
@@ -17,55 +17,54 @@ MOST_BYTES = 128 << 20
 """Most bytes of an archive that are read."""
 
 
-def missing(wanted: Sequence[WantedFile]) -> tuple[dict[str, WantedFile], list[WantedFile]]:
+def missing(files: Sequence[OutputFile]) -> tuple[dict[str, OutputFile], list[OutputFile]]:
     """Return the small files that are not here yet, by their names in archives, and those that are."""
-    found, here = {}, []
-    for one in wanted:
-        if one.size <= LARGEST and one.checksum:
+    absent, here = {}, []
+    for file in files:
+        if file.size <= LARGEST and file.checksum:
             try:
-                with one.place.folder() as folder:
-                    is_here = is_right(one, folder)
+                with file.place.folder() as folder:
+                    is_here = is_right(file, folder)
             except (FetchFailed, OSError):
                 continue  # a request of its own says what is wrong
             if is_here:
-                here.append(one)
+                here.append(file)
             else:
-                found[one.place.name] = one
-    return found, here
+                absent[file.place.name] = file
+    return absent, here
 
 
-def unpacked(archive: BinaryIO, wanted: Mapping[str, WantedFile]) -> Iterator[WantedFile]:
+def unpack(archive: BinaryIO, files: Mapping[str, OutputFile]) -> Iterator[OutputFile]:
     """Yield the wanted files of an archive that came whole and right, after each has its name here."""
     import tarfile  # only who fetches loads it
 
-    seen = set[str]()
+    rest = dict(files)
     try:
         with tarfile.open(fileobj=archive, mode="r:") as members:
             for member in members:
-                one = wanted.get(member.name)
+                file = rest.pop(member.name, None)
                 # A name that comes twice in one archive is written once.
-                if one is not None and one.file not in seen and member.isreg() and member.size == one.size:
+                if file is not None and member.isreg() and member.size == file.size:
                     stream = members.extractfile(member)
-                    if stream is not None and _is_written(one, stream.read()):
-                        seen.add(one.file)
-                        yield one
+                    if stream is not None and _is_written(file, stream.read()):
+                        yield file
     except (tarfile.TarError, ValueError, OverflowError):
         return  # it broke off, or holds nonsense: the next one goes on after the last whole file
 
 
-def _is_written(one: WantedFile, content: bytes) -> bool:
+def _is_written(file: OutputFile, content: bytes) -> bool:
     try:
-        digest = Digest(one.checksum)
+        digest = Digest(file.checksum)
         digest.add(content)
-        if len(content) != one.size or str(digest) != one.checksum:
+        if len(content) != file.size or str(digest) != file.checksum:
             return False
-        with one.place.folder() as folder:
-            part = folder.open(one.part, os.O_RDWR | os.O_CREAT)
+        with file.place.folder() as folder:
+            part = folder.open(file.part, os.O_RDWR | os.O_CREAT)
             assert part is not None  # made where it was missing
             with part:
                 part.truncate(0)
                 part.write(content)
-            folder.rename(one.part, one.name)
+            folder.rename(file.part, file.name)
     except (FetchFailed, OSError):
         return False  # a request of its own says what is wrong
     return True

@@ -47,7 +47,7 @@ class Pace:
     def pause(self, subjects: int, has_changed: bool) -> float:
         """Return the seconds until the next look at so many subjects."""
         self._next = FIRST if has_changed else min(LONGEST, self._next * 1.5)
-        wanted = self._next + EACH * subjects
+        seconds = self._next + EACH * subjects
         if self.timeout is None:
-            return wanted
-        return max(0.0, min(wanted, self.timeout - (time.monotonic() - self._begun)))
+            return seconds
+        return max(0.0, min(seconds, self.timeout - (time.monotonic() - self._begun)))

@@ -136,7 +136,7 @@ def _show_replicas(found: Any) -> None:
 def _outcome(client: "Client", found: Any, storage: str) -> str:
     """Compare the bytes at a storage with the catalogue."""
     from pilotage.client import ClientError
-    from pilotage.client.wanted import Digest
+    from pilotage.client.output_files import Digest
 
     digest, size = Digest(found["checksum"]), 0
     try:

@@ -147,4 +147,4 @@ class AsyncAdministration(AsyncApi):
 
     async def readiness(self) -> Record:
         """Return whether the server can do its work, and the fault if not. It needs no token."""
-        return await self._sent("GET", "/health/ready", READINESS, also=(503,))
+        return await self._sent("GET", "/health/ready", READINESS, statuses=(503,))

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from pilotage.client.answers import Shape, checked
+from pilotage.client.answers import Shape, check
 from pilotage.client.errors import BadAnswer, NotFound, Refused
 from pilotage.client.records import Record, Row, Table, required, submission
 from pilotage.client.shapes import PAGE, SUBMISSION, TASK
-from pilotage.client.subjects import RequestSubject, parsed
+from pilotage.client.subjects import RequestSubject, parse
 
 from .connection import AsyncServerConnection, Value
 
@@ -40,13 +40,13 @@ class AsyncApi:
         A name is that of the caller's newest such task. Raises ``NotFound`` if there is none.
         """
         word = about if isinstance(about, (int, str, RequestSubject)) else about.subject
-        found = parsed(word)
-        if isinstance(found, RequestSubject):
-            return found
-        tasks = await self._table("tasks", "/tasks", TASK, name=found, mine=True, limit=1)
+        meaning = parse(word)
+        if isinstance(meaning, RequestSubject):
+            return meaning
+        tasks = await self._table("tasks", "/tasks", TASK, name=meaning, mine=True, limit=1)
         if not tasks:
             remedy = "pilotage status lists tasks; give a task of somebody else by its number"
-            raise NotFound(f"you have no task of the name {found!r}; {remedy}")
+            raise NotFound(f"you have no task of the name {meaning!r}; {remedy}")
         return RequestSubject("task", int(tasks[0]["id"]))
 
     async def each(self, rows: Any, *about: Any, **options: Any) -> AsyncIterator[Any]:
@@ -68,10 +68,10 @@ class AsyncApi:
 
     async def _task(self, task: "int | str | RequestSubject | AsyncTask") -> dict[str, int | str]:
         """Return the values of a task's address. Raises ``Refused`` for anything but a task."""
-        found = await self.subject(task)
-        if found.kind != "task":
+        subject = await self.subject(task)
+        if subject.kind != "task":
             raise Refused(f"{str(task)!r} is no task; give its number or its name")
-        return found.values
+        return subject.values
 
     async def _get(
         self,
@@ -85,7 +85,7 @@ class AsyncApi:
         """Return what an answer is to the client. Raises ``BadAnswer``, with both versions, if it lacks
         something, or does not fit its shape."""
         try:
-            return make(checked(answer, shape))
+            return make(check(answer, shape))
         except BadAnswer as error:
             raise await self._connection.with_versions(error) from error
 
@@ -142,15 +142,15 @@ class AsyncApi:
         document = PAGE | {rows: [shape]}
         return await self._understood(answer, document, lambda page: Table[Row].of(page, rows, make))
 
-    async def _submitted(self, path: str, body: dict[str, Any], tasks: int, most: int, key: str) -> Record:
+    async def _submitted(self, path: str, body: dict[str, Any], tasks: int, limit: int, key: str) -> Record:
         """Return the answer to a submission, which under the same key is done once.
 
         Raises ``Refused``, with every fault, if no task was accepted.
         """
-        if tasks > most:
-            raise Refused(f"{tasks} tasks are more than the {most} of one submission; split the file")
+        if tasks > limit:
+            raise Refused(f"{tasks} tasks are more than the {limit} of one submission; split the file")
         if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
             raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
         # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
-        answer = await self._connection.send("POST", path, body=body, also=(422,), key=key or uuid4().hex)
+        answer = await self._connection.send("POST", path, body=body, statuses=(422,), key=key or uuid4().hex)
         return await self._understood(answer, SUBMISSION, lambda document: submission(document, tasks))

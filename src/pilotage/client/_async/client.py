@@ -42,9 +42,9 @@ class AsyncClient(
         settings: Settings | None = None,
     ) -> None:
         """Open a client. Raises ``WrongSettings``."""
-        given = {"url": url, "token": token, "home": home}
-        known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
-        super().__init__(AsyncServerConnection(known))
+        arguments = {"url": url, "token": token, "home": home}
+        chosen = {name: text for name, text in arguments.items() if text is not None}
+        super().__init__(AsyncServerConnection(settings or Settings.read(**chosen)))
 
     def _client(self) -> "AsyncClient":
         return self

@@ -89,17 +89,17 @@ class AsyncServerConnection:
         """Look at each new connection before the token goes through it."""
         request.extensions["trace"] = self._refuse_stranger
 
-    async def _refuse_stranger(self, event: str, found: Mapping[str, Any]) -> None:
+    async def _refuse_stranger(self, event: str, details: Mapping[str, Any]) -> None:
         """Close a connection to another user's port. Raises ``NotPilotage``.
 
         The home says where its server listened. Once that has ended, everybody on this machine may listen.
         """
         if event != "connection.connect_tcp.complete":
             return
-        stream = found["return_value"]
-        if told := stranger_at(self.settings, *_ends(stream)):
+        stream = details["return_value"]
+        if reason := stranger_at(self.settings, *_ends(stream)):
             await stream.aclose()
-            raise NotPilotage(told)
+            raise NotPilotage(reason)
 
     async def close(self) -> None:
         """Close open connections."""
@@ -113,7 +113,7 @@ class AsyncServerConnection:
         *,
         query: Mapping[str, Value | bool | None] | None = None,
         body: object = None,
-        also: tuple[int, ...] = (),
+        statuses: tuple[int, ...] = (),
         key: str = "",
     ) -> Any:
         """Return the answer's document. A status in ``also`` is an answer too, not a failure.
@@ -125,7 +125,7 @@ class AsyncServerConnection:
         """
         import httpx
 
-        path = _filled(template, values or {})
+        path = _fill(template, values or {})
         request = self._http.build_request(
             method,
             path,
@@ -135,15 +135,15 @@ class AsyncServerConnection:
         )
         try:
             tries = TRIES if key or method == "GET" else 1
-            response = await self._answered(request, most_bytes(template), tries, also)
+            response = await self._answer(request, most_bytes(template), tries, statuses)
         except httpx.HTTPError as error:
             raise Unreachable(await self._silence(error)) from error
-        if response.status_code in also or response.is_success:
+        if response.status_code in statuses or response.is_success:
             return self._document(response)
         raise await self._failure(response)
 
-    async def _answered(
-        self, request: "httpx.Request", most: int, tries: int, also: tuple[int, ...]
+    async def _answer(
+        self, request: "httpx.Request", limit: int, tries: int, statuses: tuple[int, ...]
     ) -> "httpx.Response":
         """Return the answer to a request, which is sent up to ``tries`` times within ``PATIENCE``."""
         import httpx
@@ -153,25 +153,25 @@ class AsyncServerConnection:
         while True:
             tries = max(0, tries - 1)
             try:
-                response = await self._read(request, most)
+                response = await self._read(request, limit)
             except lost:
                 if not tries or time.monotonic() - begun >= PATIENCE:
                     raise
             else:
-                is_fault = response.status_code in PROXY_FAULTS and response.status_code not in also
-                asked = _pause_asked(response) if is_repeatable else 0.0
+                is_fault = response.status_code in PROXY_FAULTS and response.status_code not in statuses
+                request_pause = _seconds_to_wait(response) if is_repeatable else 0.0
                 # A server without its database asks for patience. A proxy's 429 may be meant for ever.
-                waits = tries or (asked and response.status_code == SERVICE_UNAVAILABLE)
+                waits = tries or (request_pause and response.status_code == SERVICE_UNAVAILABLE)
                 if not is_fault or not waits or time.monotonic() - begun >= PATIENCE:
                     return response
-                await async_sleep(asked or pause)
+                await async_sleep(request_pause or pause)
                 pause *= 2
 
-    async def _read(self, request: "httpx.Request", most: int) -> "httpx.Response":
+    async def _read(self, request: "httpx.Request", limit: int) -> "httpx.Response":
         """Send a request, and read its answer. Raises ``BadAnswer`` at more than so many bytes."""
         response = await self._http.send(request, stream=True)
         try:
-            return await _whole(response, most)
+            return await _whole(response, limit)
         finally:
             await response.aclose()
 
@@ -191,13 +191,13 @@ class AsyncServerConnection:
         """
         import httpx
 
-        known = dict(headers or {}) | ({"Range": f"bytes={offset}-"} if offset else {})
+        all_headers = dict(headers or {}) | ({"Range": f"bytes={offset}-"} if offset else {})
         try:
             async with self._http.stream(
                 "GET",
-                _filled(template, values or {}),
+                _fill(template, values or {}),
                 params=_parameters(query or {}),
-                headers=known,
+                headers=all_headers,
                 timeout=httpx.Timeout(patience, connect=10),
             ) as response:
                 if not response.is_success:
@@ -212,13 +212,13 @@ class AsyncServerConnection:
         """Say why no answer came: a server that lives may know."""
         import httpx
 
-        told = f"no answer from {self.settings.url}: {str(error) or type(error).__name__}"
+        sentence = f"no answer from {self.settings.url}: {str(error) or type(error).__name__}"
         if isinstance(error, httpx.ReadTimeout):
             with suppress(httpx.HTTPError, ValueError, TypeError, RecursionError, ClientError):
                 ready = read_answer((await self._health("/health/ready")).content)
                 problems = "; ".join(ready["problems"]) or "it can work, and is busy"
-                return f"{told} within {PATIENCE:.0f} s; the server says: {problems}"
-        return f"{told}; start it with `pilotage up`, or set PILOTAGE_URL"
+                return f"{sentence} within {PATIENCE:.0f} s; the server says: {problems}"
+        return f"{sentence}; start it with `pilotage up`, or set PILOTAGE_URL"
 
     def _document(self, response: "httpx.Response") -> Any:
         if response.status_code == 204:
@@ -245,27 +245,27 @@ class AsyncServerConnection:
 
     async def _unknown(self, request: "httpx.Request") -> ClientError:
         """Return the error for a request that the server does not have, with both versions."""
-        asked = f"{request.method} {request.url.path}"
+        operation = f"{request.method} {request.url.path}"
         versions = await self._versions()
-        return OtherVersion(f"the server at {self.settings.url} has no {asked}: it {versions}")
+        return OtherVersion(f"the server at {self.settings.url} has no {operation}: it {versions}")
 
     async def with_versions(self, error: BadAnswer) -> BadAnswer:
         """Return the error for an answer that the client does not understand, with both versions."""
         versions = await self._versions()
-        told = BadAnswer(f"{error}: the server at {self.settings.url} {versions}")
-        told.names_versions = True
-        return told
+        bad_answer = BadAnswer(f"{error}: the server at {self.settings.url} {versions}")
+        bad_answer.names_versions = True
+        return bad_answer
 
     async def _versions(self) -> str:
         from importlib.metadata import version
 
         import httpx
 
-        theirs = "an unknown version"
+        server_version = "an unknown version"
         with suppress(httpx.HTTPError, ValueError, TypeError, RecursionError, ClientError):
             live = read_answer((await self._health("/health/live")).content)
-            theirs = f"version {str(live['version'])[:LONGEST_VERSION]}"
-        return f"is of {theirs}, this client of version {version('pilotage')}"
+            server_version = f"version {str(live['version'])[:LONGEST_VERSION]}"
+        return f"is of {server_version}, this client of version {version('pilotage')}"
 
     async def _health(self, path: str) -> "httpx.Response":
         return await self._read(
@@ -282,35 +282,35 @@ def _ends(stream: Any) -> tuple[Address, Address]:
     return stream.get_extra_info("server_addr")[:2], stream.get_extra_info("client_addr")[:2]
 
 
-def _filled(template: str, values: Mapping[str, int | str]) -> str:
+def _fill(template: str, values: Mapping[str, int | str]) -> str:
     return template.format(**{name: quote(str(value), safe="") for name, value in values.items()})
 
 
 def _parameters(query: Mapping[str, Value | bool | None]) -> dict[str, Any]:
-    given = {name: value for name, value in query.items() if value is not None and value is not False}
-    return {name: "true" if value is True else value for name, value in given.items()}
+    values = {name: value for name, value in query.items() if value is not None and value is not False}
+    return {name: "true" if value is True else value for name, value in values.items()}
 
 
-def _pause_asked(response: "httpx.Response") -> float:
+def _seconds_to_wait(response: "httpx.Response") -> float:
     """Return after how many s a server asks to repeat a request; 0 if it does not say, or not sensibly."""
-    asked = response.headers.get("Retry-After", "")
-    return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdecimal() else 0.0
+    seconds = response.headers.get("Retry-After", "")
+    return min(float(seconds), LONGEST_PAUSE) if seconds.isascii() and seconds.isdecimal() else 0.0
 
 
-async def _whole(response: "httpx.Response", most: int) -> "httpx.Response":
+async def _whole(response: "httpx.Response", limit: int) -> "httpx.Response":
     """Return an answer with its content. Raises ``BadAnswer`` at more than so many bytes."""
     import httpx
 
     content = bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk
-        if len(content) > most:
-            raise BadAnswer(f"the server's answer has more than {most >> 10} KiB")
+        if len(content) > limit:
+            raise BadAnswer(f"the server's answer has more than {limit >> 10} KiB")
     # What came encoded is decoded by now: a header would have that done once more.
-    kept = ("location", "retry-after")
+    names = ("location", "retry-after")
     return httpx.Response(
         response.status_code,
-        headers={name: value for name, value in response.headers.items() if name in kept},
+        headers={name: value for name, value in response.headers.items() if name in names},
         content=bytes(content),
         request=response.request,
         extensions=response.extensions,

@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
-from pilotage.client.answers import checked, read_answer
+from pilotage.client.answers import check, read_answer
 from pilotage.client.errors import BadAnswer, ClientError, Unreachable
 from pilotage.client.records import Record, Table
 from pilotage.client.shapes import EVENT
@@ -88,10 +88,10 @@ class AsyncEventRequests(AsyncApi):
         self, after: int | None, kinds: Sequence[str], tasks: Collection[int], until: float | None
     ) -> AsyncIterator[Record | None]:
         """Yield events until a moment, and None for signs of life. Open the stream again where it breaks."""
-        seen: float | None = None
+        last_sign: float | None = None
         while until is None or time.monotonic() < until:
-            left = PATIENCE if until is None else max(0.05, until - time.monotonic())
-            patience = min(PATIENCE, left)
+            time_left = PATIENCE if until is None else max(0.05, until - time.monotonic())
+            patience = min(PATIENCE, time_left)
             query = {"after": after, **_query(kinds, tasks)}
             try:
                 async with self._connection.content(
@@ -99,10 +99,10 @@ class AsyncEventRequests(AsyncApi):
                 ) as response:
                     if not response.headers.get("content-type", "").startswith("text/event-stream"):
                         raise BadAnswer("the server's answer is no stream of events")
-                    async for number, event in _parsed(_lines(response.aiter_bytes())):
-                        after, seen = number, time.monotonic()
+                    async for number, event in _parse(_lines(response.aiter_bytes())):
+                        after, last_sign = number, time.monotonic()
                         yield event
-                        if until is not None and _is_late(seen, until, patience):
+                        if until is not None and _is_late(last_sign, until, patience):
                             break
                     else:
                         await async_sleep(LOOK_EVERY)
@@ -112,7 +112,7 @@ class AsyncEventRequests(AsyncApi):
                 now = time.monotonic()
                 if until is not None and now >= until:
                     return
-                if seen is None or now - seen > AWAY:
+                if last_sign is None or now - last_sign > AWAY:
                     raise
                 await async_sleep(LOOK_EVERY)
 
@@ -126,7 +126,7 @@ def _query(kinds: Sequence[str], tasks: Collection[int]) -> dict[str, Value | bo
     return {"kind": list(kinds) or None, "task": [str(task) for task in sorted(tasks)][:MOST_NAMED] or None}
 
 
-async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int | None, Record | None]]:
+async def _parse(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int | None, Record | None]]:
     """Yield each event of a stream with its number, and None for signs of life."""
     number: int | None = None
     fields: dict[str, str] = {}
@@ -144,7 +144,7 @@ async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int | None, 
         except (ValueError, RecursionError):
             raise BadAnswer("the server's answer is no stream of events") from None
         is_event = "id" in fields and data and fields.get("event") != "start"
-        yield number, Record(checked(data, EVENT)) if is_event else None
+        yield number, Record(check(data, EVENT)) if is_event else None
         fields = {}
 
 

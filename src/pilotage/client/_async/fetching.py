@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, BinaryIO
 from pilotage.client import manifest
 from pilotage.client.destination import OpenFolder
 from pilotage.client.errors import ClientError, FetchFailed, Unreachable, WrongChecksum
+from pilotage.client.output_files import (
+    Digest,
+    FetchResult,
+    OutputFile,
+    hidden_files,
+    is_right,
+    stored_outputs,
+    with_places,
+)
 from pilotage.client.subjects import RequestSubject
-from pilotage.client.unpacking import FEWEST, MOST_BYTES, missing, unpacked
-from pilotage.client.wanted import Digest, Fetched, WantedFile, arrived, hidden_files, is_right, placed
+from pilotage.client.unpacking import FEWEST, MOST_BYTES, missing, unpack
 
 from .files import AsyncCatalogueRequests
 from .tasks import AsyncTaskRequests
@@ -27,11 +35,7 @@ Progress = Callable[[str, int, int], object]
 """Called with a file's name, its bytes that have come since the last call, and the bytes of all files."""
 
 
-def _unseen(name: str, more: int, total: int) -> None:
-    """Show no progress."""
-
-
-def _advanced(progress: Progress, name: str, total: int, more: int) -> None:
+def _advance(progress: Progress, name: str, total: int, more: int) -> None:
     progress(name, more, total)
 
 
@@ -46,8 +50,8 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         merged: bool = False,
         match: str = "*",
         hidden: bool = False,
-        progress: Progress = _unseen,
-    ) -> Fetched:
+        progress: Progress = lambda *_: None,
+    ) -> FetchResult:
         """Download a task's outputs into a folder: each job's to JOB/NAME, its merge job's to NAME.
 
         Only what its merge jobs made, with ``merged``; only names that ``match``. Files whose names, or whose
@@ -58,23 +62,23 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         """
         number, folder = int((await self._task(task))["task"]), Path(to)
         outputs = await self.outputs(number)
-        found, lost = arrived(number, outputs, merged, match)
-        wanted = placed(found, folder)
-        named = [one for one, _ in wanted]
+        stored, lost = stored_outputs(number, outputs, merged, match)
+        placed_outputs = with_places(stored, folder)
+        named = [file for file, _ in placed_outputs]
         refused = ({} if hidden else hidden_files(named)) | manifest.in_the_way(named, folder)
-        files = [one for one, _ in wanted if one.file not in refused]
-        total = sum(one.size for one in files)
+        files = [file for file, _ in placed_outputs if file.file not in refused]
+        total = sum(file.size for file in files)
         came = await self._unpack_archives(number, files, progress, merged, match)
-        failed = await self._download_all([one for one in files if one.file not in came], progress, total)
+        failed = await self._download_all([file for file in files if file.file not in came], progress, total)
         failed |= refused
-        fetched = [(one, output) for one, output in wanted if one.file not in failed]
+        fetched = [(file, output) for file, output in placed_outputs if file.file not in failed]
         described = self.each(self.jobs, number, inputs=True, parameters=True)
         jobs = [job async for job in described] if fetched else []
-        written, why = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
-        return Fetched([one for one, _ in wanted], failed, lost, written, why)
+        written, no_manifest = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
+        return FetchResult([file for file, _ in placed_outputs], failed, lost, written, no_manifest)
 
     async def _unpack_archives(
-        self, task: int, files: list[WantedFile], progress: Progress, merged: bool, match: str
+        self, task: int, files: list[OutputFile], progress: Progress, merged: bool, match: str
     ) -> set[str]:
         """Bring small files, many with each request. Return the files that are here now.
 
@@ -82,25 +86,25 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         """
         from tempfile import TemporaryFile  # only who fetches loads it
 
-        (left, here), total = missing(files), sum(one.size for one in files)
-        for one in here:
-            progress(one.name, one.size, total)
-        came = {one.file for one in here}
-        first = min((one.file for one in left.values()), default="")
-        after = max((one.file for one in files if one.file < first), default="")
-        while len(left) >= FEWEST:
+        (rest, here), total = missing(files), sum(file.size for file in files)
+        for file in here:
+            progress(file.name, file.size, total)
+        came = {file.file for file in here}
+        first = min((file.file for file in rest.values()), default="")
+        after = max((file.file for file in files if file.file < first), default="")
+        while len(rest) >= FEWEST:
             with TemporaryFile() as archive:
                 await self._read_archive(archive, task, after, match, merged)
                 archive.seek(0)
-                brought = list(unpacked(archive, left))
-            if not brought:
+                unpacked_files = list(unpack(archive, rest))
+            if not unpacked_files:
                 break
-            for one in brought:
-                progress(one.name, one.size, total)
-                came.add(one.file)
-                del left[one.place.name]
+            for file in unpacked_files:
+                progress(file.name, file.size, total)
+                came.add(file.file)
+                del rest[file.place.name]
             # What an archive lacks cannot be read: the next one goes on after it.
-            after = max(one.file for one in brought)
+            after = max(file.file for file in unpacked_files)
         return came
 
     async def _read_archive(self, archive: BinaryIO, task: int, after: str, match: str, merged: bool) -> None:
@@ -113,85 +117,85 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
                     if archive.tell() > MOST_BYTES:
                         return
 
-    async def _download_all(self, wanted: list[WantedFile], progress: Progress, total: int) -> dict[str, str]:
+    async def _download_all(self, files: list[OutputFile], progress: Progress, total: int) -> dict[str, str]:
         """Download files in turn. Return the failures by file."""
         failed = {}
-        for one in wanted:
+        for file in files:
             try:
-                await self.download(one, partial(_advanced, progress, one.name, total))
+                await self.download(file, partial(_advance, progress, file.name, total))
             except ClientError as failure:
-                failed[one.file] = f"{one.file}: {failure}"
+                failed[file.file] = f"{file.file}: {failure}"
             except OSError as error:
-                failed[one.file] = f"{one.file}: {error.filename or one.place.path}: {error.strerror}"
+                failed[file.file] = f"{file.file}: {error.filename or file.place.path}: {error.strerror}"
         return failed
 
-    async def download(self, wanted: WantedFile, advanced: Callable[[int], object]) -> None:
+    async def download(self, file: OutputFile, advanced: Callable[[int], object]) -> None:
         """Download one file. ``advanced`` is called with the number of bytes that are here.
 
         An existing correct file stays. A partial file is continued. If the result is wrong, read it once
         more from the start, because the part may belong to another file. Raises ``FetchFailed``.
         """
-        with wanted.place.folder() as folder:
-            if is_right(wanted, folder):
-                advanced(wanted.size)
+        with file.place.folder() as folder:
+            if is_right(file, folder):
+                advanced(file.size)
                 return
-            began = folder.has(wanted.part)
+            began = folder.has(file.part)
             try:
-                await self._complete(wanted, folder, advanced)
+                await self._complete(file, folder, advanced)
             except WrongChecksum:
                 # Without an older part, a second try would give the same: the file itself is wrong.
                 if not began:
                     raise
-                await self._complete(wanted, folder, lambda _: None)
-            folder.rename(wanted.part, wanted.name)
+                await self._complete(file, folder, lambda _: None)
+            folder.rename(file.part, file.name)
 
     async def _complete(
-        self, wanted: WantedFile, folder: OpenFolder, advanced: Callable[[int], object]
+        self, file: OutputFile, folder: OpenFolder, advanced: Callable[[int], object]
     ) -> None:
-        digest = Digest(wanted.checksum)
-        opened = folder.open(wanted.part, os.O_RDWR | os.O_CREAT)
+        digest = Digest(file.checksum)
+        opened = folder.open(file.part, os.O_RDWR | os.O_CREAT)
         assert opened is not None  # made where it was missing
         with opened as part:
             size = digest.add_all(part)
-            if size > wanted.size:
+            if size > file.size:
                 part.seek(0)
                 part.truncate(0)
-                size, digest = 0, Digest(wanted.checksum)
+                size, digest = 0, Digest(file.checksum)
             advanced(size)
-            for left in reversed(range(TRIES)):
+            for tries in reversed(range(TRIES)):
                 try:
-                    size += await self._read(wanted, size, part, digest, advanced)
+                    size += await self._read(file, size, part, digest, advanced)
                     break
                 except Unreachable:
-                    if not left:
+                    if not tries:
                         raise
                     # The bytes before the break are written and counted, and the next try continues there.
                     size = part.tell()
             part.flush()
             # The next run trusts a file under its own name, even after a power cut.
             os.fsync(part.fileno())
-        if size != wanted.size or wanted.checksum not in ("", str(digest)):
-            folder.remove(wanted.part)
+        if size != file.size or file.checksum not in ("", str(digest)):
+            folder.remove(file.part)
             wrong = f"{size} bytes, {digest}"
-            raise WrongChecksum(f"came with {wrong}, should have {wanted.size} bytes, {wanted.checksum}")
+            raise WrongChecksum(f"came with {wrong}, should have {file.size} bytes, {file.checksum}")
 
     async def _read(
         self,
-        wanted: WantedFile,
+        file: OutputFile,
         offset: int,
         part: BinaryIO,
         digest: Digest,
         advanced: Callable[[int], object],
     ) -> int:
         """Read the missing bytes. Return their number. Bytes before a broken answer stay in the part."""
-        if offset == wanted.size:
+        if offset == file.size:
             return 0
         came = 0
-        async with self.content(wanted.file, offset=offset) as chunks:
+        async with self.content(file.file, offset=offset) as chunks:
             async for chunk in chunks:
                 came += len(chunk)
-                if offset + came > wanted.size:
-                    raise FetchFailed(f"more than its {wanted.size} bytes came")
+                if offset + came > file.size:
+                    raise FetchFailed(f"more than its {file.size} bytes came")
                 part.write(chunk)
                 digest.add(chunk)
                 advanced(len(chunk))

@@ -41,23 +41,24 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         """Do the same where events of some kinds count as changes."""
         pace = Pace(timeout)
         subjects = [await self.subject(task) for task in tasks]
-        left = {int(subject.id): subject for subject in subjects}
-        known: dict[int, AsyncTask] = {}
-        if not left:
+        unended = {int(subject.id): subject for subject in subjects}
+        snapshots: dict[int, AsyncTask] = {}
+        if not unended:
             return
-        async for changed in self._changed(list(left), kinds, pace):
-            for number in [number for number in left if number in changed]:
-                task = await (self._patiently(left[number]) if known else self.task(left[number]))
-                before = known.get(number)
-                known[number] = task
-                if before is None or _seen(before) != _seen(task):
+        async for changed in self._changed(list(unended), kinds, pace):
+            for number in [number for number in unended if number in changed]:
+                read = self._patiently if snapshots else self.task
+                task = await read(unended[number])
+                before = snapshots.get(number)
+                snapshots[number] = task
+                if before is None or _progress(before) != _progress(task):
                     yield task
                 if task.has_ended:
-                    del left[number]
-            stopped = [number for number, task in known.items() if task.has_ended or task.is_blocked]
-            if set(left) <= set(stopped) or (is_any and stopped):
+                    del unended[number]
+            stopped = [number for number, task in snapshots.items() if task.has_ended or task.is_blocked]
+            if set(unended) <= set(stopped) or (is_any and stopped):
                 return
-            self._stop_late(pace, [known[number] for number in left])
+            self._stop_late(pace, [snapshots[number] for number in unended])
 
     async def _changed(
         self, tasks: Collection[int], kinds: Sequence[str], pace: Pace
@@ -93,10 +94,10 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         Raises ``StillUnderWay`` after ``timeout`` s.
         """
         subjects = [await self.subject(task) for task in tasks]
-        known: dict[RequestSubject, AsyncTask] = {}
+        snapshots: dict[RequestSubject, AsyncTask] = {}
         async for task in self._followed(subjects, timeout, is_any, ("task",)):
-            known[task.subject] = task
-        return [known[subject] for subject in subjects]
+            snapshots[task.subject] = task
+        return [snapshots[subject] for subject in subjects]
 
     async def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> AsyncIterator[AsyncTask]:
         """Yield each task when it has ended. ``ended_jobs`` does the same with the jobs of one task.
@@ -111,26 +112,26 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         self, task: "int | str | RequestSubject | AsyncTask", *, timeout: float | None = None
     ) -> AsyncIterator[AsyncJob]:
         """Yield each job of a task when it has ended, until the task has. Each comes once."""
-        seen: set[int] = set()
+        yielded: set[int] = set()
         before: dict[str, int] = {}
         async for now in self.follow([task], timeout=timeout):
             for state in ENDED["job"]:
                 more = now.counts.get(state, 0) - before.get(state, 0)
                 async for job in self._latest(now, state, min(MOST_JOBS, more + MOST_ROWS) if more else 0):
-                    if job.id not in seen:
-                        seen.add(job.id)
+                    if job.id not in yielded:
+                        yielded.add(job.id)
                         yield job
             before = now.counts
         # What ended between two counts, or was retried meanwhile.
         async for job in self._all_jobs(await self.subject(task)):
-            if job.id not in seen and job.has_ended:
-                seen.add(job.id)
+            if job.id not in yielded and job.has_ended:
+                yielded.add(job.id)
                 yield job
 
-    async def _latest(self, task: AsyncTask, state: str, most: int) -> AsyncIterator[AsyncJob]:
+    async def _latest(self, task: AsyncTask, state: str, limit: int) -> AsyncIterator[AsyncJob]:
         """Yield the jobs that came to a state last."""
-        if most > 0:
-            for job in await self.jobs(task, state=state, sort="since", limit=most, parameters=True):
+        if limit > 0:
+            for job in await self.jobs(task, state=state, sort="since", limit=limit, parameters=True):
                 yield job
 
     async def _all_jobs(self, task: RequestSubject) -> AsyncIterator[AsyncJob]:
@@ -138,10 +139,10 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         async for job in self.each(self.jobs, task, parameters=True):
             yield job
 
-    def _stop_late(self, pace: Pace, left: list[AsyncTask]) -> None:
+    def _stop_late(self, pace: Pace, unended: list[AsyncTask]) -> None:
         if pace.is_over:
-            named = ", ".join(f"task {task.id} is {task.state}" for task in left[:3])
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            named = ", ".join(f"task {task.id} is {task.state}" for task in unended[:3])
+            more = f" and {len(unended) - 3} more" if len(unended) > 3 else ""
             raise StillUnderWay(f"{named}{more} after {pace.timeout:g} s")
 
     async def _patiently(self, subject: RequestSubject) -> AsyncTask:
@@ -161,6 +162,6 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         return await again(self.task, subject)
 
 
-def _seen(task: AsyncTask) -> tuple[object, ...]:
+def _progress(task: AsyncTask) -> tuple[object, ...]:
     """Return what counts as a change."""
     return task.state, task.counts, task.is_blocked

@@ -52,8 +52,10 @@ class AsyncMappedTask:
         if job.state != "finished":
             raise failure_of(job)
         if job.id not in self._files:
-            found = await self._client.outputs(self.task)
-            self._files = {one["job"]: one["file"] for one in found if one["name"].endswith(f"/{RESULT}")}
+            outputs = await self._client.outputs(self.task)
+            self._files = {
+                output["job"]: output["file"] for output in outputs if output["name"].endswith(f"/{RESULT}")
+            }
         if job.id not in self._files:
             raise failure_of(job)
         content = b""

@@ -26,7 +26,7 @@ class AsyncNotificationRequests(AsyncApi):
 
     async def set_notifications(self, notify: Sequence[Mapping[str, Any]]) -> Record:
         """Replace the caller's own receivers, as a task's ``notify`` has them."""
-        body = {"notify": [dict(one) for one in notify]}
+        body = {"notify": [dict(receiver) for receiver in notify]}
         return await self._sent("PUT", "/notifications/settings", RECEIVERS, body=body)
 
     async def make_webhook_secret(self) -> str:
@@ -35,7 +35,7 @@ class AsyncNotificationRequests(AsyncApi):
 
     async def test_notifications(self, notify: Sequence[Mapping[str, Any]] = ()) -> list[int]:
         """Send a test to receivers, or to the caller's own ones. Return the numbers of its notifications."""
-        body = {"notify": [dict(one) for one in notify]}
+        body = {"notify": [dict(receiver) for receiver in notify]}
         return list(
             (await self._posted("/notifications/test", {"ids": [int]}, None, body, needs=["ids"]))["ids"]
         )

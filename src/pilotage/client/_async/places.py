@@ -79,8 +79,8 @@ class AsyncPlaces(AsyncApi):
 
     async def pilot(self, pilot: int | str | RequestSubject) -> Record:
         """Return one pilot."""
-        found = RequestSubject("pilot", pilot) if isinstance(pilot, int) else await self.subject(pilot)
-        return await self._record("/pilots/{pilot}", PILOT, found.of_kinds("pilot").values)
+        subject = RequestSubject("pilot", pilot) if isinstance(pilot, int) else await self.subject(pilot)
+        return await self._record("/pilots/{pilot}", PILOT, subject.of_kinds("pilot").values)
 
     async def transfers(
         self, *, state: str | None = None, after: str | None = None, limit: int = 100
@@ -94,7 +94,7 @@ class AsyncPlaces(AsyncApi):
 
     async def prioritise_transfers(self, priorities: Iterable[tuple[int, int]]) -> Record:
         """Change the priorities of transfers, given as (transfer, priority)."""
-        body = {"priorities": [{"id": one, "priority": priority} for one, priority in priorities]}
+        body = {"priorities": [{"id": transfer, "priority": priority} for transfer, priority in priorities]}
         return await self._posted("/transfers/priorities", {"changed": [int]}, None, body)
 
     async def storages(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pilotage.client.errors import TaskFailed
+from pilotage.client.output_files import FetchResult
 from pilotage.client.records import ExplainedRecord, Record, Table, required
 from pilotage.client.subjects import RequestSubject
-from pilotage.client.wanted import Fetched
 from pilotage.model.records.states import ENDED
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class AsyncTask(Record):
         return bool(self.get("blocked"))
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{many} {state}" for state, many in self.counts.items() if many)
+        counts = ", ".join(f"{count} {state}" for state, count in self.counts.items() if count)
         return f"<task {self.id} {self.name}: {self.state}{f'; {counts}' if counts else ''}>"
 
     async def refresh(self) -> Self:
@@ -98,7 +98,7 @@ class AsyncTask(Record):
         """Return the files that its jobs made."""
         return await self._client.outputs(self)
 
-    async def fetch(self, to: str | Path = ".", **options: Any) -> Fetched:
+    async def fetch(self, to: str | Path = ".", **options: Any) -> FetchResult:
         """Download its outputs into a folder; options as of ``AsyncClient.fetch``."""
         fetched = await self._client.fetch(self, to, **options)
         fetched.check()

@@ -76,9 +76,9 @@ class AsyncSteering(AsyncApi):
     async def _verb(
         self, about: "int | str | RequestSubject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
     ) -> Record:
-        found = (await self.subject(about)).of_kinds("task", "job")
-        needs = ["id", "state"] if verb == "cancel" else ["jobs"] if found.kind == "task" else []
-        shape = STEERED_TASK if found.kind == "task" else STEERED_JOB
+        subject = (await self.subject(about)).of_kinds("task", "job")
+        needs = ["id", "state"] if verb == "cancel" else ["jobs"] if subject.kind == "task" else []
+        shape = STEERED_TASK if subject.kind == "task" else STEERED_JOB
         return await self._posted(
-            f"{found.path}/{verb}", shape, found.values, body, needs=needs, width=width or None
+            f"{subject.path}/{verb}", shape, subject.values, body, needs=needs, width=width or None
         )

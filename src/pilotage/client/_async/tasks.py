@@ -78,7 +78,7 @@ class AsyncTaskRequests(AsyncApi):
         """
         body = {"tasks": [dict(task) for task in tasks]}
         answer = await self._connection.send(
-            "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
+            "POST", "/plan/broker", body=body, query={"width": width or None}, statuses=(422,)
         )
         return await self._understood(answer, PLAN, lambda document: outcome(document, len(tasks)))
 
@@ -136,10 +136,10 @@ class AsyncTaskRequests(AsyncApi):
 
     async def job(self, job: int | str | RequestSubject) -> AsyncJob:
         """Return a job with its history."""
-        found = (
+        subject = (
             RequestSubject("job", job) if isinstance(job, int) else (await self.subject(job)).of_kinds("job")
         )
-        return await self._understood(await self._get("/jobs/{job}", found.values), JOB, self._made_job)
+        return await self._understood(await self._get("/jobs/{job}", subject.values), JOB, self._made_job)
 
     async def jobs(
         self,
@@ -202,16 +202,16 @@ class AsyncTaskRequests(AsyncApi):
         # The server may be anybody's, whose pages may never end.
         for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"limit": limit or OUTPUTS_OF_PAGE, "after": after}
-            found = await self._table(
+            rows = await self._table(
                 "files", "/tasks/{task}/outputs", OUTPUT, number, parameters=parameters, **page
             )
-            files += found
-            if limit or not found.next:
-                document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
+            files += rows
+            if limit or not rows.next:
+                document = {**rows.to_dict(), "files": [file.to_dict() for file in files]}
                 return Table(document, "files", files)
-            if found.next == after:
+            if rows.next == after:
                 break
-            after = found.next
+            after = rows.next
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 
     @asynccontextmanager
@@ -279,14 +279,16 @@ class AsyncTaskRequests(AsyncApi):
         a task or job, newest first; ``width`` folds the lines to so many columns. With ``rules`` the lines
         name the published rules that decided.
         """
-        found = await self.subject(about)
+        subject = await self.subject(about)
         if queue is not None:
             template = "/tasks/{task}/queues/{queue}/explain"
-            values = {**found.of_kinds("task").values, "queue": queue}
+            values = {**subject.of_kinds("task").values, "queue": queue}
             answer = await self._get(template, values, width=width or None)
         else:
-            most = limit if found.kind in ("task", "job") else None
-            answer = await self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
+            decisions = limit if subject.kind in ("task", "job") else None
+            answer = await self._get(
+                f"{subject.path}/explain", subject.values, limit=decisions, width=width or None
+            )
         return await self._understood(answer, LINES, lambda document: ExplainedRecord(document, rules=rules))
 
     async def what_if(
@@ -298,9 +300,9 @@ class AsyncTaskRequests(AsyncApi):
         width: int = 0,
     ) -> Record:
         """Say where jobs would go with other fields of their task, or of queues. Nothing changes."""
-        found = (await self.subject(about)).of_kinds("task", "job")
+        subject = (await self.subject(about)).of_kinds("task", "job")
         body = {"task": dict(task or {}), "queues": dict(queues or {})}
-        return await self._posted(f"{found.path}/what-if", LINES, found.values, body, width=width or None)
+        return await self._posted(f"{subject.path}/what-if", LINES, subject.values, body, width=width or None)
 
     async def logs(
         self,
@@ -316,10 +318,10 @@ class AsyncTaskRequests(AsyncApi):
         Both ends of a long stream are kept. ``stdout_seen``, ``stderr_seen`` and, of a pilot, ``agent_seen``
         leave out so many bytes. ``task_logs`` reads those of a whole task.
         """
-        found = (await self.subject(about)).of_kinds("job", "pilot")
+        subject = (await self.subject(about)).of_kinds("job", "pilot")
         query = (
             {"attempt": attempt, "stdout_seen": stdout_seen, "stderr_seen": stderr_seen}
-            if found.kind == "job"
+            if subject.kind == "job"
             else {"agent_seen": agent_seen}
         )
-        return await self._record(f"{found.path}/logs", LOGS, found.values, **query)
+        return await self._record(f"{subject.path}/logs", LOGS, subject.values, **query)

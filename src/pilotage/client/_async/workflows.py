@@ -61,7 +61,7 @@ class AsyncWorkflowRequests(AsyncApi):
         name = workflow.removeprefix("workflow:")
         if (number := number_of(name)) is not None:
             return {"workflow": number}
-        found = await self.workflows(name=name, mine=True, limit=1)
-        if not found:
+        workflows = await self.workflows(name=name, mine=True, limit=1)
+        if not workflows:
             raise NotFound(f"you have no workflow of the name {name!r}; pilotage workflows lists them")
-        return {"workflow": found[0]["id"]}
+        return {"workflow": workflows[0]["id"]}

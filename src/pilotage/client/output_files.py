@@ -28,7 +28,7 @@ MOST_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
-class WantedFile:
+class OutputFile:
     """A file of the catalogue, and its target here."""
 
     file: str
@@ -37,7 +37,7 @@ class WantedFile:
     place: Destination
 
     @classmethod
-    def of(cls, view: Any, place: Destination) -> "WantedFile":
+    def of(cls, view: Any, place: Destination) -> "OutputFile":
         """Return the file of a server's description. Raises BadAnswer if it is no description."""
         file, size, checksum = (view.get(name) for name in ("file", "size", "checksum"))
         if not (isinstance(file, str) and isinstance(checksum, str) and type(size) is int and size >= 0):
@@ -86,14 +86,14 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchResult:
     """What a fetch brought: ``files`` with their paths here, ``failed`` ones with the reason by file.
 
     ``lost`` are outputs that never arrived at a storage. ``manifest`` is the path of the manifest; if none
     was written it is empty, and ``no_manifest`` says why.
     """
 
-    files: Sequence[WantedFile]
+    files: Sequence[OutputFile]
     failed: Mapping[str, str]
     lost: Sequence[str]
     manifest: str
@@ -103,62 +103,64 @@ class Fetched:
         """Raise ``FetchFailed`` that names the files that failed, if any did."""
         if self.failed:
             more = len(self.failed) - MOST_TOLD
-            others = [f"and {more} more files"] if more > 0 else []
-            raise FetchFailed("; ".join([*list(self.failed.values())[:MOST_TOLD], *others]))
+            rest = [f"and {more} more files"] if more > 0 else []
+            raise FetchFailed("; ".join([*list(self.failed.values())[:MOST_TOLD], *rest]))
 
 
-def is_right(wanted: WantedFile, folder: OpenFolder) -> bool:
+def is_right(output: OutputFile, folder: OpenFolder) -> bool:
     """Return whether the file is here already, with its size and checksum."""
     # Open it even if it cannot be compared: refuse a link in its place before reading anything.
-    file = folder.open(wanted.name, os.O_RDONLY)
+    file = folder.open(output.name, os.O_RDONLY)
     if file is None:
         return False
     with file:
-        if os.fstat(file.fileno()).st_size != wanted.size or not wanted.checksum:
+        if os.fstat(file.fileno()).st_size != output.size or not output.checksum:
             return False
-        digest = Digest(wanted.checksum)
+        digest = Digest(output.checksum)
         digest.add_all(file)
-        return str(digest) == wanted.checksum
+        return str(digest) == output.checksum
 
 
-def arrived(task: int, outputs: Sequence[Any], merged: bool, match: str) -> tuple[list[Any], list[str]]:
+def stored_outputs(
+    task: int, outputs: Sequence[Any], merged: bool, match: str
+) -> tuple[list[Any], list[str]]:
     """Return the wanted outputs that lie somewhere, and the names of outputs that never arrived.
 
     Raises ``NotFound`` if there is none.
     """
     kinds = [file for file in outputs if not merged or file.get("kind") == "merge"]
-    found = [file for file in kinds if match == _path(file) or fnmatchcase(_path(file), match)]
-    if not found:
-        what = "merged outputs" if merged else "outputs"
-        which = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
-        raise NotFound(f"task {task} has no {what}{which}")
-    here = [file for file in found if file.get("replicas")]
+    matching = [file for file in kinds if match == _path(file) or fnmatchcase(_path(file), match)]
+    if not matching:
+        kind = "merged outputs" if merged else "outputs"
+        reason = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
+        raise NotFound(f"task {task} has no {kind}{reason}")
+    here = [file for file in matching if file.get("replicas")]
     if not here:
-        many = f"{len(found)} output{'' if len(found) == 1 else 's'}"
-        raise NotFound(f"none of the {many} of task {task} is at a storage")
-    return here, [str(file["name"]) for file in found if not file.get("replicas")]
+        count = f"{len(matching)} output{'' if len(matching) == 1 else 's'}"
+        raise NotFound(f"none of the {count} of task {task} is at a storage")
+    return here, [str(file["name"]) for file in matching if not file.get("replicas")]
 
 
-def placed(found: Sequence[Any], to: Path) -> list[tuple[WantedFile, Any]]:
+def with_places(outputs: Sequence[Any], to: Path) -> list[tuple[OutputFile, Any]]:
     """Return outputs with their places here. Raises ``FetchFailed`` where two have the same."""
     places: dict[str, Any] = {}
-    for file in found:
+    for file in outputs:
         first = places.setdefault(_place(file), file)
         if first is not file:
             both = f"{first.get('file')} and {file.get('file')}"
             raise FetchFailed(f"{both} would both be {_place(file)}; choose one with --merged or --match")
-    return [(WantedFile.of(file, Destination(to, place)), file) for place, file in places.items()]
+    return [(OutputFile.of(file, Destination(to, place)), file) for place, file in places.items()]
 
 
-def hidden_files(wanted: Sequence[WantedFile]) -> dict[str, str]:
+def hidden_files(files: Sequence[OutputFile]) -> dict[str, str]:
     """Return why hidden files, and files in hidden folders, are refused.
 
     Shells, editors and git obey such files wherever somebody goes, and the server may be anybody's.
     """
     return {
-        one.file: f"{one.place.path} is hidden, and programs obey hidden files; --hidden fetches it"
-        for one in wanted
-        if any(part.startswith(".") for part in one.place.name.split("/"))
+        file.file: f"{file.place.path} is hidden, and programs obey hidden files; --hidden fetches it"
+        for file in files
+        if any(part.startswith(".") for part in file.place.name.split("/"))
     }
 
 
@@ -168,8 +170,8 @@ def _place(file: Any) -> str:
         return _path(file)
     job = file.get("job")
     if type(job) is not int or not 0 < job < MOST_JOBS:
-        name, said = repr(file.get("name"))[:MOST_SHOWN], repr(job)[:MOST_SHOWN]
-        raise BadAnswer(f"the output {name} is said to be of job {said}, which is no number of a job")
+        name, number = repr(file.get("name"))[:MOST_SHOWN], repr(job)[:MOST_SHOWN]
+        raise BadAnswer(f"the output {name} is said to be of job {number}, which is no number of a job")
     return f"{job}/{_path(file)}"
 
 
