@@ -25,7 +25,7 @@ class AddingMeasurements(BackgroundService):
             try:
                 self._store.add_measurements()
             except Exception as error:
-                if told := outage(error):
-                    log.warning("measurements are kept in memory: %s", told)
+                if reason := outage(error):
+                    log.warning("measurements are kept in memory: %s", reason)
                 else:
                     log.exception("measurements are kept in memory, and tried again in %g s", PERIOD)

@@ -73,17 +73,19 @@ def archive(
     The ``server`` has the lease of the archive. Raises ``LeaseLost``, with nothing of a slice deleted,
     if another one has it meanwhile.
     """
-    while (found := store.archive.next(before, SLICE)) is not None:
-        write(found.lines)
-        store.archive.delete(found, server)
-        yield found
+    while (records := store.archive.next(before, SLICE)) is not None:
+        write(records.lines)
+        store.archive.delete(records, server)
+        yield records
 
 
 def archive_alone(
     store: Store, presence: Presence, before: float, write: Callable[[Sequence[bytes]], None]
 ) -> Iterator[Slice]:
     """Take the lease, and archive all. Raises ``ArchivedElsewhere`` while another process does it."""
-    if not store.leases.take(ARCHIVE, presence.name, store.clock(), lambda one: bool(presence.gone([one]))):
+    if not store.leases.take(
+        ARCHIVE, presence.name, store.clock(), lambda holder: bool(presence.gone([holder]))
+    ):
         raise ArchivedElsewhere
     try:
         yield from archive(store, before, write, presence.name)
@@ -102,8 +104,8 @@ def archiving(store: Store, presence: Presence, directory: Path, age: float) -> 
         file = ArchiveFile(directory, store.federation().name, now)
         moved: Counter[str] = Counter()
         begun = time.monotonic()
-        for found in archive(store, now - age, file.write, presence.name):
-            moved[found.what] += len(found.ids)
+        for slice_ in archive(store, now - age, file.write, presence.name):
+            moved[slice_.what] += len(slice_.ids)
             if pause((time.monotonic() - begun) * (1 / SHARE - 1)):
                 break
             begun = time.monotonic()
@@ -115,7 +117,7 @@ def archiving(store: Store, presence: Presence, directory: Path, age: float) -> 
 
 def counted(moved: Counter[str]) -> str:
     """Return numbers of archived records in words."""
-    return ", ".join(f"{count} {what}{'s' if count != 1 else ''}" for what, count in sorted(moved.items()))
+    return ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in sorted(moved.items()))
 
 
 def _sync(directory: Path) -> None:

@@ -63,13 +63,13 @@ class BrokerReadPlan:
         self._were, self._went = Counter[int](), Counter[int]()
         self._crowded: set[int] | None = None
 
-    def pending_for_room(self, found: Callable[[], set[int]]) -> Set[int]:
+    def pending_for_room(self, earlier: Callable[[], set[int]]) -> Set[int]:
         """Return tasks with jobs that are pending for lack of room: passes read these as if DEFINED (B37).
 
-        ``found`` is called once for earlier ones.
+        ``earlier`` is called once for those of passes before.
         """
         if self._crowded is None:
-            self._crowded = found()
+            self._crowded = earlier()
         return frozenset(self._crowded)
 
     def wait_for_room(self, tasks: Iterable[int]) -> None:
@@ -87,8 +87,8 @@ class BrokerReadPlan:
         if self._looks_at_all:
             self._list(waiting)
             return self._some_of_every(limit)
-        if self._clock() < self._list_again and (found := self._first(limit)) and self._leaves_out:
-            return found
+        if self._clock() < self._list_again and (first := self._first(limit)) and self._leaves_out:
+            return first
         self._list(waiting)
         return self._first(limit)
 
@@ -118,41 +118,41 @@ class BrokerReadPlan:
         begin = self._looked_before if self._looked_before < len(tasks) else 0
         looked = tasks[begin : begin + limit]
         self._looked = begin + limit
-        found, part = self._first(limit, AMPLE), max(1, limit // max(1, len(looked)))
+        first, part = self._first(limit, AMPLE), max(1, limit // max(1, len(looked)))
         self._leaves_out = len(looked) < len(tasks)
-        return found | {task: part for task in looked if found.get(task, 0) < part}
+        return first | {task: part for task in looked if first.get(task, 0) < part}
 
     def _list(self, waiting: Callable[[], Sequence[Waiting]]) -> None:
         if not self._is_listed:
             begun = self._clock()
-            self._listed = {one.task: one for one in waiting()}
+            self._listed = {line.task: line for line in waiting()}
             self._list_again = self._clock() + REST * (self._clock() - begun)
             self._is_listed = True
             self._crowded = self._crowded and self._crowded.intersection(self._listed)
 
     def _first(self, limit: int, times: int = 1) -> dict[int, int]:
         """Return the first jobs of each share, ``times`` as many as may find room."""
-        waiting = [one for one in self._listed.values() if one.task not in self._stayed]
-        wanted = {one.share: times * self._wanted.get(one.share, LEAST) for one in waiting}
-        wanted |= dict.fromkeys(self._left & wanted.keys(), LEAST)
-        scale = min(1.0, limit / max(1, sum(wanted.values())))
-        left = {share: max(1, int(jobs * scale)) for share, jobs in wanted.items()}
-        found: dict[int, int] = {}
-        for one in waiting:
-            jobs = min(one.jobs, left[one.share], self._most.get(one.task, limit))
+        waiting = [line for line in self._listed.values() if line.task not in self._stayed]
+        targets = {line.share: times * self._wanted.get(line.share, LEAST) for line in waiting}
+        targets |= dict.fromkeys(self._left & targets.keys(), LEAST)
+        scale = min(1.0, limit / max(1, sum(targets.values())))
+        rooms = {share: max(1, int(jobs * scale)) for share, jobs in targets.items()}
+        parts: dict[int, int] = {}
+        for line in waiting:
+            jobs = min(line.jobs, rooms[line.share], self._most.get(line.task, limit))
             if jobs > 0:
-                left[one.share] -= jobs
+                rooms[line.share] -= jobs
                 # Tasks with equal numbers are read together, so use the same number for "all of a task".
-                found[one.task] = limit if jobs == one.jobs else jobs
+                parts[line.task] = limit if jobs == line.jobs else jobs
         # Skipped tasks get the space that is left: they may be all that waits, with nothing ahead of them any
         # more.
-        for one in waiting:
-            jobs = min(one.jobs, left[one.share])
-            if jobs > 0 and one.task not in found:
-                left[one.share] -= jobs
-                found[one.task] = limit if jobs == one.jobs else jobs
-        self._leaves_out = any(found.get(one.task, 0) < one.jobs for one in self._listed.values())
-        return found
+        for line in waiting:
+            jobs = min(line.jobs, rooms[line.share])
+            if jobs > 0 and line.task not in parts:
+                rooms[line.share] -= jobs
+                parts[line.task] = limit if jobs == line.jobs else jobs
+        self._leaves_out = any(parts.get(line.task, 0) < line.jobs for line in self._listed.values())
+        return parts
 
     def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
         """Record a plugin's jobs in a pass, and the ids of placed ones.
@@ -160,13 +160,13 @@ class BrokerReadPlan:
         Return False if none were placed while tasks were skipped: then scan all at once.
         """
         gone, now = set(moved), self._clock()
-        left, went = set[tuple[str, str]](), set[tuple[str, str]]()
+        stayed, went = set[tuple[str, str]](), set[tuple[str, str]]()
         for job in read:
             goes = job.id in gone
             self._were[job.task] += 1
             self._went[job.task] += goes
-            (went if goes else left).add((job.share, job.requirements))
-        self._had_room = self._had_room or not went <= left
+            (went if goes else stayed).add((job.share, job.requirements))
+        self._had_room = self._had_room or not went <= stayed
         if self._looks_at_all and self._pass is not None:
             self._look_again = now + REST * (now - self._pass.time)
         if gone or not self._leaves_out or now < self._look_again:
@@ -190,11 +190,11 @@ class BrokerReadPlan:
         """Learn from the last pass, with all its plugins together."""
         self._left = set()
         shares: defaultdict[str, list[int]] = defaultdict(list)
-        for task, one in self._listed.items():
+        for task, line in self._listed.items():
             if self._were[task]:
-                shares[one.share].append(task)
-                self._listed[task] = one._replace(jobs=one.jobs - self._went[task])
-        self._listed = {task: one for task, one in self._listed.items() if one.jobs > 0}
+                shares[line.share].append(task)
+                self._listed[task] = line._replace(jobs=line.jobs - self._went[task])
+        self._listed = {task: line for task, line in self._listed.items() if line.jobs > 0}
         for share, tasks in shares.items():
             read, gone = (sum(counted[task] for task in tasks) for counted in (self._were, self._went))
             following = 2 * gone if gone == read else gone * 5 // 4

@@ -59,10 +59,10 @@ class Isolated:
 
 def error_line(error: BaseException) -> str:
     """Return an error as one line. Errors made for people have no type in front."""
-    told = " ".join(str(error).replace("\0", " ").encode(errors="replace").decode().split())
+    text = " ".join(str(error).replace("\0", " ").encode(errors="replace").decode().split())
     if isinstance(error, OutOfTime | OverBudget):
-        return told[:LONGEST_ERROR]
-    return f"{type(error).__name__}: {told}"[:LONGEST_ERROR].rstrip(": ")
+        return text[:LONGEST_ERROR]
+    return f"{type(error).__name__}: {text}"[:LONGEST_ERROR].rstrip(": ")
 
 
 def faults_of(kind: Subject, keys: Sequence[Key], error: Exception) -> Iterator[Failing]:
@@ -109,26 +109,26 @@ def within_budgets(policy: Policy, world: World) -> tuple[Decision, tuple[Failin
 
     Raises the policy's other exceptions.
     """
-    found: list[Failing] = []
-    left = world
+    faults: list[Failing] = []
+    rest = world
     while True:
         try:
-            return policy(left), tuple(found), left
+            return policy(rest), tuple(faults), rest
         except OverBudget as over:
-            if over.task not in TASK.keys(left):
+            if over.task not in TASK.keys(rest):
                 raise
-            told = f"{over.problem}; {over.remedy}"
-            found.append(Failing(subject=TASK.name, key=over.task, error=told, costly=True))
-            left = TASK.without(left, {over.task, *_others_of(world, found)})
+            sentence = f"{over.problem}; {over.remedy}"
+            faults.append(Failing(subject=TASK.name, key=over.task, error=sentence, costly=True))
+            rest = TASK.without(rest, {over.task, *_others_of(world, faults)})
 
 
-def _others_of(world: World, found: Sequence[Failing]) -> Collection[Key]:
+def _others_of(world: World, faults: Sequence[Failing]) -> Collection[Key]:
     """Return all tasks of owners with too many tasks over budget: they wait for the next pass."""
-    if len(found) < MOST_OVER_BUDGET:
+    if len(faults) < MOST_OVER_BUDGET:
         return ()
     owners = TASK.owners(world)
-    theirs = {owners.get(fault.key) for fault in found}
-    return {key for key, owner in owners.items() if owner in theirs}
+    faulty_owners = {owners.get(fault.key) for fault in faults}
+    return {key for key, owner in owners.items() if owner in faulty_owners}
 
 
 def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: Sequence[Subject]) -> Isolated:
@@ -171,8 +171,8 @@ def _without(
 class Trials:
     """The number of remaining trials."""
 
-    def __init__(self, most: int = MOST_TRIALS) -> None:
-        self._left = most
+    def __init__(self, trials: int = MOST_TRIALS) -> None:
+        self._left = trials
 
     def any_left(self) -> bool:
         """Use up one trial. Return False if none is left."""

@@ -76,11 +76,11 @@ class Loops(BackgroundService):
 
     def _finish(self, step: Step, in_hand: Callable[[Runtime], int]) -> None:
         """Record what this process has begun outside, until nothing is left or the time is over."""
-        while (left := in_hand(self._runtime)) and time.monotonic() < self._finish_until:
+        while (unfinished := in_hand(self._runtime)) and time.monotonic() < self._finish_until:
             self._pass(step, ending=True)
             self._runtime.wakeups.wait(step.name, LOOK_AT_ENDING)
-        if left:
-            log.warning("loop %s: %d not done in time are left to the next server", step.name, left)
+        if unfinished:
+            log.warning("loop %s: %d not done in time are left to the next server", step.name, unfinished)
 
     def _pass(self, step: Step, *, ending: bool = False) -> tuple[int, float]:
         """Run one pass. A fault is logged. The next pass starts from the store, because nothing is cached."""
@@ -94,12 +94,12 @@ class Loops(BackgroundService):
         except NoFederation:
             return 0, PAUSE_AFTER_FAULT
         except Exception as error:
-            told = outage(error)
+            reason = outage(error)
             measurements.count(FAILED_PASSES, (step.name,))
-            failed = told or error_line(error)
+            failed = reason or error_line(error)
             self._runtime.set_aside.failing_loops[step.name] = failed
-            if told:
-                log.error("loop %s: %s", step.name, told)
+            if reason:
+                log.error("loop %s: %s", step.name, reason)
             else:
                 log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT

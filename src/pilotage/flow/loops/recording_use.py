@@ -18,12 +18,12 @@ def recording_use(store: Store, presence: Presence) -> SoleLoop:
     """Return the loop that adds a sample of each share, and deletes old ones, and old failures."""
 
     def work(_: Pause) -> None:
-        now, found = store.clock(), share_uses(store.queries.shares())
-        if any(one.running for one in found):
+        now, uses = store.clock(), share_uses(store.queries.shares())
+        if any(use.running for use in uses):
             sample = [
-                ShareSample(share=one.name, running=one.running, used=one.used, target=one.target)
-                for one in found
-                if one.running or one.target
+                ShareSample(share=use.name, running=use.running, used=use.used, target=use.target)
+                for use in uses
+                if use.running or use.target
             ]
             store.past.add_sample(sample[:MOST_SHARES], now)
         store.past.forget(now)

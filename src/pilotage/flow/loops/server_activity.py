@@ -16,28 +16,28 @@ MOST_LACKS = 20
 
 def server_activity(runtime: Runtime, steps: Sequence[Step], sole: Sequence[SoleLoop]) -> ServerActivity:
     """Return what the process does now. May block while adapters are made for the first time."""
-    passes = {**runtime.passes, **{one.name: one.last for one in sole if one.last is not None}}
+    passes = {**runtime.passes, **{loop.name: loop.last for loop in sole if loop.last is not None}}
     try:
         federation = runtime.store.federation()
     except NoFederation:
         return ServerActivity(passes=passes)
-    lacks = [one for step in steps for one in _lacks(runtime, step, federation)]
+    lacks = [lack for step in steps for lack in _lacks(runtime, step, federation)]
     return ServerActivity(passes=passes, lacks=tuple(sorted(set(lacks))[:MOST_LACKS]))
 
 
 def _lacks(runtime: Runtime, step: Step, federation: Federation) -> Iterator[str]:
     """Yield the parts that a step leaves to other servers."""
     if "unable_queues" in step.fields:
-        for queue, why in runtime.elements.lacking(federation).items():
-            yield f"adapter of queue {queue}: {why}"
+        for queue, reason in runtime.elements.lacking(federation).items():
+            yield f"adapter of queue {queue}: {reason}"
     if "deliveries" in step.fields:
-        for way in runtime.deliveries.unable(federation):
-            yield _way(way)
+        for pair in runtime.deliveries.unable(federation):
+            yield _mover_text(pair)
     if step.asks_plugins:
-        for name, why in runtime.brokerages.lacking.items():
-            yield f"brokerage {name}: {why}"
+        for name, reason in runtime.brokerages.lacking.items():
+            yield f"brokerage {name}: {reason}"
 
 
-def _way(way: UnableWay) -> str:
-    kinds = way.source if way.source == way.destination else f"{way.source} to {way.destination}"
-    return f"mover for {kinds}: {way.reason}"
+def _mover_text(pair: UnableWay) -> str:
+    kinds = pair.source if pair.source == pair.destination else f"{pair.source} to {pair.destination}"
+    return f"mover for {kinds}: {pair.reason}"

@@ -103,21 +103,21 @@ class SetAside:
             world = TASK.without(world, waiting)
         try:
             decision, over, _ = within_budgets(policy, world)
-            found = Isolated(over, decision)
+            isolated = Isolated(over, decision)
         except Exception as error:
             log.exception(
                 "step %s: the policy of %s failed; what it fails at is set aside", step, policy.name
             )
-            found = self._again(step, policy, error, world) or isolate(
+            isolated = self._again(step, policy, error, world) or isolate(
                 policy, policy.name, error, world, kinds
             )
-        if found.faults:
-            self.note(step, (*found.faults, *self._slow(step, policy, found, world)), world.time)
-        return found.decision
+        if isolated.faults:
+            self.note(step, (*isolated.faults, *self._slow(step, policy, isolated, world)), world.time)
+        return isolated.decision
 
     def _again(self, step: str, policy: TimedPolicy, error: Exception, world: World) -> Isolated | None:
         """Decide without the tasks that were set aside before, if it takes too long with them again."""
-        before = {int(one.name) for one in self._of(step).values() if one.subject == TASK.name}
+        before = {int(record.name) for record in self._of(step).values() if record.subject == TASK.name}
         suspects = [key for key in TASK.keys(world) if key in before]
         if not suspects or not isinstance(error, OutOfTime):
             return None
@@ -127,24 +127,26 @@ class SetAside:
             return None  # It was not them, or not them alone: they are told apart.
         return Isolated((*faults_of(TASK, suspects, error), *over), decision)
 
-    def _slow(self, step: str, policy: TimedPolicy, found: Isolated, world: World) -> Iterator[Failing]:
+    def _slow(self, step: str, policy: TimedPolicy, isolated: Isolated, world: World) -> Iterator[Failing]:
         """Yield a brokerage to set aside for a person, or for all, so that not every new task waits for it
         again."""
         owners = TASK.owners(world)
         people: set[str] = set()
-        for fault in found.faults:
+        for fault in isolated.faults:
             if policy.plugin and fault.subject == TASK.name and fault.slow and fault.key in owners:
                 name = person(policy.name, owners[fault.key])
                 people.add(name)
                 self._slow_tasks[step, name].add(fault.key)
-        told = f"the brokerage {policy.plugin!r} took too long for"
+        beginning = f"the brokerage {policy.plugin!r} took too long for"
         for name in sorted(people):
             if len(tasks := self._slow_tasks[step, name]) >= MOST_SLOW:
                 ids = ", ".join(map(str, sorted(tasks)[:MOST_NAMED]))
-                error = f"{told} {len(tasks)} tasks of this person, such as {ids}: the others wait as well"
+                error = (
+                    f"{beginning} {len(tasks)} tasks of this person, such as {ids}: the others wait as well"
+                )
                 yield Failing(subject=PERSON, key=name, error=error, costly=True)
-        if len(people) > 1 and not (found.decision and found.decision.choices):
-            error = f"{told} tasks of {len(people)} people, and decided about none: all its tasks wait"
+        if len(people) > 1 and not (isolated.decision and isolated.decision.choices):
+            error = f"{beginning} tasks of {len(people)} people, and decided about none: all its tasks wait"
             yield Failing(subject=POLICY, key=policy.name, error=error, costly=True)
 
     def halves(
@@ -164,11 +166,11 @@ class SetAside:
 
     def note(self, step: str, faults: Collection[Failing], time: float) -> None:
         """Set aside the records on which a step failed."""
-        known = self._of(step)
+        records = self._of(step)
         new: list[SetAsideRecord] = []
         for fault in faults:
             name = (fault.subject, str(fault.key))
-            before = known.get(name)
+            before = records.get(name)
             times = 1 if before is None else before.times + 1
             new.append(
                 SetAsideRecord(
@@ -183,27 +185,31 @@ class SetAside:
                     + longer_each_time(FIRST_COSTLY_PAUSE if fault.costly else FIRST_PAUSE, times),
                 )
             )
-            known[name] = new[-1]
+            records[name] = new[-1]
             log.warning("step %s sets aside %s %s: %s", step, *name, fault.error, extra={name[0]: name[1]})
         self._store.set_aside.replace((), new)
 
     def end_pass(self, step: str, time: float) -> None:
         """Forget the records that were tried again in an ended pass and did not fail."""
-        known = self._of(step)
-        if not known:
+        records = self._of(step)
+        if not records:
             return
-        lifted = [one for one in known.values() if one.retry_at <= time]
-        for one in lifted:
-            del known[one.subject, one.name]
-            self._slow_tasks.pop((step, one.name), None)
+        lifted = [record for record in records.values() if record.retry_at <= time]
+        for record in lifted:
+            del records[record.subject, record.name]
+            self._slow_tasks.pop((step, record.name), None)
             log.warning(
-                "step %s takes %s %s again", step, one.subject, one.name, extra={one.subject: one.name}
+                "step %s takes %s %s again",
+                step,
+                record.subject,
+                record.name,
+                extra={record.subject: record.name},
             )
         if lifted:
             self._store.set_aside.replace(lifted, ())
 
     def _out(self, step: str, time: float) -> Collection[_Name]:
-        return [name for name, one in self._of(step).items() if one.retry_at > time]
+        return [name for name, record in self._of(step).items() if record.retry_at > time]
 
     def _of(self, step: str) -> dict[_Name, SetAsideRecord]:
         """Return what a step has set aside.
@@ -213,11 +219,11 @@ class SetAside:
         with self._lock:
             if self._known is None:
                 self._known = defaultdict(dict)
-                for one in self._store.set_aside.everything():
-                    self._known[one.step][one.subject, one.name] = replace(one, retry_at=0.0)
-            known = self._known[step]
+                for record in self._store.set_aside.everything():
+                    self._known[record.step][record.subject, record.name] = replace(record, retry_at=0.0)
+            records = self._known[step]
         version = self._store.federation_version
         if self._version.setdefault(step, version) != version:
             self._version[step] = version
-            known.update({name: replace(one, retry_at=0.0) for name, one in known.items()})
-        return known
+            records.update({name: replace(record, retry_at=0.0) for name, record in records.items()})
+        return records

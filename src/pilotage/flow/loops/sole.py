@@ -49,16 +49,16 @@ class SoleLoop(BackgroundService):
         while not self._stopping.is_set():
             self._woken.clear()
             try:
-                due = self._store.last_done(self.name) + self._period - self._store.clock()
-                if due <= 0:
-                    due = self._do()
+                seconds = self._store.last_done(self.name) + self._period - self._store.clock()
+                if seconds <= 0:
+                    seconds = self._do()
             except NoFederation:
-                due = self._period
+                seconds = self._period
             except Exception as error:
-                due = min(self._period, AGAIN)
-                log.exception("loop %s failed; it is tried again in %g s", self.name, due)
+                seconds = min(self._period, AGAIN)
+                log.exception("loop %s failed; it is tried again in %g s", self.name, seconds)
                 self.last = LoopPass(ended=self._store.clock(), seconds=0.0, error=error_line(error))
-            self._woken.wait(due)
+            self._woken.wait(seconds)
 
     def _do(self) -> float:
         """Do the work unless another server does. Return the s until the next look."""

@@ -38,12 +38,12 @@ class WakeupRelay(BackgroundService):
         store: Store,
         wakeups: Wakeups,
         steps: Iterable[Step],
-        heard: Callable[[], None] = lambda: None,
+        on_news: Callable[[], None] = lambda: None,
     ) -> None:
         threads = {"relay-tell": self._tell, "relay-listen": self._listen}
         # The others' periods find the rest.
         super().__init__(threads, patience=2 * LISTENED)
-        self._heard_of = heard
+        self._on_news = on_news
         self._store = store
         self._wakeups = wakeups
         self._subjects = {_word(subject): subject for step in steps for subject in step.wakes_on}
@@ -90,17 +90,17 @@ class WakeupRelay(BackgroundService):
                     self._wakeups.wake_all()
                     while not self._stopping.is_set():
                         for words in ears.heard(LISTENED):
-                            self._heard(words)
+                            self._receive(words)
             except NoticesLost as error:
                 log.warning(
                     "cannot receive wake-ups from other processes: %s; trying again in %g s", error, PAUSE
                 )
                 self._stopping.wait(PAUSE)
 
-    def _heard(self, words: str) -> None:
+    def _receive(self, words: str) -> None:
         sender, *subjects = words.split()
         if sender != self._sender:
-            self._heard_of()
+            self._on_news()
             self._wakeups.arrived(self._subjects[word] for word in subjects if word in self._subjects)
 
 

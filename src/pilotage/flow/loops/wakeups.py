@@ -97,18 +97,18 @@ def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
 
     A job whose report takes it from SENT through RUNNING to FINISHED never took a running job's place.
     """
-    found: set[Subject] = set()
+    subjects: set[Subject] = set()
     left_in: defaultdict[Kind, dict[int, State]] = defaultdict(dict)
     for change, accepted in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and accepted:
             left_in[change.kind].update(dict.fromkeys(accepted, change.target))
-            found = found.union(*map(_made, change.creates.values()))
+            subjects = subjects.union(*map(_created_subjects, change.creates.values()))
         elif isinstance(change, ClaimRequest | BorrowRequest):
             left_in["job"].update(dict.fromkeys(accepted, JobState.SENT))
         elif isinstance(change, Create):
-            found |= _made(change.records)
-    return found.union((kind, state) for kind, states in left_in.items() for state in set(states.values()))
+            subjects |= _created_subjects(change.records)
+    return subjects.union((kind, state) for kind, states in left_in.items() for state in set(states.values()))
 
 
-def _made(records: Iterable[Creation]) -> set[Subject]:
+def _created_subjects(records: Iterable[Creation]) -> set[Subject]:
     return {(kind, FIRST[kind]) for record in records if (kind := KINDS.get(type(record)))}

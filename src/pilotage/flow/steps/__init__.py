@@ -16,4 +16,4 @@ STEPS: tuple[Step, ...] = tuple(
 
 def step(name: str) -> Step:
     """Return the step with this name. Raises KeyError."""
-    return {known.name: known for known in STEPS}[name]
+    return {candidate.name: candidate for candidate in STEPS}[name]

@@ -33,15 +33,17 @@ def _bounds(runtime: Runtime, now: Pass) -> Pass:
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
     """Have the bytes of forgotten copies deleted, but for one that a job came to read meanwhile."""
-    gone = [one for change in decision.changes if isinstance(change, Forget) for one in change.replicas]
+    gone = [
+        replica for change in decision.changes if isinstance(change, Forget) for replica in change.replicas
+    ]
     remove_copies(runtime, gone, world.time)
 
 
 def _idle(world: World) -> Iterator[str]:
     if world.cleaned is not None:
-        due = world.cleaned + world.federation.staging.cleaning_period
-        if due > world.time:
-            yield f"copies are not looked at before {moment(due)}"
+        next_time = world.cleaned + world.federation.staging.cleaning_period
+        if next_time > world.time:
+            yield f"copies are not looked at before {moment(next_time)}"
             return
     yield "of the copies that may go none is too old, and no quota is passed"
 

@@ -21,19 +21,27 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
 
 def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Send the messages that began, one to each receiver."""
-    known = {one.id: one for one in world.notifications}
+    notifications = {notification.id: notification for notification in world.notifications}
     messages: dict[tuple[str, str, str], list[Notification]] = {}
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is NotificationState.SENDING:
-            for one in map(known.__getitem__, ids):
-                messages.setdefault((one.vo, one.owner, one.receiver), []).append(one)
+            for notification in map(notifications.__getitem__, ids):
+                messages.setdefault((notification.vo, notification.owner, notification.receiver), []).append(
+                    notification
+                )
     for message in messages.values():
         runtime.notifying.start(message)
 
 
 def _idle(world: World) -> Iterator[str]:
-    under_way = [one for one in world.notifications if one.state is NotificationState.SENDING]
-    later = [one.wake_at for one in world.notifications if one.wake_at > world.time]
+    under_way = [
+        notification
+        for notification in world.notifications
+        if notification.state is NotificationState.SENDING
+    ]
+    later = [
+        notification.wake_at for notification in world.notifications if notification.wake_at > world.time
+    ]
     if under_way:
         yield f"{plural(len(under_way), 'notification')} on the way"
     if later:

@@ -23,10 +23,10 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
 
 def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Call the catalogues for the publications that began, once per dataset."""
-    known = {one.id: one for one in world.publications}
+    publications = {publication.id: publication for publication in world.publications}
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is PublicationState.PUBLISHING and ids:
-            runtime.publishing.start(_order(world, [known[id_] for id_ in ids]))
+            runtime.publishing.start(_order(world, [publications[id_] for id_ in ids]))
 
 
 def _order(world: World, begun: Sequence[Publication]) -> PublicationOrder:
@@ -34,30 +34,34 @@ def _order(world: World, begun: Sequence[Publication]) -> PublicationOrder:
     if is_own(dataset):
         return PublicationOrder(dataset=dataset, files={}, closing=begun, rule=None)
     catalogue = split_dataset(dataset)[0]
-    declared = next(one for one in world.federation.catalogues if one.name == catalogue)
+    declared = next(item for item in world.federation.catalogues if item.name == catalogue)
     paths = publishing.paths_of(world, declared)
     files = {file.name: file for file in world.files}
     return PublicationOrder(
         dataset=dataset,
         files={
-            (one.id, one.attempt): OutputFile(
-                name=published_name(dataset, one.file),
-                size=files[one.file].size,
-                checksum=files[one.file].checksum,
-                paths=paths[one.file],
+            (publication.id, publication.attempt): OutputFile(
+                name=published_name(dataset, publication.file),
+                size=files[publication.file].size,
+                checksum=files[publication.file].checksum,
+                paths=paths[publication.file],
             )
-            for one in begun
-            if one.file
+            for publication in begun
+            if publication.file
         },
-        closing=[one for one in begun if not one.file],
+        closing=[publication for publication in begun if not publication.file],
         rule=declared.outputs.rule if declared.outputs else None,
     )
 
 
 def _idle(world: World) -> Iterator[str]:
-    under_way = [one for one in world.publications if one.state is PublicationState.PUBLISHING]
-    waiting = [one for one in world.publications if one.state is PublicationState.WAITING]
-    later = [one.wake_at for one in waiting if one.wake_at > world.time]
+    under_way = [
+        publication for publication in world.publications if publication.state is PublicationState.PUBLISHING
+    ]
+    waiting = [
+        publication for publication in world.publications if publication.state is PublicationState.WAITING
+    ]
+    later = [publication.wake_at for publication in waiting if publication.wake_at > world.time]
     if under_way:
         yield f"{plural(len(under_way), 'output')} being registered"
     if later:

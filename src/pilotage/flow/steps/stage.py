@@ -87,16 +87,20 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
                     runtime.deliveries.refuse(transfer, error_line(error))
     runtime.deliveries.start(orders)
     _turned(runtime, world, decision, committed)
-    if orders and any(one.state is TransferState.QUEUED for one in world.transfers):
+    if orders and any(waiting.state is TransferState.QUEUED for waiting in world.transfers):
         # Transfers that began have freed their places among the prepared ones.
         runtime.wakeups.wake(STAGE)
 
 
 def _idle(world: World) -> Iterator[str]:
-    queued = [one for one in world.transfers if one.state is TransferState.QUEUED]
-    delivering = sum(one.state is TransferState.DELIVERING for one in world.transfers)
-    later = [one.wake_at for one in queued if one.wake_at is not None and one.wake_at > world.time]
-    prepared = sum(one.state is TransferState.PREPARED for one in world.transfers)
+    queued = [transfer for transfer in world.transfers if transfer.state is TransferState.QUEUED]
+    delivering = sum(transfer.state is TransferState.DELIVERING for transfer in world.transfers)
+    later = [
+        transfer.wake_at
+        for transfer in queued
+        if transfer.wake_at is not None and transfer.wake_at > world.time
+    ]
+    prepared = sum(transfer.state is TransferState.PREPARED for transfer in world.transfers)
     if not queued:
         yield "no transfer is queued"
     if later:

@@ -19,7 +19,9 @@ from pilotage.store.worlds.parts import only_where
 def _let_go(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Let go of everything that only the stopped jobs needed: downloads, and pilots in batch systems."""
     changes = zip(decision.changes, committed.accepted, strict=True)
-    closed = {id_ for one, ids in changes if isinstance(one, Move) and one.kind == "job" for id_ in ids}
+    closed = {
+        id_ for change, ids in changes if isinstance(change, Move) and change.kind == "job" for id_ in ids
+    }
     let_go(runtime, (job for job in world.jobs if job.id in closed), STOP)
 
 

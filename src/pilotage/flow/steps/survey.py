@@ -14,9 +14,11 @@ from pilotage.policies.staging import spaces
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
     runtime.spaces.forget(world.space_sightings)
-    told = {(one.storage, one.url) for one in world.space_sightings}
-    asked = [one for one in spaces.due_storages(world) if (one.name, one.url) not in told]
-    runtime.spaces.ask(asked, world.federation.brokerage.storage_space_period)
+    answers = {(sighting.storage, sighting.url) for sighting in world.space_sightings}
+    storages = [
+        storage for storage in spaces.due_storages(world) if (storage.name, storage.url) not in answers
+    ]
+    runtime.spaces.ask(storages, world.federation.brokerage.storage_space_period)
 
 
 def _idle(world: World) -> Iterator[str]:
