@@ -30,11 +30,11 @@ def plan(name: str, world: World, limit: TimeLimit | None = None) -> Decision:
     faults: list[Failing] = []
     after = world
     for phase in planned.phases(world, Brokerages()):
-        decision, found, left = _decided(phase, after, limit or TimeLimit(None))
-        faults += found
+        decision, phase_faults, rest = _decided(phase, after, limit or TimeLimit(None))
+        faults += phase_faults
         decisions.append(decision)
         if planned.foresees:
-            after = projected(left, decision)
+            after = projected(rest, decision)
     # If an account occurs twice, the first describes the original world.
     notes = {name: note for decision in reversed(decisions) for name, note in decision.notes.items()}
     aside = {str(fault.key): fault.error for fault in faults}
@@ -43,8 +43,8 @@ def plan(name: str, world: World, limit: TimeLimit | None = None) -> Decision:
 
 def set_aside(decision: Decision) -> Mapping[str, str]:
     """Return the tasks that a plan leaves out, by the text of their number, and why."""
-    found: Mapping[str, str] = decision.notes.get(SET_ASIDE, {})
-    return found
+    errors: Mapping[str, str] = decision.notes.get(SET_ASIDE, {})
+    return errors
 
 
 def _decided(phase: Phase, world: World, limit: TimeLimit) -> tuple[Decision, tuple[Failing, ...], World]:

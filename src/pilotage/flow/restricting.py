@@ -24,22 +24,25 @@ def end_lapsed(runtime: Runtime) -> None:
     """End the restrictions whose time is over."""
     now = runtime.clock()
     try:
-        found = runtime.store.restrictions()
+        restrictions = runtime.store.restrictions()
     except NoFederation:
         return
-    if lapsed := [one for one in found if _is_over(one, now)]:
-        told = "; ".join(f"{one.kind} {one.name}: the time is over{told_before(one)}" for one in lapsed)
-        put_in_force(runtime, lambda before: _lasting(before, now), "watch", told)
+    if lapsed := [restriction for restriction in restrictions if _is_over(restriction, now)]:
+        sentence = "; ".join(
+            f"{restriction.kind} {restriction.name}: the time is over{told_before(restriction)}"
+            for restriction in lapsed
+        )
+        put_in_force(runtime, lambda before: _lasting(before, now), "watch", sentence)
 
 
-def told_before(one: Restriction | None) -> str:
+def told_before(restriction: Restriction | None) -> str:
     """Return for the history what a change ends or replaces; empty if nothing was there."""
-    return f"; before: {one.text}" if one is not None else ""
+    return f"; before: {restriction.text}" if restriction is not None else ""
 
 
-def _lasting(found: tuple[Restriction, ...], now: float) -> tuple[Restriction, ...]:
-    return tuple(one for one in found if not _is_over(one, now))
+def _lasting(restrictions: tuple[Restriction, ...], now: float) -> tuple[Restriction, ...]:
+    return tuple(restriction for restriction in restrictions if not _is_over(restriction, now))
 
 
-def _is_over(one: Restriction, now: float) -> bool:
-    return one.until is not None and one.until <= now
+def _is_over(restriction: Restriction, now: float) -> bool:
+    return restriction.until is not None and restriction.until <= now

@@ -27,15 +27,15 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
     """
     decide = partial(cancellation.cancel, task_id=task, reason=reason, only=job)
     done = change_task(runtime, task, actor, decide)
-    gone = [one for one in done.jobs.values() if job in (None, one.id)]
+    gone = [gone_job for gone_job in done.jobs.values() if job in (None, gone_job.id)]
     return done.records + let_go(runtime, gone, actor)
 
 
 def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:
     """Let go of everything that only gone jobs needed: downloads, and pilots; returns how many downloads."""
     jobs = list(gone)
-    _withdraw(runtime, frozenset((one.queue, one.requirements) for one in jobs if one.queue), actor)
-    return give_up_downloads(runtime, {name for one in jobs for name in one.inputs})
+    _withdraw(runtime, frozenset((job.queue, job.requirements) for job in jobs if job.queue), actor)
+    return give_up_downloads(runtime, {name for job in jobs for name in job.inputs})
 
 
 def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -> None:
@@ -52,9 +52,13 @@ def end_pilots(runtime: Runtime, world: World, decision: Decision, actor: str) -
     ended = {id_ for ids in committed.accepted for id_ in ids}
     for queue in world.federation.queues:
         # One that is being submitted is ended as soon as its reference is known.
-        own = [one for one in world.pilots if one.id in ended and one.queue == queue.name and one.reference]
-        if own and queue.computing_element:
-            runtime.elements.cancel(queue, own)
+        queue_pilots = [
+            pilot
+            for pilot in world.pilots
+            if pilot.id in ended and pilot.queue == queue.name and pilot.reference
+        ]
+        if queue_pilots and queue.computing_element:
+            runtime.elements.cancel(queue, queue_pilots)
     return len(ended)
 
 

@@ -62,7 +62,7 @@ def change_task(
 def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
     """Return how many jobs a decision moved, by the state that they were in; not those that only wait to be
     merged."""
-    found: Counter[State] = Counter()
+    moved: Counter[State] = Counter()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if (
             isinstance(change, Move)
@@ -70,5 +70,5 @@ def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
             and change.target is not JobState.MERGING
             and ids
         ):
-            found[change.source] += len(ids)
-    return found
+            moved[change.source] += len(ids)
+    return moved

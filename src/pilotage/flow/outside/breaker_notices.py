@@ -15,18 +15,18 @@ def tell(world: World, decision: Decision, committed: Committed) -> None:
     cleared: set[End] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move):
-            made = (record for id_ in ids for record in change.creates.get(id_, ()))
-            new += [record for record in made if isinstance(record, FailedDelivery)]
+            records = (record for id_ in ids for record in change.creates.get(id_, ()))
+            new += [record for record in records if isinstance(record, FailedDelivery)]
         elif isinstance(change, Forget):
             cleared.update(change.failed_at)
     if not (new or cleared):
         return
     before = world.storage_breakers
-    for one in before:
-        if one.place in cleared:
-            log.warning("%s: circuit breaker closed, something was delivered", one.what)
+    for breaker in before:
+        if breaker.place in cleared:
+            log.warning("%s: circuit breaker closed, something was delivered", breaker.what)
     if new:
         failed = (*world.failed_deliveries, *new)
-        for one in storage_breakers(failed, world.federation.staging, world.time):
-            if one not in before:
-                log.warning("%s", one.sentence)
+        for breaker in storage_breakers(failed, world.federation.staging, world.time):
+            if breaker not in before:
+                log.warning("%s", breaker.sentence)

@@ -45,13 +45,13 @@ class Catalogues:
 
     def __init__(
         self,
-        own: OwnCatalogue,
+        own_catalogue: OwnCatalogue,
         federation: Callable[[], Federation],
         workers: WorkersPort,
         fenced: WorkersPort,
         load: Load,
     ) -> None:
-        self.own = own
+        self.own = own_catalogue
         self._federation = federation
         self._workers, self._fenced = workers, fenced
         self._load = load
@@ -71,10 +71,10 @@ class Catalogues:
         if scope in (mine := scopes_of(owner)):
             return self.own, scope, ""
         federation = self._federation()
-        found = open_to(federation.catalogues, scope, owner)
-        if found is None:
+        match = open_to(federation.catalogues, scope, owner)
+        if match is None:
             raise LookupError(f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
-        declared, inner = found
+        declared, inner = match
         return self._external(declared, federation), inner, declared.name
 
     def external(self, name: str) -> "BoundedCatalogue":
@@ -95,17 +95,19 @@ class Catalogues:
         return self._fenced.call("outputs to own datasets", gather, PUBLISH_TIME)
 
     def _external(self, declared: ExternalCatalogue, federation: Federation) -> "BoundedCatalogue":
-        urls = [(one.name, one.url) for one in federation.storages]
+        urls = [(storage.name, storage.url) for storage in federation.storages]
         key = to_json((declared, urls))
         with self._lock:
             if key not in self._made:
                 try:
-                    made = self._load(declared, federation)
+                    adapter = self._load(declared, federation)
                 except ValueError as error:
                     raise CatalogueError(f"the catalogue {declared.name} cannot be used: {error}") from error
                 # Drop adapters of former declarations.
-                self._made = {one: kept for one, kept in self._made.items() if kept.name != declared.name}
-                self._made[key] = BoundedCatalogue(declared.name, made, self._workers, self._fenced)
+                self._made = {
+                    text: bounded for text, bounded in self._made.items() if bounded.name != declared.name
+                }
+                self._made[key] = BoundedCatalogue(declared.name, adapter, self._workers, self._fenced)
             return self._made[key]
 
 
@@ -176,29 +178,30 @@ class ReadableCatalogue:
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
         """See ``CataloguePort``."""
         catalogue, inner, name = self._catalogues.of(scope, self._owner)
-        return _ours(name, catalogue.matching(inner, glob))
+        return _with_scopes(name, catalogue.matching(inner, glob))
 
     def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
         """See ``CataloguePort``."""
         catalogue, inner, external = self._catalogues.of(scope, self._owner)
         try:
-            found = catalogue.dataset(inner, name, version)
+            answer = catalogue.dataset(inner, name, version)
         except LookupError as error:
             raise LookupError(f"{error}{self._elsewhere(scope, name)}") from error
-        return replace(found, files=_ours(external, found.files))
+        return replace(answer, files=_with_scopes(external, answer.files))
 
     def _elsewhere(self, scope: str, name: str) -> str:
         """Return the owner's other scope with such a dataset: outputs are in the personal one."""
-        for other in scopes_of(self._owner):
-            if other != scope and self._catalogues.own.knows(identifier(other, name)):
-                return f"; yours is {identifier(other, name)}: give `scope: {other}` with it"
+        for candidate in scopes_of(self._owner):
+            if candidate != scope and self._catalogues.own.knows(identifier(candidate, name)):
+                return f"; yours is {identifier(candidate, name)}: give `scope: {candidate}` with it"
         return ""
 
 
-def _ours(catalogue: str, found: Sequence[FoundFile]) -> Sequence[FoundFile]:
+def _with_scopes(catalogue: str, files: Sequence[FoundFile]) -> Sequence[FoundFile]:
     """Give files of an external catalogue their scopes here."""
     if not catalogue:
-        return found
+        return files
     return [
-        replace(one, file=replace(one.file, scope=external_scope(catalogue, one.file.scope))) for one in found
+        replace(item, file=replace(item.file, scope=external_scope(catalogue, item.file.scope)))
+        for item in files
     ]

@@ -26,18 +26,18 @@ Place = tuple[Storage, str]
 class TooManyReaders(Exception):
     """Too many files are being read. Try again soon."""
 
-    def __init__(self, most: int, whose: str = "") -> None:
-        super().__init__(f"{most} files {whose}are under way already; try again in a few seconds")
+    def __init__(self, limit: int, owner: str = "") -> None:
+        super().__init__(f"{limit} files {owner}are under way already; try again in a few seconds")
 
 
 class FileReaders:
     """Opens files, at most ``most`` at once, from the first readable place."""
 
     def __init__(
-        self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], most: int = MOST_READERS
+        self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], limit: int = MOST_READERS
     ) -> None:
-        self._opened, self._most = opened, most
-        self._free = threading.BoundedSemaphore(most)
+        self._opened, self._most = opened, limit
+        self._free = threading.BoundedSemaphore(limit)
         self._of: Counter[str] = Counter()
         self._counting = threading.Lock()
 
@@ -140,12 +140,12 @@ def _at_most(stream: Readable, size: int) -> bytes:
 
 def _skip(stream: Readable, offset: int) -> None:
     """Skip the first bytes: not every storage can start elsewhere. Raises StorageError."""
-    left = offset
-    while left:
-        chunk = stream.read(min(left, CHUNK))
+    rest = offset
+    while rest:
+        chunk = stream.read(min(rest, CHUNK))
         if not chunk:
-            raise StorageError(f"it has only {offset - left} bytes")
-        left -= len(chunk)
+            raise StorageError(f"it has only {offset - rest} bytes")
+        rest -= len(chunk)
 
 
 class LookUps:

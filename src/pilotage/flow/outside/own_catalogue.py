@@ -41,23 +41,25 @@ class OwnCatalogue:
             return accepts(name) and (is_output(glob) or not is_output(name))
 
         prefix = identifier(scope, literal_beginning(glob))
-        found = self._store.catalogue.matching(prefix, is_wanted, "", MOST_FOUND + 1)
-        if len(found) > MOST_FOUND:
+        matches = self._store.catalogue.matching(prefix, is_wanted, "", MOST_FOUND + 1)
+        if len(matches) > MOST_FOUND:
             raise LookupError(f"more than {MOST_FOUND} files match {glob!r}; narrow the pattern")
-        return [_found(scope, one.file, _places(one.replicas)) for one in found]
+        return [_found_file(scope, match.file, _places(match.replicas)) for match in matches]
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
         """See ``CataloguePort``."""
         dataset = identifier(scope, name)
-        found = self.version(dataset, version)
-        members = self._store.datasets.members(dataset, found.version)
+        existing = self.version(dataset, version)
+        members = self._store.datasets.members(dataset, existing.version)
         if lost := [member for member in members if not _is_there(member)]:
-            raise LookupError(_not_whole(found, lost))
+            raise LookupError(_not_whole(existing, lost))
         files = [
-            _found(scope, one.file, {storage: one.paths.get(storage, "") for storage in one.storages})
-            for one in members
+            _found_file(
+                scope, member.file, {storage: member.paths.get(storage, "") for storage in member.storages}
+            )
+            for member in members
         ]
-        return FoundDataset(version=found.version, files=files)
+        return FoundDataset(version=existing.version, files=files)
 
     def knows(self, dataset: str) -> bool:
         """Return whether a dataset exists, by identifier."""
@@ -65,13 +67,13 @@ class OwnCatalogue:
 
     def version(self, dataset: str, version: int | None = None) -> DatasetVersion:
         """Return a version of a dataset by identifier. Raises LookupError that names the existing ones."""
-        if found := self._store.datasets.version(dataset, version):
-            return found
+        if existing := self._store.datasets.version(dataset, version):
+            return existing
         if newest := self._store.datasets.version(dataset):
             raise LookupError(f"{dataset} has no version {version}; its newest is {newest.version}")
         raise LookupError(f"the catalogue has no dataset {dataset}")
 
-    def edit(self, dataset: str, given: Sequence[File], edit: Edit, author: str) -> DatasetVersion:
+    def edit(self, dataset: str, files: Sequence[File], edit: Edit, author: str) -> DatasetVersion:
         """Make the next version of a dataset. If nothing would differ, the current one stays.
 
         Raises CatalogueError if it would be empty or too large, or while others make versions of it.
@@ -80,7 +82,7 @@ class OwnCatalogue:
             current = self._store.datasets.version(dataset)
             before = self._store.datasets.files(dataset, current.version) if current else []
             number = self._store.datasets.last(dataset) + 1
-            new = _next_version(dataset, number, before, _edited(before, given, edit), author)
+            new = _next_version(dataset, number, before, _edited(before, files, edit), author)
             if new is None and current:
                 return current
             if new and self._make(new, author):
@@ -132,10 +134,10 @@ class OwnCatalogue:
 
 def _places(replicas: Sequence[Replica]) -> Mapping[str, str]:
     """Return the paths of a file's originals by storage; empty where one lies under its name."""
-    return {one.storage: one.path for one in replicas if not is_copy(one.path)}
+    return {replica.storage: replica.path for replica in replicas if not is_copy(replica.path)}
 
 
-def _found(scope: str, file: File, places: Mapping[str, str]) -> FoundFile:
+def _found_file(scope: str, file: File, places: Mapping[str, str]) -> FoundFile:
     return FoundFile(
         file=InputFile(
             name=name_of(file.name),
@@ -150,26 +152,26 @@ def _found(scope: str, file: File, places: Mapping[str, str]) -> FoundFile:
 
 def _is_there(member: Member) -> bool:
     """Return whether the catalogue still has a file as a version of a dataset has it."""
-    file, known = member.file, member.known
-    if known is None:
+    file, current = member.file, member.known
+    if current is None:
         return False
-    alike = known.checksum == file.checksum or not known.checksum or not file.checksum
-    return known.size == file.size and alike
+    is_same = current.checksum == file.checksum or not current.checksum or not file.checksum
+    return current.size == file.size and is_same
 
 
 def _not_whole(version: DatasetVersion, lost: Sequence[Member]) -> str:
     more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-    what = "is not in the catalogue any more" if lost[0].known is None else "was changed since"
+    fault = "is not in the catalogue any more" if lost[0].known is None else "was changed since"
     name = version_of(version.dataset, version.version)
     return (
-        f"{name} is not whole: {lost[0].file.name} {what}{more}; register it as it was, or name another "
+        f"{name} is not whole: {lost[0].file.name} {fault}{more}; register it as it was, or name another "
         "version"
     )
 
 
-def _edited(before: Sequence[File], given: Sequence[File], edit: Edit) -> dict[str, File]:
+def _edited(before: Sequence[File], files: Sequence[File], edit: Edit) -> dict[str, File]:
     """Return the files of the next version by identifier."""
-    named = {file.name: file for file in given}
+    named = {file.name: file for file in files}
     if edit == "remove":
         return {file.name: file for file in before if file.name not in named}
     return named if edit == "set" else {file.name: file for file in before} | named

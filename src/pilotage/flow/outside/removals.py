@@ -51,9 +51,11 @@ def remove_copies(runtime: "Runtime", gone: Iterable[Replica], now: float) -> No
     """Have the bytes of forgotten copies removed. Originals belong to their owners, and stay."""
     runtime.store.removals.add(
         [
-            Removal(storage=one.storage, path=one.path, file=one.file, since=now, due=now, last=now)
-            for one in gone
-            if is_copy(one.path)
+            Removal(
+                storage=replica.storage, path=replica.path, file=replica.file, since=now, due=now, last=now
+            )
+            for replica in gone
+            if is_copy(replica.path)
         ]
     )
 
@@ -63,22 +65,22 @@ def remove_due(runtime: "Runtime", world: World) -> None:
     storages = {storage.name: storage for storage in world.federation.storages}
     removals, catalogue = runtime.store.removals, runtime.store.catalogue
 
-    def done(one: Removal, future: "Future[None]") -> None:
+    def done(removal: Removal, future: "Future[None]") -> None:
         if future.exception() is None:
-            removals.done(one, world.time)
+            removals.done(removal, world.time)
 
     unable = runtime.deliveries.unable_to_delete(world.federation)
-    due = removals.due(world.time, undeletable(storages.values(), unable))
-    names = sorted({one.file for one in due if one.file})
+    due_removals = removals.due(world.time, undeletable(storages.values(), unable))
+    names = sorted({removal.file for removal in due_removals if removal.file})
     there = {(at.file, at.storage) for entry in catalogue.entries(names) for at in entry.replicas}
-    wanted = catalogue.wanted(names) if names else set()
-    for one in due:
-        if one.storage not in storages or (one.file, one.storage) in there:
+    needed = catalogue.wanted(names) if names else set()
+    for removal in due_removals:
+        if removal.storage not in storages or (removal.file, removal.storage) in there:
             # Its storage left the federation, or a new copy is there.
-            removals.done(one, inf)
-        elif one.file not in wanted:
-            future = runtime.deliveries.remove(storages[one.storage], one.path)
-            future.add_done_callback(partial(done, one))
+            removals.done(removal, inf)
+        elif removal.file not in needed:
+            future = runtime.deliveries.remove(storages[removal.storage], removal.path)
+            future.add_done_callback(partial(done, removal))
 
 
 def _ended(world: World, decision: Decision, committed: Committed) -> Iterator[Job]:

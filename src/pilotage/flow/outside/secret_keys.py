@@ -118,10 +118,10 @@ class SecretKeys:
 
         A file that is there, but cannot be read, may hold their keys: then nothing is removed.
         """
-        known = self.read().by_digest if self._path is None or self._path.exists() else {}
-        lost = tuple(one for one in secrets.everything() if one.key not in known)
-        for one in lost:
-            secrets.remove(one.owner, one.vo, one.name)
+        keys = self.read().by_digest if self._path is None or self._path.exists() else {}
+        lost = tuple(secret for secret in secrets.everything() if secret.key not in keys)
+        for secret in lost:
+            secrets.remove(secret.owner, secret.vo, secret.name)
         return lost
 
     def rotate(self, secrets: Secrets) -> int:
@@ -133,10 +133,10 @@ class SecretKeys:
         old = self.read_or_make(secrets.keys)
         self._write([_new_key(), *old.by_digest.values()], replace=True)
         keys = self.read()
-        while pending := [one for one in secrets.everything() if one.key != keys.newest]:
-            for one in pending:
-                new = keys.encrypt(one.owner, one.vo, one.name, keys.decrypt(one))
-                secrets.encrypt_again(one, new)
+        while pending := [secret for secret in secrets.everything() if secret.key != keys.newest]:
+            for secret in pending:
+                new = keys.encrypt(secret.owner, secret.vo, secret.name, keys.decrypt(secret))
+                secrets.encrypt_again(secret, new)
         self._write([keys.by_digest[keys.newest]], replace=True)
         return len(secrets.everything())
 

@@ -36,11 +36,11 @@ class SubmitPools:
                 # Its workers end one by one when nothing waits any more.
                 self._pools.pop(name).resize(SubmitPool(min_threads_in_pool=0))
             for name, pool in declared.items():
-                known = self._pools.get(name)
-                if known is None:
+                existing = self._pools.get(name)
+                if existing is None:
                     self._pools[name] = _Pool(name, pool, self._workers)
-                elif known.declared != pool:
-                    known.resize(pool)
+                elif existing.declared != pool:
+                    existing.resize(pool)
 
     def reports(self) -> tuple[PoolReport, ...]:
         """Return the load of each pool."""
@@ -57,11 +57,11 @@ class SubmitPools:
         in time.
         """
         with self._lock:
-            found = self._pools.get(pool)
-        if found is None:
+            target = self._pools.get(pool)
+        if target is None:
             # Its pilots were recorded before the pool left the federation.
             return self._workers.call(place, function, SUBMISSION_LIMIT)
-        return found.put(place, function)
+        return target.put(place, function)
 
     def close(self) -> None:
         """Start nothing more."""
@@ -130,8 +130,8 @@ class _Pool:
         """Start workers for waiting submissions. The caller holds the lock."""
         if self._workers.inline or self._closed:
             return
-        wanted = min(self._running + len(self._waiting), self.declared.max_threads_in_pool)
-        while self._threads < max(wanted, self.declared.min_threads_in_pool):
+        needed = min(self._running + len(self._waiting), self.declared.max_threads_in_pool)
+        while self._threads < max(needed, self.declared.min_threads_in_pool):
             self._threads += 1
             threading.Thread(target=self._work, name=f"submit-{self.name}", daemon=True).start()
 
@@ -148,7 +148,7 @@ class _Pool:
             woken = True
             while True:
                 spare = self._threads > self.declared.min_threads_in_pool
-                if self._closed or self._threads > self._most() or (spare and not (woken or self._waiting)):
+                if self._closed or self._threads > self._limit() or (spare and not (woken or self._waiting)):
                     self._threads -= 1
                     return None
                 if self._waiting:
@@ -156,5 +156,5 @@ class _Pool:
                     return self._waiting.popleft()
                 woken = self._changed.wait(IDLE if spare else None)
 
-    def _most(self) -> int:
+    def _limit(self) -> int:
         return max(self.declared.max_threads_in_pool, self.declared.min_threads_in_pool)
