@@ -180,63 +180,63 @@ class RecordReader:
         """Return jobs with their inputs, from a query of ``JOB_COLUMNS``."""
         return self.with_inputs(self.raw_rows(query, **values))
 
-    def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
+    def with_inputs(self, rows: Iterable[Any]) -> tuple[Job, ...]:
         """Return jobs from rows of ``JOB_COLUMNS``. Jobs without inputs cost nothing more."""
-        found = list(found)
-        reading = [row[0] for row in found if row[INPUT_COUNT]]
+        rows = list(rows)
+        ids = [row[0] for row in rows if row[INPUT_COUNT]]
         inputs: dict[int, list[str]] = defaultdict(list)
-        if reading:
-            for job, file in self.raw_rows(_INPUTS, ids=reading):
+        if ids:
+            for job, file in self.raw_rows(_INPUTS, ids=ids):
                 inputs[job].append(file)
-        return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[INPUT_COUNT] else ()) for row in found)
+        return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[INPUT_COUNT] else ()) for row in rows)
 
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Return jobs by number."""
         return self.with_inputs(self.raw_rows(_jobs_where(conditions), **values))
 
-    def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
+    def usages(self, of_jobs: Iterable[Job]) -> tuple[JobUsage, ...]:
         """Return the resources that jobs' last attempts used."""
-        ids = [job.id for job in found]
+        ids = [job.id for job in of_jobs]
         if not ids:
             return ()
         return tuple(
-            JobUsage(job=job, **{name: value or 0 for name, value in zip(USAGE, used, strict=True)})
-            for job, *used in self.raw_rows(_USAGES, ids=ids)
+            JobUsage(job=job, **{name: value or 0 for name, value in zip(USAGE, values, strict=True)})
+            for job, *values in self.raw_rows(_USAGES, ids=ids)
         )
 
     def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:
         """Return tasks by number."""
-        wanted = sorted(set(ids))
-        return self.tasks_from(_TASKS, ids=wanted) if wanted else ()
+        numbers = sorted(set(ids))
+        return self.tasks_from(_TASKS, ids=numbers) if numbers else ()
 
     def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
         """Return tasks from a query of ``TASK_COLUMNS``."""
-        found = self.raw_rows(query, **values)
-        specs = self._specs.of(self.connection, [row[0] for row in found])
-        return tuple(task_rows.task(row, specs[row[0]]) for row in found if row[0] in specs)
+        rows = self.raw_rows(query, **values)
+        specs = self._specs.of(self.connection, [row[0] for row in rows])
+        return tuple(task_rows.task(row, specs[row[0]]) for row in rows if row[0] in specs)
 
-    def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
+    def tasks_of(self, of_jobs: Iterable[Job]) -> tuple[Task, ...]:
         """Return the tasks of jobs."""
-        return self.tasks(job.task for job in found)
+        return self.tasks(job.task for job in of_jobs)
 
     def files(self, names: Iterable[str]) -> tuple[File, ...]:
         """Return files by name."""
-        wanted = sorted(set(names))
-        return self._files(_FILES, names=wanted) if wanted else ()
+        identifiers = sorted(set(names))
+        return self._files(_FILES, names=identifiers) if identifiers else ()
 
-    def inputs_of(self, found: Iterable[Job]) -> tuple[File, ...]:
+    def inputs_of(self, of_jobs: Iterable[Job]) -> tuple[File, ...]:
         """Return the files that jobs read."""
-        return self.files(name for job in found for name in job.inputs)
+        return self.files(name for job in of_jobs for name in job.inputs)
 
     def outputs_of(self, ids: Iterable[int]) -> tuple[File, ...]:
         """Return the files that jobs made."""
-        wanted = sorted(set(ids))
-        return self._files(_OUTPUTS, ids=wanted) if wanted else ()
+        numbers = sorted(set(ids))
+        return self._files(_OUTPUTS, ids=numbers) if numbers else ()
 
     def files_of_tasks(self, ids: Iterable[int]) -> tuple[File, ...]:
         """Return the files that the jobs of tasks made."""
-        wanted = sorted(set(ids))
-        return self._files(_TASK_FILES, ids=wanted) if wanted else ()
+        numbers = sorted(set(ids))
+        return self._files(_TASK_FILES, ids=numbers) if numbers else ()
 
     def outputs_of_task(self, task: int, after: str, limit: int) -> tuple[File, ...]:
         """Return files that the jobs of a task made, by name, behind a given name."""
@@ -245,9 +245,9 @@ class RecordReader:
     def _files(self, query: Select[Any], **values: Any) -> tuple[File, ...]:
         return tuple(map(file_rows.file, self.raw_rows(query, **values)))
 
-    def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
+    def replicas_of(self, of_files: Iterable[File]) -> tuple[Replica, ...]:
         """Return the replicas of files."""
-        names = sorted({file.name for file in found})
+        names = sorted({file.name for file in of_files})
         if not names:
             return ()
         return tuple(map(file_rows.replica, self.raw_rows(_REPLICAS, names=names)))
@@ -260,9 +260,9 @@ class RecordReader:
         """Return all transfers in these states."""
         return self.transfers(_transfer_in(states))
 
-    def live_transfers_of(self, found: Iterable[File]) -> tuple[Transfer, ...]:
+    def live_transfers_of(self, of_files: Iterable[File]) -> tuple[Transfer, ...]:
         """Return live transfers of files."""
-        names = sorted({file.name for file in found})
+        names = sorted({file.name for file in of_files})
         if not names:
             return ()
         return self.transfers(_OF_FILES, _transfer_in(LIVE_TRANSFERS), names=names)
@@ -296,10 +296,9 @@ class RecordReader:
 
     def task_counts(self, ids: Iterable[int]) -> tuple[TaskCount, ...]:
         """Return jobs of tasks by state."""
-        found = self.raw_rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
+        rows = self.raw_rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
         counts = [
-            TaskCount(task=int(task), state=JOB_STATES[state], jobs=int(count))
-            for task, state, count in found
+            TaskCount(task=int(task), state=JOB_STATES[state], jobs=int(count)) for task, state, count in rows
         ]
         return tuple(sorted(counts, key=lambda count: (count.task, count.state)))
 
@@ -324,17 +323,17 @@ class RecordReader:
         """Return the last reports on queues. Batch workers are running and submitted pilots (B30)."""
         workers = dict(tuple(row) for row in self.raw_rows(_WORKERS))
         running = dict(tuple(row) for row in self.raw_rows(_RUNNING_PILOTS))
-        seen = {queue: told for queue, *told in self.raw_rows(_QUEUE_REPORTS)}
+        last_times = {queue: times for queue, *times in self.raw_rows(_QUEUE_REPORTS)}
         return tuple(
             QueueReport(
                 queue=queue,
-                last_pilot=seen.get(queue, _NOTHING)[0],
-                last_start=seen.get(queue, _NOTHING)[1],
-                mean_run=seen.get(queue, _NOTHING)[2],
+                last_pilot=last_times.get(queue, _NOTHING)[0],
+                last_start=last_times.get(queue, _NOTHING)[1],
+                mean_run=last_times.get(queue, _NOTHING)[2],
                 batch_workers=int(workers.get(queue, 0)),
                 running_pilots=running.get(queue, 0),
             )
-            for queue in sorted({*workers, *seen})
+            for queue in sorted({*workers, *last_times})
         )
 
     def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
@@ -342,12 +341,12 @@ class RecordReader:
 
         Emptied ones do not count (P1).
         """
-        found = (
+        rows = (
             self.raw_rows(_TASK_QUEUES)
             if queues is None
             else self.raw_rows(_TASK_QUEUES_OF, queues=sorted(set(queues)))
         )
         return tuple(
             TaskQueue(queue=queue, requirements=requirements, jobs=int(count), priority=priority)
-            for queue, requirements, count, priority in found
+            for queue, requirements, count, priority in rows
         )

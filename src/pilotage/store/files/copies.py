@@ -84,30 +84,30 @@ def _read(reading: Reading, most: int) -> Mapping[str, Any]:
     sizes = _sizes(reader)
     if not sizes:
         return {"cleaned": cleaned}
-    found = _may_go(reader, world, sizes, undeletable(world.federation.storages, reading.now.unable), most)
-    names = sorted({row[0] for row in found})
-    wanted = wanted_of(reader, names)
+    rows = _may_go(reader, world, sizes, undeletable(world.federation.storages, reading.now.unable), most)
+    names = sorted({row[0] for row in rows})
+    needs = wanted_of(reader, names)
     lying: dict[str, list[str]] = defaultdict(list)
     for file, storage in reader.rows(
         select(_r.file, _r.storage).where(among(_r.file, "names")).order_by(_r.file, _r.storage), names=names
     ):
         lying[file].append(storage)
     storages = {queue.name: queue.storage for queue in world.federation.queues}
-    used: dict[tuple[str, str], float] = defaultdict(float)
+    last_uses: dict[tuple[str, str], float] = defaultdict(float)
     for file, queue, last in reader.rows(_USES, names=names):
         place = file, storages.get(queue, "")
-        used[place] = max(used[place], last)
+        last_uses[place] = max(last_uses[place], last)
     found_copies = tuple(
         Copy(
             file=file,
             storage=storage,
             path=path,
             size=size,
-            used=max(since, used.get((file, storage), 0.0)),
-            wanted=file in wanted,
+            used=max(since, last_uses.get((file, storage), 0.0)),
+            wanted=file in needs,
             elsewhere=tuple(other for other in lying[file] if other != storage),
         )
-        for file, storage, path, size, since in found
+        for file, storage, path, size, since in rows
     )
     return {"copies": found_copies, "copies_sizes": sizes, "cleaned": cleaned}
 

@@ -231,8 +231,8 @@ def takers(connection: Connection, job: int) -> list[str]:
 
 def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     """Return a site's borrowed jobs that read remotely, among the last ones taken."""
-    found = [_borrowing(*one) for one in reader.raw_rows(_READERS, site=site)]
-    return tuple(sorted(found, key=lambda one: one.job))
+    records = [_borrowing(*one) for one in reader.raw_rows(_READERS, site=site)]
+    return tuple(sorted(records, key=lambda one: one.job))
 
 
 @part("borrowable_lines", "candidacies")
@@ -247,7 +247,7 @@ def borrowable_lines(reading: Reading) -> Mapping[str, Any]:
         return {}
     each = max(2, MOST_COUNTED // len(placed))
     named = json.dumps([[choice, queue] for choice, queue in placed])
-    found = tuple(
+    lines = tuple(
         BorrowableLine(
             choice=choice, queue=queue, requirements=requirements, jobs=int(jobs_), priority=priority
         )
@@ -256,8 +256,8 @@ def borrowable_lines(reading: Reading) -> Mapping[str, Any]:
         )
     )
     return {
-        "borrowable_lines": found,
-        "candidacies": candidacies_of(reader, (line.choice for line in found)),
+        "borrowable_lines": lines,
+        "candidacies": candidacies_of(reader, (line.choice for line in lines)),
     }
 
 

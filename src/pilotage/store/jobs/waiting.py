@@ -47,17 +47,21 @@ age."""
 
 def _tasks_with_jobs(state: JobState) -> Select[Any]:
     """Return the query for tasks with their share and priority, by priority, then age."""
-    found = _stepped(state) if state in _INDEXED else select(_t.id.label("task")).where(is_live).subquery()
-    oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
+    candidates = (
+        _stepped(state) if state in _INDEXED else select(_t.id.label("task")).where(is_live).subquery()
+    )
+    oldest = (
+        select(func.min(_j.id)).where(is_state(jobs, state), _j.task == candidates.c.task).scalar_subquery()
+    )
     # With a limit, a planner steps from task to task, whatever number it expects.
-    each = select(found.c.task, oldest.label("job")).where(found.c.task.is_not(None))
-    each = each.where(~among(found.c.task, "apart")).limit(_LIMIT)
+    each = select(candidates.c.task, oldest.label("job")).where(candidates.c.task.is_not(None))
+    each = each.where(~among(candidates.c.task, "apart")).limit(_LIMIT)
     heads = each.subquery("heads").c
     share, priority = (
         select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
     )
-    found_any = select(heads.task, share, priority.label("priority")).where(heads.job.is_not(None))
-    return found_any.add_columns(heads.job).order_by(priority.desc(), heads.job)
+    query = select(heads.task, share, priority.label("priority")).where(heads.job.is_not(None))
+    return query.add_columns(heads.job).order_by(priority.desc(), heads.job)
 
 
 def _stepped(state: JobState) -> CTE:
@@ -83,8 +87,8 @@ def _oldest_of_each(state: JobState) -> Select[Any]:
     bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
     # Computed once, before any job is read. On SQLite a limit is enough. PostgreSQL would compute them again
     # for each job if it expects that few wait beside a million ended ones.
-    found = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).cte("bounds")
-    bounds = found.prefix_with("MATERIALIZED", dialect="postgresql").c
+    limits = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).cte("bounds")
+    bounds = limits.prefix_with("MATERIALIZED", dialect="postgresql").c
     return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
 
 
@@ -134,17 +138,17 @@ def tasks_waiting(
     """Return the tasks with jobs in a state that has an index by task, or pending ones of some tasks."""
     numbers: Counter[int] = Counter()
     heads: dict[int, tuple[int, str, int, int]] = {}
-    found = {state: _heads(reader, state, apart)}
+    heads_by_state = {state: _heads(reader, state, apart)}
     if pending_for_room:
         pending = _heads(reader, JobState.PENDING, apart)
-        found[JobState.PENDING] = [row for row in pending if row[0] in pending_for_room]
-    for each, rows in found.items():
+        heads_by_state[JobState.PENDING] = [row for row in pending if row[0] in pending_for_room]
+    for each, rows in heads_by_state.items():
         counted = reader.raw_rows(_NUMBERS, state=str(each), tasks=[str(row[0]) for row in rows])
         numbers.update({int(task): int(jobs) for task, jobs in counted})
         for row in rows:
             heads[row[0]] = min(row, heads.get(row[0], row), key=_turn)
-    listed = heads.values() if len(found) == 1 else sorted(heads.values(), key=_turn)
-    return [Waiting(task, share, priority, numbers[task]) for task, share, priority, _ in listed]
+    in_order = heads.values() if len(heads_by_state) == 1 else sorted(heads.values(), key=_turn)
+    return [Waiting(task, share, priority, numbers[task]) for task, share, priority, _ in in_order]
 
 
 def _turn(head: tuple[int, str, int, int]) -> tuple[int, int]:
@@ -163,11 +167,11 @@ def oldest(
 
     Skip the tasks ``apart``. Pending jobs of ``pending_for_room`` tasks count as in that state too.
     """
-    together: dict[int, list[int]] = defaultdict(list)
+    tasks_by_most: dict[int, list[int]] = defaultdict(list)
     for task, most in parts(lambda: tasks_waiting(reader, state, apart, pending_for_room)).items():
-        together[most].append(task)
+        tasks_by_most[most].append(task)
     rows: list[tuple[Any, ...]] = []
-    for most, tasks_ in together.items():
+    for most, tasks_ in tasks_by_most.items():
         rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=most - 1, limit=limit)
         if pending := [task for task in tasks_ if task in pending_for_room]:
             rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=most - 1, limit=limit)
@@ -177,14 +181,14 @@ def oldest(
 
 def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[tuple[Any, ...]]:
     """Return the oldest jobs, at most the given number of each task."""
-    left = dict(most)
-    kept = []
+    room = dict(most)
+    first_rows = []
     for row in sorted(rows, key=itemgetter(_ID)):
-        if left.get(row[_TASK], 1) > 0:
-            kept.append(row)
-            if row[_TASK] in left:
-                left[row[_TASK]] -= 1
-    return kept
+        if room.get(row[_TASK], 1) > 0:
+            first_rows.append(row)
+            if row[_TASK] in room:
+                room[row[_TASK]] -= 1
+    return first_rows
 
 
 def tasks_pending_for_room(reader: RecordReader, cause: str) -> set[int]:

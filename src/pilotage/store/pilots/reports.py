@@ -20,32 +20,36 @@ _THESE = among(_j.id, "ids")
 _ASKING = among(pilots.c.id, "pilots")
 
 
-def told_by_pilots(told: Sequence[Heartbeat], quiet: bool = False) -> WorldPart:
+def told_by_pilots(heartbeats: Sequence[Heartbeat], quiet: bool = False) -> WorldPart:
     """Read the calling pilots, their reports, their jobs, and the jobs that they mention.
 
     With ``quiet``, leave out jobs that a pilot only holds, here and in its report. That takes another query,
     which pays off for many pilots together.
     """
     names = ("pilots", "heartbeats", "jobs", "tasks", "failures", "queue_reports", "failed_deliveries")
-    return WorldPart(names, lambda reading: _read(reading, told, quiet))
+    return WorldPart(names, lambda reading: _read(reading, heartbeats, quiet))
 
 
-def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[str, Any]:
+def _read(reading: Reading, heartbeats: Sequence[Heartbeat], quiet: bool) -> Mapping[str, Any]:
     reader = reading.reader
-    asking = [one.pilot for one in told]
-    heard, found = _differing(reader, told, asking) if quiet else (told, _spoken_of(reader, told, asking))
-    reports = [report for one in told for report in one.reports]
+    asking = [one.pilot for one in heartbeats]
+    heard, every_job = (
+        _differing(reader, heartbeats, asking)
+        if quiet
+        else (heartbeats, _spoken_of(reader, heartbeats, asking))
+    )
+    reports = [report for one in heartbeats for report in one.reports]
     speaking = reader.pilots(_ASKING, pilots=asking)
     ends = {report.state for report in reports} & {"done", "failed"}
-    queues = sorted({job.queue for job in found if job.pilot is not None}) if ends else []
+    queues = sorted({job.queue for job in every_job if job.pilot is not None}) if ends else []
     of_queues = failures.of_queues(reader, reading.world.time, queues) if queues else ()
-    elsewhere = failures.of_retried(reader, reading.world.time, found)
+    elsewhere = failures.of_retried(reader, reading.world.time, every_job)
     storages = any(report.storage_fault or report.read_from or report.outputs for report in reports)
     return {
         "pilots": speaking,
         "heartbeats": tuple(heard),
-        "jobs": found,
-        "tasks": reader.tasks_of(found),
+        "jobs": every_job,
+        "tasks": reader.tasks_of(every_job),
         # Failures of retried jobs have verdicts, and replace the same ones without.
         "failures": tuple({(one.job, one.attempt): one for one in (*of_queues, *elsewhere)}.values()),
         "queue_reports": reader.queue_reports() if "failed" in ends else (),
@@ -53,28 +57,30 @@ def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[s
     }
 
 
-def _spoken_of(reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]) -> tuple[Job, ...]:
+def _spoken_of(
+    reader: RecordReader, heartbeats: Sequence[Heartbeat], asking: Sequence[int]
+) -> tuple[Job, ...]:
     """Return all jobs that the pilots have or mention."""
     mine = reader.jobs_where(_HELD, pilots=asking)
-    others = {job for one in told for job, _ in one.named} - {job.id for job in mine}
-    found = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
-    return tuple(sorted(found, key=lambda job: job.id))
+    others = {job for one in heartbeats for job, _ in one.named} - {job.id for job in mine}
+    every_job = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
+    return tuple(sorted(every_job, key=lambda job: job.id))
 
 
 def _differing(
-    reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]
+    reader: RecordReader, heartbeats: Sequence[Heartbeat], asking: Sequence[int]
 ) -> tuple[list[Heartbeat], tuple[Job, ...]]:
     """Return the jobs that are reported on, or that only one side knows; with the calls reduced to these."""
     # Most are equal, and checking that costs a fraction of finding the difference.
-    said: dict[int, str] = dict(reader.raw_rows(WORDS, pilots=asking))
-    unlike = {one.pilot: one.named for one in told if (said.get(one.pilot) or "") != words(one.named)}
+    texts: dict[int, str] = dict(reader.raw_rows(WORDS, pilots=asking))
+    unlike = {one.pilot: one.named for one in heartbeats if (texts.get(one.pilot) or "") != words(one.named)}
     held = by_pilot(reader.raw_rows(ATTEMPTS, pilots=sorted(unlike))) if unlike else {}
     differing = {job for pilot, named in unlike.items() for job, _ in named ^ held.get(pilot, set())}
-    ids = differing.union(report.job for one in told for report in one.reports)
+    ids = differing.union(report.job for one in heartbeats for report in one.reports)
     heard = [
         replace(
             one, holding=tuple([pair for pair in one.holding if pair[0] in differing] if differing else ())
         )
-        for one in told
+        for one in heartbeats
     ]
     return heard, reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()

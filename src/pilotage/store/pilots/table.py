@@ -61,20 +61,20 @@ class LivePilots:
 
     def read(self, connection: Connection) -> tuple[Pilot, ...]:
         """Return all live pilots by number."""
-        known = self._known
+        former = self._known
         # Sort here: SQLite is slower.
         rows = sorted(raw_rows(connection, _LIVE))
-        new = [row[0] for row in rows if row[0] not in known]
+        new = [row[0] for row in rows if row[0] not in former]
         whole = {row[0]: pilot(row) for row in raw_rows(connection, _WHOLE, ids=new)} if new else {}
-        found: dict[int, tuple[Row, Pilot]] = {}
+        current: dict[int, tuple[Row, Pilot]] = {}
         for row in rows:
-            before = known.get(row[0])
+            before = former.get(row[0])
             if before is None:
-                found[row[0]] = (row, whole[row[0]])
+                current[row[0]] = (row, whole[row[0]])
             else:
-                found[row[0]] = before if before[0] == row else (row, _changed(before[1], row[1:]))
-        self._known = found
-        return tuple([one for _, one in found.values()])
+                current[row[0]] = before if before[0] == row else (row, _changed(before[1], row[1:]))
+        self._known = current
+        return tuple([one for _, one in current.values()])
 
 
 _j = jobs.c

@@ -85,8 +85,8 @@ def lacking_nodes(reading: Reading) -> Mapping[str, Any]:
     lacking = reader.pilots(*_LACKING, after=world.time - DAY)
     if not lacking:
         return {}
-    found = {one.id: one for one in (*lacking, *_others(reading, lacking))}
-    breakers = of_nodes(found.values(), world.federation.director, reader.lifted_breakers())
+    by_id = {one.id: one for one in (*lacking, *_others(reading, lacking))}
+    breakers = of_nodes(by_id.values(), world.federation.director, reader.lifted_breakers())
     return {"lacking_nodes": breakers}
 
 

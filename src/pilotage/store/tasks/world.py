@@ -35,16 +35,16 @@ def unsplit_tasks(jobs: float = inf, turn: int = 1) -> WorldPart:
 
     def read(reading: Reading) -> Mapping[str, Any]:
         limit = int(min(reading.now.batch, jobs))
-        found = reading.reader.raw_rows(_LONGEST_FIRST, limit=limit, apart=reading.now.apart)
-        return {"tasks": reading.reader.tasks(_first(found, jobs, turn))}
+        rows = reading.reader.raw_rows(_LONGEST_FIRST, limit=limit, apart=reading.now.apart)
+        return {"tasks": reading.reader.tasks(_first(rows, jobs, turn))}
 
     return WorldPart(("tasks",), read)
 
 
-def _first(found: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:
+def _first(rows: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:
     """Return the first tasks, from their states and planned jobs, that together take that many jobs."""
     first: list[int] = []
-    for task, state, planned in found:
+    for task, state, planned in rows:
         if jobs <= 0:
             break
         # An unsplit task may first make only its scouts, usually the default number.
@@ -96,36 +96,36 @@ def ended_jobs(reading: Reading) -> Mapping[str, Any]:
     return of_tasks(reading.reader, reading["tasks"])
 
 
-def of_tasks(reader: RecordReader, found: Sequence[Task]) -> Mapping[str, Any]:
+def of_tasks(reader: RecordReader, every_task: Sequence[Task]) -> Mapping[str, Any]:
     """Read the same of some tasks."""
-    scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
+    scouting = [task.id for task in every_task if task.state == TaskState.SCOUTING]
     scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
-    others = [task for task in found if task.state != TaskState.SCOUTING]
+    others = [task for task in every_task if task.state != TaskState.SCOUTING]
     ids = [task.id for task in others]
-    counted = reader.task_counts(ids)
-    failed = [count.task for count in counted if count.state == JobState.FAILED]
+    task_counts = reader.task_counts(ids)
+    failed = [count.task for count in task_counts if count.state == JobState.FAILED]
     unmerged = reader.jobs_where(_OF_TASKS, _MERGING, ids=ids)
     examples = chain.from_iterable(reader.jobs(_FAILED, task=task) for task in failed)
     return {
-        "task_counts": counted,
+        "task_counts": task_counts,
         "jobs": tuple(sorted([*scouts, *unmerged, *examples], key=lambda job: job.id)),
-        "files": reader.files_of_tasks([*scouting, *_to_merge(others, counted)]),
+        "files": reader.files_of_tasks([*scouting, *_to_merge(others, task_counts)]),
         "usages": reader.usages(scouts),
     }
 
 
-def _to_merge(found: Sequence[Task], counted: Iterable[TaskCount]) -> list[int]:
+def _to_merge(every_task: Sequence[Task], task_counts: Iterable[TaskCount]) -> list[int]:
     """Return running tasks whose jobs all wait for a merge, except scouts whose work others did."""
-    excused = {task.id: task.measured.failed if task.measured else 0 for task in found}
+    allowance = {task.id: task.measured.failed if task.measured else 0 for task in every_task}
     unmerged = {
         count.task
-        for count in counted
+        for count in task_counts
         if count.state != JobState.MERGING
-        and (count.state != JobState.FAILED or count.jobs > excused[count.task])
+        and (count.state != JobState.FAILED or count.jobs > allowance[count.task])
     }
     return [
         task.id
-        for task in found
+        for task in every_task
         if task.spec.merge and task.state == TaskState.RUNNING and (task.finishing or task.id not in unmerged)
     ]
 

@@ -218,38 +218,38 @@ _MADE = (
 def staged(reading: Reading) -> Mapping[str, Any]:
     """Read transfers in progress, transfers that could start or that ended, and the jobs affected."""
     reader, world, limit = reading.reader, reading.world, reading.now.batch
-    moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
-    told = reader.failed_deliveries()
-    ended = [one for one in moving_on if one.state is _X.FINISHING] + _failed(reader, world, limit)
-    found = _jobs(reader, world, ended, limit)
-    inputs = reader.inputs_of(job for job in found if job.state == _J.ASSIGNED)
-    outputs = reader.outputs_of(job.id for job in found if job.state != _J.ASSIGNED)
+    active = reader.transfers_in(*_BEYOND_THE_QUEUE)
+    failed_deliveries = reader.failed_deliveries()
+    ended = [one for one in active if one.state is _X.FINISHING] + _failed(reader, world, limit)
+    affected_jobs = _jobs(reader, world, ended, limit)
+    inputs = reader.inputs_of(job for job in affected_jobs if job.state == _J.ASSIGNED)
+    outputs = reader.outputs_of(job.id for job in affected_jobs if job.state != _J.ASSIGNED)
     moving = {
         transfer.id: transfer
         for transfer in chain(
             ended,
-            moving_on,
-            _queued(reader, world, limit, _full(world, moving_on, told)),
+            active,
+            _queued(reader, world, limit, _full(world, active, failed_deliveries)),
             reader.live_transfers_of([*inputs, *outputs]),
         )
     }
-    known = {file.name: file for file in (*inputs, *outputs)}
-    known |= {
+    files_by_name = {file.name: file for file in (*inputs, *outputs)}
+    files_by_name |= {
         file.name: file
-        for file in reader.files({transfer.file for transfer in moving.values()} - known.keys())
+        for file in reader.files({transfer.file for transfer in moving.values()} - files_by_name.keys())
     }
     return {
         "transfers": tuple(moving[id_] for id_ in sorted(moving)),
         "unawaited": unawaited(reader, world, moving.values()),
-        "jobs": found,
-        "files": tuple(known[name] for name in sorted(known)),
-        "failed_deliveries": told,
+        "jobs": affected_jobs,
+        "files": tuple(files_by_name[name] for name in sorted(files_by_name)),
+        "failed_deliveries": failed_deliveries,
     }
 
 
-def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDelivery]) -> _Full:
-    breakers = storage_breakers(told, world.federation.staging, world.time)
-    return _Full.of(Room(world.federation, moving_on, PREPARING, breakers, world.time))
+def _full(world: World, active: Sequence[Transfer], failed_deliveries: Sequence[FailedDelivery]) -> _Full:
+    breakers = storage_breakers(failed_deliveries, world.federation.staging, world.time)
+    return _Full.of(Room(world.federation, active, PREPARING, breakers, world.time))
 
 
 @part("failures")
@@ -263,19 +263,19 @@ def downloads_of(names: Collection[str]) -> WorldPart:
 
     def read(reading: Reading) -> Mapping[str, Any]:
         reader = reading.reader
-        found = reader.live_transfers_of(reader.files(names))
-        return {"transfers": found, "unawaited": unawaited(reader, reading.world, found, after=0.0)}
+        downloads = reader.live_transfers_of(reader.files(names))
+        return {"transfers": downloads, "unawaited": unawaited(reader, reading.world, downloads, after=0.0)}
 
     return WorldPart(("transfers", "unawaited"), read)
 
 
 def unawaited(
-    reader: RecordReader, world: World, found: Iterable[Transfer], after: float = UNAWAITED_AFTER
+    reader: RecordReader, world: World, candidates: Iterable[Transfer], after: float = UNAWAITED_AFTER
 ) -> tuple[int, ...]:
     """Return downloads queued for ``after`` s that no job waits for (D2)."""
     queued = [
         transfer
-        for transfer in found
+        for transfer in candidates
         if transfer.state in (_X.QUEUED, _X.PREPARED)
         and transfer.direction == "download"
         and transfer.since <= world.time - after
@@ -284,8 +284,8 @@ def unawaited(
         return ()
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     names = sorted({transfer.file for transfer in queued})
-    wanted = {(file, storages.get(queue)) for file, queue in reader.raw_rows(_STILL_WANTED, names=names)}
-    return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
+    waits = {(file, storages.get(queue)) for file, queue in reader.raw_rows(_STILL_WANTED, names=names)}
+    return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in waits))
 
 
 def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list[Transfer]:
@@ -372,6 +372,6 @@ def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int)
             if (file, storages.get(queue)) in arrivals
         }
         waiting |= {job for (job,) in reader.raw_rows(_MADE, names=names)}
-    concerned = reader.jobs_where(_THESE, ids=sorted(waiting)) if waiting else ()
-    found = (*reader.jobs(_HOLDING, limit=limit), *concerned)
-    return tuple(sorted(found, key=lambda job: job.id))
+    waiting_jobs = reader.jobs_where(_THESE, ids=sorted(waiting)) if waiting else ()
+    every_job = (*reader.jobs(_HOLDING, limit=limit), *waiting_jobs)
+    return tuple(sorted(every_job, key=lambda job: job.id))

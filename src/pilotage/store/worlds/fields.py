@@ -87,13 +87,13 @@ FIELDS: Mapping[str, WorldPart] = {name: one for one in _PARTS for name in one.f
 
 def parts_of(reads: Reads) -> tuple[WorldPart, ...]:
     """Return the parts to read, each once. Raises ValueError for a field without a usual reader."""
-    found: dict[int, WorldPart] = {}
+    parts: dict[int, WorldPart] = {}
     for one in reads:
         if isinstance(one, str) and one not in FIELDS:
             raise ValueError(f"no field {one!r} is read by its name; there are {', '.join(sorted(FIELDS))}")
-        named = FIELDS[one] if isinstance(one, str) else one
-        found.setdefault(id(named), named)
-    return tuple(found.values())
+        part_of_name = FIELDS[one] if isinstance(one, str) else one
+        parts.setdefault(id(part_of_name), part_of_name)
+    return tuple(parts.values())
 
 
 def _idle_elsewhere(reading: Reading) -> Mapping[str, Any] | None:

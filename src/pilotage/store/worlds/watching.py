@@ -160,8 +160,8 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
     # Whether a silent pilot is lost depends on each job that it has.
     holders = sorted({job.pilot for job in due if job.pilot is not None and job.state in AT_A_PILOT})
     beside = reader.jobs(_HELD, pilots=holders) if holders else ()
-    found = {job.id: job for job in (*due, *beside)}
-    return {"jobs": tuple(found[id_] for id_ in sorted(found))}
+    by_id = {job.id: job for job in (*due, *beside)}
+    return {"jobs": tuple(by_id[id_] for id_ in sorted(by_id))}
 
 
 @part("waiting_results")
@@ -199,7 +199,7 @@ def _late(
         for report in reports
         if report.last_start is not None and world.time - report.last_start <= timeouts.last_start
     }
-    found: list[Job] = []
+    late_jobs: list[Job] = []
     for rule in _RULES:
         if rule.state not in present:
             continue
@@ -208,12 +208,12 @@ def _late(
             "resting": sorted(resting),
             "limit": limit,
         }
-        found += reader.jobs(_DUE[rule.state], **values)
+        late_jobs += reader.jobs(_DUE[rule.state], **values)
         if rule.high:
             spared = resting | starting if rule.idle_only else resting
             values |= {"before": world.time - rule.seconds_high(world.federation), "resting": sorted(spared)}
-            found += reader.jobs(_URGENTLY_DUE[rule.state], **values)
-    return found
+            late_jobs += reader.jobs(_URGENTLY_DUE[rule.state], **values)
+    return late_jobs
 
 
 def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
@@ -253,22 +253,22 @@ def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pil
     holders = sorted({job.pilot for job in due if job.pilot is not None})
     unheard_since = world.time - world.federation.timeouts.heartbeat
     holding = {*_silent_holders(reader, unheard_since)}
-    found = [
+    late_pilots = [
         *(one for one in reader.pilots(*_SILENT, before=unheard_since) if one.id not in holding),
         *(reader.pilots(_HOLDERS, holders=holders) if holders else ()),
     ]
     for rule, conditions in _NOT_CALLED.items():
-        found += reader.pilots(*conditions, before=world.time - rule.seconds(world.federation))
-    by_id = {pilot.id: pilot for pilot in found}
+        late_pilots += reader.pilots(*conditions, before=world.time - rule.seconds(world.federation))
+    by_id = {pilot.id: pilot for pilot in late_pilots}
     return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
-def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
+def _stranded(reader: RecordReader, world: World, failures: Sequence[Failure], limit: int) -> list[Job]:
     """Jobs that wait at queues that left the federation, are draining, or have open breakers (F2)."""
-    named = {queue.name for queue in world.federation.queues}
-    closed = {one.place[0] for one in open_queues(told, world.federation, world.time)}
-    closed |= draining_queues(world.federation)
-    gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
+    queue_names = {queue.name for queue in world.federation.queues}
+    closed_queues = {one.place[0] for one in open_queues(failures, world.federation, world.time)}
+    closed_queues |= draining_queues(world.federation)
+    gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (queue_names - closed_queues))
     if not gone:
         return []
     return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]
@@ -293,11 +293,11 @@ def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], li
     Jobs that stay because their task names the queue hide no others.
     """
     before = world.time - world.federation.timeouts.fast_rebro_wait
-    found: list[Job] = []
+    longest_waits: list[Job] = []
     for (queue, share), many in excess(world.federation, counts).items():
         here = {"queue": queue, "share": share, "before": before}
         for state, query in _WAITING_LONGEST.items():
             ids = [task for (task,) in reader.raw_rows(_TASKS_HERE[state], **here)]
             pinned = [one.id for one in reader.tasks(ids) if is_pinned(one.spec, queue, world.federation)]
-            found += reader.jobs(query, **here, pinned=pinned, resting=[], limit=min(many, limit))
-    return found
+            longest_waits += reader.jobs(query, **here, pinned=pinned, resting=[], limit=min(many, limit))
+    return longest_waits
