@@ -124,7 +124,7 @@ def _read_plain(path: FilePath, limit: int = MAX_PAYLOAD) -> str:
 
 
 def read_text(path: str | FilePath, limit: int = MAX_BYTES) -> str:
-    """Return the text of a file with at most ``most`` bytes. Raises ``BadFile`` if there is none."""
+    """Return the text of a file with at most ``limit`` bytes. Raises ``BadFile`` if there is none."""
     return _decoded(path, read_bytes(path, limit))
 
 
@@ -140,7 +140,7 @@ def _decoded(path: str | FilePath, data: bytes) -> str:
 
 
 def read_bytes(path: str | FilePath, limit: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a file, at most ``most`` of them. Raises ``BadFile`` if there is none."""
+    """Return the bytes of a file, at most ``limit`` of them. Raises ``BadFile`` if there is none."""
 
     try:
         with FilePath(path).open("rb") as file:

@@ -122,7 +122,7 @@ class UnknownPolicy(ValueError):
 
 
 def policy_of(name: str, scenario_policies: Mapping[str, Policy]) -> Policy:
-    """Return the policy with this name: a known one, one of ``own``, or that of the reference run.
+    """Return the policy of a name: a common one, one of the scenario, or that of the reference run.
 
     Raises ``UnknownPolicy``.
     """

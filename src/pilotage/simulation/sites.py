@@ -126,7 +126,7 @@ class VirtualSite:
         return self.behaviour.slots * (1 - part)
 
     def slots(self, limit: int) -> SiteSlots:
-        """Return its slots now. Pilots may hold at most ``most`` of them."""
+        """Return its slots now. Pilots may hold at most ``limit`` of them."""
         granted, free, queued = 0, 0, 0
         for pilot in self.pilots.values():
             if pilot.node:

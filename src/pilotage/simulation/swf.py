@@ -60,7 +60,7 @@ def jobs(text: str) -> list[LoggedJob]:
 def text_of(data: bytes, limit: int) -> str:
     """Return the text of a log, compressed with gzip or not. Comments may use any character set.
 
-    Raises ValueError for invalid gzip, or for more than ``most`` bytes.
+    Raises ValueError for invalid gzip, or for more than ``limit`` bytes.
     """
     if data.startswith(b"\x1f\x8b"):
         try:

@@ -75,7 +75,7 @@ def _owners(world: World) -> Mapping[Key, Identity]:
 
 
 def _without(world: World, kind: str, keys: Collection[Key], **changes: Any) -> World:
-    """Leave out what is of some subjects; ``others`` are fields that are changed in other ways."""
+    """Leave out what is of some subjects; ``changes`` are fields that are changed in other ways."""
     rest: dict[str, Any] = {
         name: tuple(
             record for record in getattr(world, name) if (getattr(record, key) if key else record) not in keys

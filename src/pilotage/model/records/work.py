@@ -156,7 +156,7 @@ class Task(Life):
     def limit(self, kind: JobKind, request: float, queue_limit: float) -> float:
         """Return the limit of memory or walltime beyond which a payload is ended; 0 means none.
 
-        It is the request, else ``most``, the queue's limit; 0 means neither. For a task with scouts it is the
+        It is the request, else ``queue_limit``; 0 means neither. For a task with scouts it is the
         queue's limit: a scout should show its needs, and the needs of a few scouts are an estimate that a job
         may exceed. Merge jobs were not measured.
         """

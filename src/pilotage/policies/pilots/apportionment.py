@@ -13,7 +13,7 @@ _ALMOST = 1e-6
 
 
 def apportion(weights: Floats, limits: Ints, total: int, random: np.random.Generator) -> Ints:
-    """Divide ``total`` in proportion to ``weights``, at most ``most`` for each, and all of it if possible.
+    """Divide ``total`` in proportion to ``weights``, at most ``limits`` for each, and all of it if possible.
 
     Weights are above 0. What one cannot take goes to the others, again in proportion. Each gets its exact
     part, rounded down or up by a draw with this part as its mean. So even a small part comes up as often as

@@ -177,8 +177,10 @@ class Line:
             self.rest = np.where(fitting, self.rest * (1 - min(1.0, pilots / total)), self.rest)
 
     def missing(self, limits: Floats) -> Ints:
-        """Return the new pilots of each task queue, ``most`` of each. What one has left over counts for the
-        others."""
+        """Return the new pilots of each task queue, at most ``limits`` of each.
+
+        What a task queue does not need counts for the others.
+        """
         missing = np.zeros(len(self._requirements), dtype=np.int64)
         for at in self._most_demanding_first():
             needed = float(self.rest[at])

@@ -57,7 +57,7 @@ def pace(loops: LoopConstants, live: int) -> float:
 def is_in_the_way(limit: int, live: int, busy: int, unfit: int, draw: str) -> bool:
     """Return whether a pilot without work should go at once, because jobs wait for its place.
 
-    ``beyond`` jobs wait there that it could never run. There may be ``most`` pilots, and ``live`` are, at
+    ``unfit`` jobs wait there that it could never run. There may be ``limit`` pilots, and ``live`` are, at
     most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text that changes
     each time.
     """

@@ -196,8 +196,8 @@ def spares(
 ) -> list[BorrowableJob]:
     """Return offers that could replace a chosen one that another server may have taken.
 
-    There are at most ``most``. For a single job, any fitting offer will do. For several, each leaves room for
-    the others only if all request the same. Links can carry all of them besides the chosen ones.
+    There are at most ``limit``. For a single job, any fitting offer will do. For several, each leaves room
+    for the others only if all request the same. Links can carry all of them besides the chosen ones.
     """
     has, after = offered(request, pilot), readers.copy()
     numbers = {offer.job.id for offer in choices}

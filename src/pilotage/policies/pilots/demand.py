@@ -60,7 +60,7 @@ class Demand:
 def demand(
     world: World, requirements: Mapping[str, Requirements], elsewhere: Sequence[TaskQueue] = ()
 ) -> Demand:
-    """Return the task queues that take part. ``wanted`` has their requirements by text.
+    """Return the task queues that take part. ``requirements`` has theirs by text.
 
     Jobs ``elsewhere`` stand at queues whose pilots may take them.
     """

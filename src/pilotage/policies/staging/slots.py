@@ -106,9 +106,9 @@ class Slots:
         return sum(len(line.started) for line in self.shares)
 
     def give(self, parts: int, transfers: int | None = None, *, is_bound: bool = False) -> None:
-        """Give free slots to shares (``parts`` parts and ``most`` transfers), then emergency slots.
+        """Give free slots to shares (``parts`` parts and ``transfers`` transfers), then emergency slots.
 
-        With ``is_bound``, a share that has nothing in the queue may exceed ``most`` as in an emergency.
+        With ``is_bound``, a share that has nothing in the queue may exceed ``transfers`` as in an emergency.
         """
         free = min(self.parts - self.busy, parts)
         self._give_free(free, len(self.world.transfers) if transfers is None else transfers)

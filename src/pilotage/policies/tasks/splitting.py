@@ -94,7 +94,7 @@ class _Part:
 
 
 def _part(task: Task, count: int, limit: int) -> _Part:
-    """Return the next jobs of a task that already has ``made``. Replacements of failed scouts come on top."""
+    """Return the next jobs of a task that has ``count`` jobs, and replacements of failed scouts."""
     chunks = _chunks(task.spec)
     scouts = _scouts(task.spec) if task.measured is None else 0
     if scouts:

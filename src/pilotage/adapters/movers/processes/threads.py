@@ -89,7 +89,7 @@ class CopyThreads:
         self._small_files = SmallFileThreads()
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
-        """Begin each delivery, at most ``most`` at a time."""
+        """Begin each delivery."""
         return [self._start(delivery) for delivery in deliveries]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:

@@ -32,7 +32,7 @@ def _plain(value: Constant) -> Constant:
 
 
 def evaluated(text: str, my_ad: Ad, target_ad: Ad) -> object:
-    """The value of an expression of ``own``, with ``other`` as TARGET.
+    """The value of an expression of ``my_ad``, with ``target_ad`` as TARGET.
 
     It is the error value where the library gives up, as at several hundred operators in a row.
     """

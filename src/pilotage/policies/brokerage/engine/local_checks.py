@@ -107,7 +107,7 @@ def gpus_of_nodes(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 def _on_nodes(need: str, has_need: Mask, queues: QueueColumns) -> Verdict:
-    """Refuse queues with an open breaker of this need to jobs that have it, ``asked`` (T, 1)."""
+    """Refuse queues with an open breaker of this need to jobs that have it, ``has_need`` (T, 1)."""
     breakers = {
         queues.index[breaker.place[0]]: breaker
         for breaker in queues.live.lacking_nodes

@@ -280,7 +280,7 @@ class TaskColumns:
 
 
 def _dense(codes: Codes, bound: int) -> tuple[Codes, int]:
-    """Return the same codes, all below ``most``, numbered without gaps, and how many there are."""
+    """Return the same codes, all below ``bound``, numbered without gaps, and how many there are."""
     # Counting needs a place per possible code. Sorting is better if most codes are unused.
     if bound > 4 * len(codes):
         values, numbered = np.unique(codes, return_inverse=True)

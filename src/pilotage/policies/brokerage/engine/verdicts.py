@@ -118,7 +118,7 @@ class RefusalValues:
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
     def of_rows(self, rows: Codes, bits: Bits, kept_bits: Bits) -> "RefusalValues":
-        """Return the same for these rows. Of their refused ``bits`` some are ``kept``."""
+        """Return the same for these rows. Of their refused ``bits``, ``kept_bits`` stay."""
         if self.kind in ("one", "queue"):
             return self
         if self.starts is None:

@@ -159,7 +159,7 @@ def _moving_too_much(examination: Examination, groups: Sequence[Group], queues: 
 def _set_aside(
     examination: Examination, ruling: Ruling, bits: Bits, tasks: Codes, reason: str, facts: FactsDraft
 ) -> None:
-    """Exclude some tasks from a ruling, and report the ``shown`` bits of it as waived."""
+    """Exclude some tasks from a ruling, and report the ``bits`` of it as waived."""
     rows = _only(ruling.rows, tasks)
     examination.waived.append(_waived(replace(ruling, bits=bits, rows=rows), reason, facts))
     examination.rulings[examination.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
