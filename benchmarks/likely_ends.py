@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from pilotage.flow.calls.work.task_wait import end_of
+from pilotage.flow.calls.work.remarks import end_of
 from pilotage.model.records.states import ENDED, TaskState
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import Case, read

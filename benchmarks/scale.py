@@ -20,6 +20,7 @@ from sqlalchemy import Connection, text
 
 from pilotage.adapters.computing.loader import load
 from pilotage.adapters.movers.loader import InstalledMovers
+from pilotage.explain.layout import TextForm
 from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, read_world
@@ -122,7 +123,7 @@ def _pass_seconds(runtime: Runtime, step: Step) -> float:
 def _explain(runtime: Runtime, number: int) -> object:
     task = runtime.store.queries.task(number)
     assert task is not None
-    return explained_task(runtime, task, runtime.store.queries.task_choices(number), 80)
+    return explained_task(runtime, task, runtime.store.queries.task_choices(number), TextForm(80))
 
 
 def _seconds(times: int, call: Callable[[int], object]) -> list[float]:

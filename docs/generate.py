@@ -1,5 +1,6 @@
 """Writes the reference pages from the code: ``make docs``. A test holds that they are up to date."""
 
+import re
 from pathlib import Path
 
 from draw import draw_stale
@@ -8,8 +9,8 @@ from generators.dependencies import dependencies
 from generators.fields import fields_of_files
 from generators.flow import pictures, states, steps, time_outs
 from generators.interfaces import api, command_line, python_client, settings
-from pilotage.model.values.phrases import without_rules
 
+_RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
 
 
@@ -33,7 +34,7 @@ def pages() -> dict[str, str]:
 
 def _for_users(text: str) -> str:
     """Take the numbers of published rules out of sentences; the pages on rules keep them."""
-    return "\n".join(map(without_rules, text.split("\n")))
+    return _RULES.sub("", text)
 
 
 if __name__ == "__main__":

@@ -141,16 +141,21 @@ def test_stuck_names_what_waits_too_long_with_the_command(house: House, pilotage
     assert said(pilotage, "stuck") == "Nothing is stuck.\n"
     task = submit(house, ram=1_000_000)
     wait_for(lambda: house.call("GET", f"/tasks/{task}")["jobs"].get("pending"), "no queue takes it")
+    what, why, do = said(pilotage, "stuck").splitlines()
+    assert what == f"1 task waits until somebody acts: task:{task}"
+    assert why.removeprefix("    why: ") in said(pilotage, "status", task)
+    assert do == f"    do:  pilotage explain task:{task}"
     with sqlite3.connect(house.home.parent / "store.db", timeout=60) as store:
         store.execute("UPDATE jobs SET since = since - 90000 WHERE task = ?", (task,))
     told = said(pilotage, "stuck")
     job = house.call("GET", f"/tasks/{task}/jobs")["jobs"][0]["id"]
     first, why, do = told.splitlines()
-    assert first.startswith(f"1 job pending in share default, the oldest job:{job} for 25 h")
+    assert first.startswith("1 job pending in share default, expected within ")
+    assert first.endswith(f"; the oldest job:{job} for 25 h")
     assert "memory" in why
     assert do == f"    do:  pilotage explain job:{job}"
     (found,) = json.loads(pilotage("stuck", "--json").stdout)["stuck"]
-    assert (found["kind"], found["state"], found["oldest"], found["task"]) == ("job", "pending", job, task)
+    assert (found["kind"], found["state"], found["remark"]["subject"]) == ("job", "pending", f"job:{job}")
     token = house.call("POST", "/tokens", {"role": "user", "name": "una"})["token"]
     assert pilotage("stuck", PILOTAGE_TOKEN=token).exit_code == 1
     said(pilotage, "cancel", task)

@@ -117,7 +117,6 @@ OWNERS = {
     ("GET", "/tasks/{task}/jobs"),
     ("GET", "/tasks/{task}/failures"),
     ("GET", "/tasks/{task}/queues"),
-    ("GET", "/tasks/{task}/wait"),
     ("GET", "/tasks/{task}/logs"),
     ("GET", "/tasks/{task}/outputs"),
     ("GET", "/tasks/{task}/outputs/archive"),

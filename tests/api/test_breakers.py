@@ -165,11 +165,14 @@ def test_whatever_is_set_aside_is_told_with_its_reason(house: House) -> None:
     house.store.set_aside.replace(
         (), [SetAsideRecord(step="clean", subject=kind, name=name, **told) for kind, name in kinds.items()]
     )
-    lines = house.as_("operator", ALICE).get("/breakers").json()["set_aside"]
-    assert sorted(line.partition(": ")[0] for line in lines) == sorted(f"{k} {n}" for k, n in kinds.items())
-    assert all("by step clean" in line and "ValueError: no such thing" in line for line in lines)
+    found = house.as_("operator", ALICE).get("/breakers").json()["set_aside"]
+    assert sorted(one["subject"] for one in found) == sorted(f"{k}:{n}" for k, n in kinds.items())
+    assert all("by step clean" in one["text"] for one in found)
+    assert all("ValueError: no such thing" in one["text"] for one in found)
     others = house.as_("user", ALICE).get("/breakers").json()["set_aside"]
-    assert {line.partition(" some-")[0] for line in others} == {"queue", "site", "task queue"}
+    assert {one["subject"].partition(":")[0] for one in others} == {"queue", "site", "task queue"}
+    rows = house.as_("operator", ALICE).get("/stuck").json()["stuck"]
+    assert {one["subject"] for one in found} == {one["remark"]["subject"] for one in rows}
 
 
 def test_pages_lead_on_after_a_person_of_the_longest_name(house: House) -> None:

@@ -33,7 +33,8 @@ def test_a_task_is_explained_with_its_analysis_and_in_lines(house: House, submit
     found = alice.get(f"/tasks/{task}/explain").json()
     assert found["task"]["id"] == task
     assert [one["placed"] for one in found["explanations"]] == [one["placed"] for one in found["choices"]]
-    assert found["lines"][0].startswith(f"task {task}, jobs ")
+    assert found["lines"][0] == "2 jobs wait for a free pilot at north-queue"
+    assert found["lines"][1].startswith(f"task {task}, jobs ")
     narrow = alice.get(f"/tasks/{task}/explain", params={"width": 60}).json()["lines"]
     assert all(len(line) <= 60 for line in narrow)
     assert " ".join(narrow).split() == " ".join(found["lines"]).split()
@@ -86,7 +87,8 @@ def test_a_job_that_ended_well_still_says_why_an_attempt_of_it_had_failed(
 def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(house: House, submit: Submit) -> None:
     task = submit(jobs=1)
     lines = house.as_("user", ALICE).get(f"/tasks/{task}/explain").json()["lines"]
-    assert lines == [f"task {task} is registered: no brokerage has decided about it yet"]
+    undecided = f"task {task} is registered: no brokerage has decided about it yet"
+    assert lines == ["it waits to be split into jobs", undecided]
 
 
 def failed(house: House, task: int) -> None:
@@ -144,14 +146,17 @@ def test_a_task_whose_jobs_wait_where_nothing_starts_says_so_wherever_one_looks(
 ) -> None:
     task = brokered(house, submit, jobs=2)
     alice = house.as_("user", ALICE)
-    assert alice.get(f"/tasks/{task}").json()["troubles"] == []
+    assert [one["kind"] for one in alice.get(f"/tasks/{task}").json()["remarks"]] == ["wait"]
     refused_pilots(house)
-    (told,) = alice.get(f"/tasks/{task}").json()["troubles"]
-    assert told.startswith(TROUBLE)
-    assert told.endswith("an operator can mend it")
-    assert alice.get(f"/tasks/{task}/explain").json()["lines"][0] == f"nothing starts: {told}"
+    fault, *_ = alice.get(f"/tasks/{task}").json()["remarks"]
+    assert (fault["kind"], fault["subject"], fault["mend"]) == ("fault", "queue:north-queue", "operator")
+    assert fault["text"].startswith(f"nothing starts: {TROUBLE}")
+    assert fault["text"].endswith("an operator can mend it")
+    assert alice.get(f"/tasks/{task}/explain").json()["lines"][0] == fault["text"]
     lines = alice.get("/queues/north-queue/explain").json()["lines"]
-    assert lines[1] == f"  nothing starts: {told}"
+    assert lines[1] == f"  {fault['text']}"
+    (stuck,) = house.as_("operator", ALICE).get("/stuck").json()["stuck"]
+    assert stuck["remark"] == fault, "no two surfaces say something else"
     assert "  one pilot probes it in 1 min, if jobs wait by then" in lines
     both = alice.get(f"/tasks/{task}/queues/north-queue/explain").json()["lines"]
     assert both[: len(lines)] == lines

@@ -223,7 +223,7 @@ def test_a_throttled_job_is_told_by_which_quota_and_what_releases_it(house: Hous
     found = person.get(f"/tasks/{task}").json()
     assert found["jobs"]["throttled"] == 2
     reason = "user alice has 1 live job, and may have 1 (quotas.jobs_by_user); each of these that ends"
-    assert reason in found["throttled"]
+    assert reason in " ".join(one["text"] for one in found["remarks"])
     assert reason in " ".join(person.get(f"/tasks/{task}/explain").json()["lines"])
     jobs = person.get(f"/tasks/{task}/jobs").json()["jobs"]
     last = max(job["id"] for job in jobs)

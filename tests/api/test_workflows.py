@@ -27,17 +27,17 @@ def test_a_workflow_is_made_listed_shown_and_explained(house: House) -> None:
     shown = client.get(f"/workflows/{body['id']}").json()
     assert [task["id"] for task in shown["tasks"]] == [align, call, report]
     assert [one["task"] for one in shown["tasks"][2]["predecessors"]] == [align, call]
-    assert shown["why"][str(call)] == f"waits: task {align} (align) is registered"
+    (first, second) = shown["remarks"]
+    assert (first["subject"], second["subject"]) == (f"task:{call}", f"task:{report}")
+    assert first["text"] == f"it waits: task {align} (align) is registered"
     lines = client.get(f"/workflows/{body['id']}/explain", params={"width": 80}).json()["lines"]
     assert lines[0] == f"workflow {body['id']} flow: 2 waiting, 1 registered"
     assert max(map(len, lines)) <= 80
     assert f"{align} align, {call} call (any end)" in lines[-1]
     task = client.get(f"/tasks/{call}").json()
-    assert (task["workflow"], task["after"], task["blocked"]) == (
-        body["id"],
-        f"waits: task {align} (align) is registered",
-        False,
-    )
+    (remark,) = task["remarks"]
+    assert (task["workflow"], remark["kind"]) == (body["id"], "wait")
+    assert remark["text"] == f"it waits: task {align} (align) is registered"
 
 
 def test_what_a_failed_task_holds_is_told_at_every_task_behind_it(house: House) -> None:
@@ -47,12 +47,13 @@ def test_what_a_failed_task_holds_is_told_at_every_task_behind_it(house: House) 
     align, call, last = (task["id"] for task in body["tasks"])
     client.post(f"/tasks/{align}/cancel")
     held = client.get(f"/tasks/{last}").json()
-    assert (held["blocked"], held["after"]) == (
-        True,
-        f"is held: before it, task {align} (align) was cancelled; pilotage retry {align} runs that again",
+    (blocked,) = held["remarks"]
+    assert (blocked["kind"], blocked["text"]) == (
+        "blocked",
+        f"it is held: before it, task {align} (align) was cancelled; pilotage retry {align} runs that again",
     )
     lines = client.get(f"/workflows/{body['id']}/explain").json()["lines"]
-    assert any(line.startswith(f"task {call} (call) is held: task {align}") for line in lines)
+    assert any(line.startswith(f"task {call} (call): it is held: task {align}") for line in lines)
 
 
 def test_a_workflow_with_a_circle_is_refused_with_its_path(house: House) -> None:

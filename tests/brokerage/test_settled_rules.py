@@ -155,7 +155,10 @@ def test_b11_is_waived_where_it_would_leave_no_queue_and_says_so() -> None:
     assert {(item.rule, item.queues, item.lifted_by) for item in choice.waived} == {
         ("B11", ("NEAR",), "no queue would be left")
     }
-    assert any("input to move (B11) would have refused 1 queue" in line for line in lines(explain(choice)))
+    assert any(
+        "input to move (B11) would have refused 1 queue" in line
+        for line in lines(explain(choice), rules=True)
+    )
 
 
 def _bounded(

@@ -73,7 +73,8 @@ def finished(house: House, task: int) -> None:
 
 
 def told(house: House, task: int) -> str:
-    return "\n".join(house.call("GET", f"/tasks/{task}")["published"])
+    remarks = house.call("GET", f"/tasks/{task}")["remarks"]
+    return "\n".join(one["text"] for one in remarks if one["kind"] == "publication")
 
 
 def test_outputs_come_into_rucio_though_the_server_is_killed_and_another_task_reads_them(

@@ -100,3 +100,9 @@ def pilotage(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
     home = tmp_path / "home"
     home.mkdir()
     return Pilotage(home, server.url)
+
+
+def remark(text: str, kind: str = "fault", *, command: str = "") -> dict[str, Any]:
+    """A remark on task 12 as a server answers it."""
+    given = {"kind": kind, "subject": "task:12", "text": text, "rule": "", "mend": "operator", "action": ""}
+    return {**given, "command": command, "since": None, "until": None}

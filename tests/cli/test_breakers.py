@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .conftest import FakeServer, Pilotage
+from .conftest import FakeServer, Pilotage, remark
 
 BREAKER: dict[str, Any] = {
     "kind": "node",
@@ -19,14 +19,14 @@ BREAKER: dict[str, Any] = {
 def test_circuit_breakers_are_shown_open_until_when_and_why(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /breakers"] = [
         (200, {"breakers": [BREAKER, {**BREAKER, "state": "half-open"}]}),
-        (200, {"breakers": [], "set_aside": ["file f: set aside by step clean"]}),
+        (200, {"breakers": [], "set_aside": [remark("set aside by step clean")]}),
     ]
     words = " ".join(pilotage("breakers").stdout.split())
     why = "jobs failed fast, 5 in a row, the last with: no such file"
     since = "2023-11-14 22:13:20 UTC"
     assert f"node jobs at short/n1 for task 7 open {since} 2023-11-14 22:14:20 UTC {why}" in words
     assert f"node jobs at short/n1 for task 7 half-open {since} one job probes next {why}" in words
-    told = "No circuit breaker has tripped.\nfile f: set aside by step clean\n"
+    told = "No circuit breaker has tripped.\ntask:12: set aside by step clean\n"
     assert pilotage("breakers").stdout == told
 
 

@@ -25,7 +25,7 @@ from pilotage.store import Store
 from pilotage.testing.stores import move, moved, new_pilot
 from tests.waiting import PATIENCE
 
-from .conftest import FakeServer, Pilotage
+from .conftest import FakeServer, Pilotage, remark
 
 HEALTH: dict[str, Any] = {"GET /health/live": {"status": "ok", "version": "0.0.9", "time": 1_700_000_000.0}}
 
@@ -190,7 +190,7 @@ def test_a_client_sees_what_it_can_of_a_server(pilotage: Pilotage, server: FakeS
     ready = {"problems": ["disk full"], "failing_loops": {"stage": "KeyError"}}
     server.answers |= {**HEALTH, "GET /health/ready": (503, ready)}
     server.answers["GET /queues"] = (401, {"detail": "a valid bearer token is needed"})
-    server.answers["GET /breakers"] = {"breakers": [], "set_aside": ["task 4 is set aside"]}
+    server.answers["GET /breakers"] = {"breakers": [], "set_aside": [remark("set aside by step split")]}
     result = pilotage("doctor")
     assert result.exit_code == 1
     for told in (
@@ -199,7 +199,7 @@ def test_a_client_sees_what_it_can_of_a_server(pilotage: Pilotage, server: FakeS
         "warning: server version: the server is version 0.0.9",
         "behind this one",
         "fault: access:",
-        "warning: circuit breakers: task 4 is set aside",
+        "warning: circuit breakers: task:12: set aside by step split",
         "no store on this machine",
     ):
         assert told in result.stdout, told

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from .conftest import FakeServer, Pilotage
+from .conftest import FakeServer, Pilotage, remark
 from .test_breakers import BREAKER
 from .test_bulk import view
 
@@ -12,17 +12,14 @@ QUEUE = {"name": "short", "status": "online", "pilots": {"running": 2, "failed":
 
 
 def test_status_says_why_a_task_waits_and_its_place_in_line(pilotage: Pilotage, server: FakeServer) -> None:
-    waiting: Any = {"jobs": {"activated": 3}, "share": "default", "created": 1.0, "troubles": ["no pilot"]}
+    texts = ["nothing starts: no pilot", "3 jobs wait for a free pilot at short", "12 tasks are ahead"]
+    remarks = [remark(text, command="pilotage doctor" if text is texts[0] else "") for text in texts]
+    waiting: Any = {"jobs": {"activated": 3}, "share": "default", "created": 1.0, "remarks": remarks}
     server.answers["GET /tasks/5"] = view(5, **waiting)
     server.answers["GET /tasks/5/jobs"] = {"jobs": []}
-    sentence = "3 jobs wait for a free pilot at short."
-    line = "12 tasks with 3,400 jobs are ahead in share default."
-    server.answers["GET /tasks/5/wait"] = {"why": sentence, "line": line, "tasks_ahead": 12}
     shown = pilotage("status", "5").stdout.splitlines()
-    assert shown[2:5] == [f"{sentence} More: pilotage explain 5", line, "nothing starts: no pilot"]
-    assert json.loads(pilotage("status", "5", "--json").stdout)["wait"]["tasks_ahead"] == 12
-    del server.answers["GET /tasks/5/wait"]
-    assert "3 jobs wait for a pilot; where: pilotage explain 5" in pilotage("status", "5").stdout
+    assert shown[2:7] == [texts[0], "    do: pilotage doctor", *texts[1:], "more: pilotage explain 5"]
+    assert json.loads(pilotage("status", "5", "--json").stdout)["remarks"] == remarks
 
 
 def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
@@ -40,10 +37,13 @@ def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /queues"] = {
         "queues": [{**QUEUE, "breakers": [breaker]}, {**QUEUE, "name": "long", "status": "offline"}]
     }
+    held = remark("held by bob: nothing of it starts", "held")
+    server.answers["GET /tasks/6"] = view(6, jobs={"held": 4}, remarks=[held])
     lines = pilotage("status", "--now").stdout.splitlines()
     assert lines[:-1] == [
         "tasks:   2 running",
         "wait:    7 jobs: 4 held, 3 activated",
+        "why:     task 6 fit-6: held by bob: nothing of it starts",
         "run:     2 jobs: 2 running",
         "move:    1 job: 1 transferring",
         "held:    1 task: 6 fit-6",

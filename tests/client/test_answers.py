@@ -28,7 +28,7 @@ from pilotage.client import (
 )
 from pilotage.client._sync import connection
 from pilotage.client.errors import foreign_error
-from pilotage.client.records import ExplainedRecord, Record
+from pilotage.client.records import ExplainedRecord, Record, RemarkRecord
 from tests.cli.conftest import FakeServer, server
 
 __all__ = ["server"]
@@ -293,12 +293,17 @@ def test_tables_are_shown_by_notebooks_and_become_data_frames() -> None:
         _ = table[0].colour
 
 
-def test_an_explanation_names_rules_only_if_asked() -> None:
-    document = {"task": 5, "lines": ["LAB  weight 0.5 = load 0.5 (B32)"]}
-    plain, full = ExplainedRecord(document), ExplainedRecord(document, rules=True)
-    assert plain["lines"] == plain.lines == ["LAB  weight 0.5 = load 0.5"]
-    assert plain.rules == full["lines"] == plain.to_dict()["lines"] == document["lines"]
-    assert plain._repr_html_() == f"<pre>{plain!r}</pre>" == "<pre>LAB  weight 0.5 = load 0.5</pre>"
+def test_an_explanation_is_shown_as_its_text_and_remarks_with_what_to_do() -> None:
+    found = ExplainedRecord({"task": 5, "lines": ["LAB  weight 0.5 = load 0.5"]})
+    assert found._repr_html_() == f"<pre>{found!r}</pre>" == "<pre>LAB  weight 0.5 = load 0.5</pre>"
+    given = {
+        "kind": "warning",
+        "text": "no queue takes its jobs",
+        "rule": "B15",
+        "command": "pilotage up",
+    }
+    remark = RemarkRecord({**given, "action": "you: ask for less"})
+    assert repr(remark) == "warning: no queue takes its jobs, you: ask for less\n    do: pilotage up"
 
 
 def test_the_client_loads_no_part_of_the_server() -> None:

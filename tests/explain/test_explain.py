@@ -78,7 +78,7 @@ NOWHERE = Choice(
 
 
 def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it() -> None:
-    assert lines(explain(NOWHERE), world="1893") == [
+    assert lines(explain(NOWHERE), world="1893", rules=True) == [
         "task 4711, jobs 1-2: no queue of 42 fits (world 1893)",
         "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   "
         "you: ask for ram: 12000",
@@ -102,7 +102,7 @@ def test_what_only_waiting_lifts_names_the_event() -> None:
     cheapest = explain(choice).cheapest
     assert cheapest is not None
     assert (cheapest.rule, cheapest.mend, cheapest.event) == ("B36", "wait", "jobs of the queue start")
-    assert lines(explain(choice)) == [
+    assert lines(explain(choice), rules=True) == [
         "task 1, job 1: 1 job left until a queue of 1 has room",
         "  waiting jobs    1 queue  need 20 jobs, best 30   only obstacle at 1   "
         "wait: jobs of the queue start",
@@ -137,7 +137,7 @@ def test_a_placement_shows_every_factor_the_runner_up_and_the_margin() -> None:
     assert (explanation.runner_up, explanation.decided_by) == ("SMALL", "B32")
     assert explanation.margin == pytest.approx(2 / 3)
     assert [(rank.queue, rank.jobs) for rank in explanation.ranks] == [("BIG", 10), ("SMALL", 0), ("TINY", 0)]
-    assert lines(explanation) == [
+    assert lines(explanation, rules=True) == [
         "task 1, jobs 1-10: 10 jobs placed, 0 left; 3 of 3 queues fit",
         "  BIG        10 jobs   weight 3 = load 3 (B32) x data 1 (B33) x network 1 (B34)",
         "  SMALL       0 jobs   weight 1 = load 1 (B32) x data 1 (B33) x network 1 (B34)"
@@ -200,7 +200,7 @@ def dated(choice: Choice, time: float) -> DatedChoice:
 
 def test_what_pre_assignment_set_aside_is_told() -> None:
     choice = only_choice(world(federation([queue(status="offline")]), task(queues=("Q",))))
-    assert lines(explain(choice))[-1] == "  status (B4) would have refused 1 queue, but the task names them"
+    assert lines(explain(choice))[-1] == "  status would have refused 1 queue, but the task names them"
 
 
 def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:
@@ -251,7 +251,7 @@ def test_a_full_candidate_is_neither_the_winner_nor_the_runner_up() -> None:
     ]
     assert found.runner_up == "NEXT"
     assert found.margin == pytest.approx(1 / 3)
-    assert lines(found)[1].endswith("load 4 (B32); full after earlier jobs of this pass")
+    assert lines(found)[1].endswith("load 4; full after earlier jobs of this pass")
 
 
 def test_scouts_that_only_the_nucleus_takes_are_advised_to_be_left_out() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from pilotage.explain.layout import TextForm
 from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.matching import borrowing
 from pilotage.flow.matching.matching import Matching
@@ -283,7 +284,7 @@ def test_e4_no_pilot_is_asked_for_elsewhere_where_it_could_not_read_the_input(ho
     choices = house.store.queries.task_choices(task, 5)
     found = house.store.queries.job(1)
     assert found is not None
-    told = explained_job(house.runtime, found, choices, 400).lines
+    told = explained_job(house.runtime, found, choices, TextForm(400)).lines
     assert any("no other queue's pilots borrow it from north-queue" in line for line in told)
 
 
@@ -292,7 +293,7 @@ def test_explain_says_that_a_job_which_was_said_to_be_bound_early_stays(house: H
     task = waiting(house, 1, minutes=600, binding="early")
     found = house.store.queries.job(1)
     assert found is not None
-    told = explained_job(house.runtime, found, house.store.queries.task_choices(task, 5), 400).lines
+    told = explained_job(house.runtime, found, house.store.queries.task_choices(task, 5), TextForm(400)).lines
     assert "only north-queue's pilots may take it: its task, VO or brokerage binds it early" in told
 
 
@@ -647,7 +648,7 @@ def test_what_failed_elsewhere_is_brokered_anew(house: House, wanted: str) -> No
 def lines(house: House, job: int) -> list[str]:
     found = house.store.queries.job(job)
     assert found is not None
-    return explained_job(house.runtime, found, (), 400).lines
+    return explained_job(house.runtime, found, (), TextForm(400)).lines
 
 
 def test_explain_says_who_took_a_job_and_why_and_who_left_it(house: House) -> None:

@@ -112,7 +112,7 @@ def test_f4_a_dead_server_costs_few_attempts_and_its_files_arrive_once_it_is_bac
     passes(house, 10, 5.0)
     assert states(house) == begun, "nothing is tried while it is open"
     (first, *_) = house.store.queries.transfers(TransferState.QUEUED, 1)
-    told = "\n".join(explained_transfer(house.runtime, first, 0).lines)
+    told = "\n".join(explained_transfer(house.runtime, first).lines)
     assert "reading from far-web: circuit breaker open until" in told
     assert "deliveries failed, " in told
     house.now = found.until + 1
@@ -143,7 +143,7 @@ def test_f4_a_file_that_another_storage_has_comes_from_there_meanwhile(
     # Both are directories here: where their file system can, the files share their blocks.
     assert done.way.startswith(("streamed: their file systems share no blocks", "third-party"))
     assert done.way.endswith("(mover streaming)")
-    assert f"  {done.way}" in explained_transfer(house.runtime, done, 0).lines
+    assert f"  {done.way}" in explained_transfer(house.runtime, done).lines
 
 
 def test_f4_brokerage_keeps_away_and_a_person_can_lift_it(house: House, far: tuple[Path, int]) -> None:

@@ -14,7 +14,7 @@ from .house import ALICE, House
 def explained(house: House, job: int) -> JobExplanation:
     found = house.store.queries.job(job)
     assert found is not None
-    return explained_job(house.runtime, found, (), 0)
+    return explained_job(house.runtime, found, ())
 
 
 def test_a_job_tells_where_its_inputs_are_and_what_brings_them(house: House, tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pilotage.explain.plans import of_decision
+from pilotage.explain.remarks import sentence
 from pilotage.flow import planning
 from pilotage.flow.calls.pilots.match import match
 from pilotage.flow.calls.pilots.pilot_end import end
 from pilotage.flow.calls.places import circuit_breakers
-from pilotage.flow.calls.work import sure_waits
+from pilotage.flow.calls.work import remarks, stuck, sure_waits
 from pilotage.model.documents.decision import Refusal
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState as J
@@ -83,7 +84,7 @@ class Cluster(House):
     def warned(self, task: int) -> list[str]:
         found = self.store.queries.task(task)
         assert found is not None
-        return sure_waits.of_task(self.runtime, found)
+        return [*map(sentence, sure_waits.of_task(self.runtime, found))]
 
 
 @pytest.fixture
@@ -110,6 +111,13 @@ def test_b14_a_container_job_waits_with_the_reason_where_no_node_has_a_program_f
     assert "no queue of 2 fits" in cluster.planned()
     (warning,) = cluster.warned(task)
     assert "container runtime at 2 queues, operator: north-queue has no container runtime" in warning
+    known = cluster.store.queries.task(task)
+    assert known
+    (fault,) = [one for one in remarks.of_task(cluster.runtime, known) if one.kind in ("fault", "warning")]
+    assert (fault.rule, fault.mend) == ("B14", "operator")
+    assert fault.text == "9 jobs wait for a queue that takes them: container runtime at 2 queues"
+    (row,) = stuck.everything(cluster.runtime)
+    assert (row.what, row.remark) == ("1 task waits until somebody acts", fault), "as status says"
     cluster.pass_time(1800)
     assert sum(cluster.sent.values()) <= 12, "one probe at a time, more and more seldom"
 

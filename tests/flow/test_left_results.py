@@ -17,6 +17,7 @@ from pilotage.agent.logs import read_streams
 from pilotage.agent.wire import AttemptLogs, FileRequest, Output, Report
 from pilotage.flow.calls.pilots import couriers, pilot_files
 from pilotage.flow.calls.pilots.enrol import enrol
+from pilotage.flow.calls.work import stuck
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import JobState, PilotState
@@ -24,7 +25,6 @@ from pilotage.model.records.work import PilotKind
 from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import LeftBehind, PilotStatus
 from pilotage.server.api.work import logs
-from pilotage.server.api.work.stuck import shown_stuck
 from pilotage.server.api.work.tasks import whole
 from pilotage.store import Store
 from pilotage.testing import ALICE
@@ -263,13 +263,14 @@ def test_a_job_waits_while_its_results_cannot_be_taken_and_everybody_sees_it(
     assert house.job == (JobState.RUNNING, 1)
     task = house.store.queries.task(house.id)
     assert task
-    (told,) = whole(house.runtime, task).troubles
+    (fault,) = [one for one in whole(house.runtime, task).remarks if one.kind == "fault"]
+    told = fault.text
     assert told.startswith("results of 1 job (4e-06 MB) wait in the spool of queue north-queue, where ")
     assert told.endswith("no route to host")
     assert "seen for 5 d" in told
-    (found,) = [one for one in shown_stuck(house.runtime) if one.kind == "results"]
+    (found,) = [one for one in stuck.everything(house.runtime) if one.kind == "results"]
     assert (found.place, found.count) == ("north-queue", 1)
-    assert "no route to host" in found.reason
+    assert "no route to host" in found.remark.text
     house.now += 120
     house.take("watch")
     assert house.job == (JobState.HOLDING, 1)

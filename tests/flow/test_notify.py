@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.work import steering
+from pilotage.flow.calls.work import remarks, steering
 from pilotage.flow.calls.work.retry import retry
 from pilotage.flow.outside.notifying import Notifying
 from pilotage.flow.task_cancellation import cancel
@@ -15,7 +15,6 @@ from pilotage.model.records.notifications import NotificationLimits, Notify
 from pilotage.model.values.identity import Identity
 from pilotage.policies.tasks import notifying
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
-from pilotage.server.api.work import explanations as explain
 from pilotage.store import Store
 
 from .house import ALICE, House
@@ -283,8 +282,8 @@ def test_news_beyond_the_limit_of_an_address_wait_say_so_and_come_together(
     assert "the limit of 2 messages within an hour to one address" in {one.error for one in waiting}
     task = house.store.queries.task(3)
     assert task
-    (line,) = explain.notified(house.runtime, task)
-    assert re.search(r"2 waiting, 1 sent; the next goes out in \d+ min: the limit of 2 mess", line), line
+    (found,) = remarks.notified(house.runtime, task)
+    assert re.search(r"2 waiting, 1 sent; the next goes out in \d+ min: the limit of 2 mess", found.text)
     house.now = first + 3600 + notifying.BUNDLED_FOR
     later(house, 3600)
     later(house, 1)

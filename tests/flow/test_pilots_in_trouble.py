@@ -41,7 +41,7 @@ def test_why_pilots_wait_is_kept_and_told(house: House, element: FakeElement) ->
     waiting(house)
     house.take("provision")
     assert {(one.state, one.waits) for one in pilots(house)} == {(PilotState.SUBMITTED, WAITS)}
-    told = explained_pilot(house.runtime, pilots(house)[0].id, 0)
+    told = explained_pilot(house.runtime, pilots(house)[0].id)
     assert told
     assert f"  waits there: {WAITS}" in told.lines
     version = house.take("provision")

@@ -8,6 +8,8 @@ from zlib import adler32
 
 import pytest
 
+from pilotage.explain.remarks import lines
+from pilotage.flow.calls.work import remarks
 from pilotage.flow.calls.work.retry import publish_again
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
@@ -102,11 +104,9 @@ class Publisher(House):
         return {state: counted.files for state, counted in found.items()}
 
     def told(self, task: int) -> str:
-        from pilotage.server.api.work.explanations import published
-
         view = self.store.queries.task(task)
         assert view is not None
-        return "\n".join(published(self.runtime, view))
+        return "\n".join(lines(remarks.published(self.runtime, view)))
 
 
 def checksum(text: str) -> str:

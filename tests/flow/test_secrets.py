@@ -10,9 +10,8 @@ from cryptography.fernet import Fernet
 from sqlalchemy import text
 
 from pilotage.agent.wire import Secret
-from pilotage.explain import task_waits
 from pilotage.flow.calls.places import conditions
-from pilotage.flow.calls.work import secrets, steering, sure_waits, task_wait
+from pilotage.flow.calls.work import remarks, secrets, steering, sure_waits
 from pilotage.flow.errors import NotNow
 from pilotage.flow.outside.secret_keys import FILE, KeyMissing, Keys, SecretKeys
 from pilotage.model.documents.serialization import from_document, to_document
@@ -38,7 +37,7 @@ def task(house: House, *names: str, **spec: Any) -> int:
 def why(house: House, number: int) -> str:
     found = house.store.queries.task(number)
     assert found is not None
-    return task_waits.why(found.state, found.jobs, found.held, None, ())
+    return remarks.of_task(house.runtime, found)[0].text
 
 
 def test_a_pilot_gets_them_with_its_job_and_the_store_holds_ciphertext_alone(house: House) -> None:
@@ -114,7 +113,7 @@ def test_a_server_without_the_key_leaves_jobs_with_secrets_to_others(house: Hous
     (told,) = conditions.waits_for_key(house.runtime, found)
     assert told.endswith(f"this one has not: there is no {tmp_path}/elsewhere/{FILE}")
     assert told in sure_waits.of_submitted(house.runtime, [number])
-    assert "2 jobs wait for a server that has the key" in task_wait.of_task(house.runtime, found).why
+    assert why(house, number) == told
     with pytest.raises(NotNow, match="there is no"):
         secrets.set_(house.runtime, ALICE, "OTHER", WORD)
     house.runtime.secret_keys = keys

@@ -193,7 +193,7 @@ def test_a_task_that_cannot_be_split_is_named_tried_again_and_taken_by_a_mended_
         assert house.states(good) == {JobState.DEFINED: 1}
         seen = house.store.queries.task(bad)
         assert seen is not None
-        told = "\n".join(explained_task(house.runtime, seen, [], 0).lines)
+        told = "\n".join(explained_task(house.runtime, seen, []).lines)
         assert "set aside by step split" in told
         assert "its jobs cannot be counted" in told
         assert "when the federation changes" in told

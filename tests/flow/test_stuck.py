@@ -8,7 +8,6 @@ import pytest
 
 from pilotage.adapters.computing.loader import load
 from pilotage.adapters.movers.loader import InstalledMovers
-from pilotage.explain.stuck import what_of
 from pilotage.flow.calls.administration.servers import failing_loops
 from pilotage.flow.calls.work import stuck
 from pilotage.flow.outside.membership import this_process
@@ -17,7 +16,6 @@ from pilotage.flow.steps import STEPS
 from pilotage.model.records.servers import LoopPass, ServerActivity
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.rules.stuck import EXPECTED
-from pilotage.server.api.work.stuck import shown_stuck
 from pilotage.store import Store
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import (
@@ -62,18 +60,21 @@ def test_jobs_transfers_and_pilots_are_stuck_with_reason_and_command(runtime: Ru
     moving = move("transfer", [transfer], TransferState.QUEUED, TransferState.PREPARING)
     store.commit(decision(moving), "test")
     pilot = new_pilot(store)
-    found = {(one.group.kind, str(one.group.state)): one for one in stuck.everything(runtime)}
+    found = {(one.kind, one.state): one for one in stuck.everything(runtime)}
     assert set(found) == {
         *(("job", "activated"), ("job", "defined"), ("task", "registered")),
         *(("transfer", "preparing"), ("pilot", "created")),
     }
     at_queue = found["job", "activated"]
-    assert (at_queue.group.count, at_queue.group.place, at_queue.task) == (2, "CERN-q", task)
-    assert "no pilot of CERN-q has ever called home" in at_queue.reason
-    assert at_queue.command == "pilotage queues test CERN-q"
-    assert found["transfer", "preparing"].command == f"pilotage explain transfer:{transfer}"
-    assert found["pilot", "created"].group.oldest == pilot
-    assert found["task", "registered"].reason == "it is not split into jobs"
+    assert at_queue.what == "2 jobs activated at CERN-q, expected within 2 h"
+    assert (at_queue.count, at_queue.place) == (2, "CERN-q")
+    assert "no pilot of CERN-q has ever called home" in at_queue.remark.text
+    assert at_queue.remark.command == "pilotage queues test CERN-q"
+    assert at_queue.remark.subject == f"job:{ids[0]}"
+    assert found["transfer", "preparing"].remark.command == f"pilotage explain transfer:{transfer}"
+    assert found["pilot", "created"].remark.subject == f"pilot:{pilot}"
+    assert found["task", "registered"].remark.text == "it is not split into jobs"
+    assert found["task", "registered"].what == "1 task registered in share default, expected within 10 min"
 
 
 def test_usual_times_come_from_the_newest_jobs_that_ended(runtime: Runtime) -> None:
@@ -87,7 +88,7 @@ def test_usual_times_come_from_the_newest_jobs_that_ended(runtime: Runtime) -> N
     assert {one.place for one in past if one.kind == "job"} == {"CERN-q"}
     placed = move("job", new_jobs(store, task, 1), JobState.DEFINED, JobState.ACTIVATED, {"queue": "CERN-q"})
     store.commit(decision(placed), "test")
-    assert [one for one in stuck.everything(runtime) if one.group.kind == "job"] == [], "3 h are usual here"
+    assert [one for one in stuck.everything(runtime) if one.kind == "job"] == [], "3 h are usual here"
 
 
 def test_loops_that_fail_on_any_live_server_or_run_on_none_are_stuck(runtime: Runtime) -> None:
@@ -103,11 +104,11 @@ def test_loops_that_fail_on_any_live_server_or_run_on_none_are_stuck(runtime: Ru
     assert found["broker"].servers == ("this server",)
     assert found["clean"].servers == ()
     assert [name.partition(" on ")[0] for name in found["stage"].servers] == ["two"]
-    shown = [one for one in shown_stuck(runtime) if one.kind == "loop"]
-    assert [what_of(one.kind, one.state, one.place, one.count) for one in shown] == [
+    shown = [one for one in stuck.everything(runtime) if one.kind == "loop"]
+    assert [one.what for one in shown] == [
         "loop broker fails on 1 server",
         "no server has loop clean",
         "loop stage fails on 1 server",
     ]
-    assert shown[1].command == "pilotage up --no-api --only clean"
-    assert shown[2].reason.endswith(": KeyError: 'x'")
+    assert shown[1].remark.command == "pilotage up --no-api --only clean"
+    assert shown[2].remark.text.endswith(": KeyError: 'x'")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.explain.remarks import sentence
 from pilotage.flow.calls.work import sure_waits
 from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.runtime import Runtime
@@ -19,7 +20,7 @@ DAY = 86_400
 def warned(house: House, task: int, runtime: Runtime | None = None) -> list[str]:
     found = house.store.queries.task(task)
     assert found is not None
-    return sure_waits.of_task(runtime or house.runtime, found)
+    return [*map(sentence, sure_waits.of_task(runtime or house.runtime, found))]
 
 
 def brokered(house: House, **spec: Any) -> int:

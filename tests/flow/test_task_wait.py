@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from pilotage.flow.calls.pilots import report
-from pilotage.flow.calls.work import steering, task_wait
+from pilotage.flow.calls.work import remarks, steering
 from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.calls.work.retry import retry
-from pilotage.flow.calls.work.task_wait import TaskWait
 from pilotage.flow.task_cancellation import cancel
+from pilotage.model.documents.remarks import Remark, RemarkKind
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import GlobalShare
 from pilotage.store import TaskPage
@@ -15,15 +15,20 @@ from pilotage.store import TaskPage
 from .house import House
 
 
-def wait(house: House, task: int) -> TaskWait:
-    found = house.store.queries.task(task)
-    assert found is not None
-    return task_wait.of_task(house.runtime, found)
+def found(house: House, task: int, *kinds: RemarkKind) -> list[Remark]:
+    known = house.store.queries.task(task)
+    assert known is not None
+    return [one for one in remarks.of_task(house.runtime, known) if one.kind in kinds]
+
+
+def texts(house: House, task: int, *kinds: RemarkKind) -> list[str]:
+    return [one.text for one in found(house, task, *kinds)]
 
 
 def ahead(house: House, task: int) -> tuple[int, int]:
-    found = wait(house, task)
-    return found.tasks_ahead, found.jobs_ahead
+    """The tasks and jobs ahead of a task, as its remark says."""
+    words = " ".join(texts(house, task, "line")).split()
+    return (int(words[0]), int(words[3])) if words else (0, 0)
 
 
 def test_tasks_of_the_share_with_jobs_to_start_are_ahead(house: House) -> None:
@@ -35,31 +40,34 @@ def test_tasks_of_the_share_with_jobs_to_start_are_ahead(house: House) -> None:
     assert ahead(house, first) == (1, 4)
     assert ahead(house, urgent) == (0, 0)
     assert house.store.job_lists.ahead("other", 1, 10**9) == (0, 0)
-    assert wait(house, mine).line == "2 tasks with 7 jobs are ahead in share default."
+    assert texts(house, mine, "line") == ["2 tasks with 7 jobs are ahead in share default"]
     steering.hold(house.runtime, urgent, "user:bob")
     assert ahead(house, mine) == (1, 3)
-    held = TaskWait(why="It waits because user:bob holds it.", line="", share="default")
-    assert wait(house, urgent) == held, "a held task has no place in line"
+    (held,) = found(house, urgent, "held", "wait", "line", "end")
+    assert held.text == "held by user:bob: nothing of it starts", "a held task has no place in line"
+    assert held.command == f"pilotage release {urgent}"
 
 
 def test_jobs_that_run_or_have_ended_are_not_ahead(house: House) -> None:
     first, mine = house.task(jobs=2), house.task(jobs=1)
     house.take("broker")
-    assert wait(house, mine).why == "1 job waits for a free pilot at north-queue."
+    assert texts(house, mine, "wait") == ["1 job waits for a free pilot at north-queue"]
     pilot = house.pilot()
     attempts = [(one.job, one.attempt) for work in house.match(pilot, 2).works for one in work.jobs]
     house.report(pilot, "running", attempts[:2])
     assert ahead(house, mine) == (0, 0)
-    assert wait(house, first).why == ""
+    assert texts(house, first, "wait") == []
 
 
 def test_what_no_queue_takes_says_what_stands_in_the_way(house: House) -> None:
     house.federate(max_memory=1000)
     task = house.task(ram=5000, ram_unit="MB")
     house.take("broker")
-    told = wait(house, task).why
-    assert told.startswith("1 job waits because no queue takes them: memory")
-    assert "MB needed and 1000 there at best" in told
+    (fault,) = found(house, task, "fault", "wait", "warning")
+    assert (fault.kind, fault.rule, fault.mend) == ("fault", "B15", "user")
+    assert fault.text.startswith("1 job waits for a queue that takes them: memory at 1 queue, ")
+    assert fault.text.endswith(" MB needed and 1000 there at best")
+    assert fault.action.startswith("you: ask for ram: ")
 
 
 def test_a_changed_priority_or_share_changes_what_is_shown_and_who_is_ahead(house: House) -> None:
@@ -92,30 +100,29 @@ def test_a_retry_with_another_priority_shows_it(house: House) -> None:
 
 def shown(house: House, task: int) -> tuple[str, int]:
     """The task's share and priority, as ``status`` and lists show them."""
-    found = house.store.queries.task(task)
-    assert found is not None
-    return found.share, found.priority
+    known = house.store.queries.task(task)
+    assert known is not None
+    return known.share, known.priority
 
 
 def test_a_task_with_finished_jobs_is_likely_to_end_in_an_interval(house: House) -> None:
     task = house.task(jobs=12)
     house.take("broker")
     pilot = house.pilot(slots=8)
-    found = [(one.job, one.attempt) for work in house.match(pilot, 8).works for one in work.jobs]
-    house.report(pilot, "running", found)
-    assert (wait(house, task).end, wait(house, task).earliest) == ("", None), "nothing has finished"
+    given = [(one.job, one.attempt) for work in house.match(pilot, 8).works for one in work.jobs]
+    house.report(pilot, "running", given)
+    assert texts(house, task, "end") == [], "nothing has finished"
     house.now += 600
-    ends = [Report(job=job, attempt=attempt, state="done", wall_seconds=600) for job, attempt in found[:5]]
-    report.report(house.runtime, pilot, found, ends)
+    ends = [Report(job=job, attempt=attempt, state="done", wall_seconds=600) for job, attempt in given[:5]]
+    report.report(house.runtime, pilot, given, ends)
     for name in ("stage", "finish"):
         house.take(name)
-    known = wait(house, task)
+    (known,) = found(house, task, "end")
     progress = house.store.job_lists.progress(task, "default", house.now)
     assert (progress.runs, progress.running, progress.slots) == ([600.0] * 5, [600.0] * 3, 3)
-    assert known.end.startswith("It is likely to end in ")
-    assert known.end.endswith(", by 5 finished jobs.")
-    assert known.earliest is not None
-    assert known.latest is not None
-    assert house.now < known.earliest < known.latest
+    assert known.text.startswith("it is likely to end in ")
+    assert known.text.endswith(", by 5 finished jobs")
+    assert known.until is not None
+    assert house.now < known.until
     steering.hold(house.runtime, task, "user:bob")
-    assert wait(house, task).end == "", "nobody knows when a person releases it"
+    assert texts(house, task, "end") == [], "nobody knows when a person releases it"

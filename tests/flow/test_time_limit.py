@@ -177,7 +177,7 @@ def test_a_person_for_whose_tasks_a_plugin_takes_too_long_waits_and_others_do_no
     assert plugin.calls == calls + 1
     seen = house.store.queries.task(hers)
     assert seen is not None
-    told = "\n".join(explained_task(house.runtime, seen, [], 0).lines)
+    told = "\n".join(explained_task(house.runtime, seen, []).lines)
     assert "the brokerage 'odd' took too long for 2 tasks of this person" in told
     house.now += FIRST_COSTLY_PAUSE
     house.take("broker")
@@ -194,7 +194,7 @@ def test_a_plugin_that_ends_for_nobody_rests_as_a_whole_and_says_so(house: House
     assert plugin.calls == calls, "it rests"
     seen = house.store.queries.task(new)
     assert seen is not None
-    told = "\n".join(explained_task(house.runtime, seen, [], 0).lines)
+    told = "\n".join(explained_task(house.runtime, seen, []).lines)
     assert "the brokerage 'odd' took too long for tasks of 2 people" in told
     assert [house.states(id_) for id_ in bad] == [WAITING] * 2
 

@@ -12,6 +12,7 @@ import pytest
 
 from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.brokerages import LOOKED_FOR_AGAIN
+from pilotage.flow.calls.work import remarks
 from pilotage.flow.outside import elements
 from pilotage.flow.outside.workers import Inline, Workers
 from pilotage.flow.runtime import Runtime
@@ -27,7 +28,8 @@ from pilotage.policies.staging import preparing
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.ports.moving import Mover
-from pilotage.server.api.work.explanations import explained_transfer, troubles
+from pilotage.server.api.work.explanations import explained_transfer
+from pilotage.store import TaskDetails
 from pilotage.store.files.copies import copies
 from pilotage.testing.stores import create
 from tests.reading import BROKERED, world_of
@@ -240,21 +242,25 @@ def test_a_transfer_service_that_a_server_lacks_keeps_no_copy_from_being_deleted
     assert holders(house, "f") == ["south-disk"]
 
 
+def faults(runtime: Runtime, task: TaskDetails) -> list[str]:
+    return [one.text for one in remarks.of_task(runtime, task) if one.kind == "fault"]
+
+
 def test_status_and_explain_say_that_nobody_can(far: House, tmp_path: Path) -> None:
     task = reading(far, tmp_path, "a", "b")
     lacking = server(far, Lacking)
     passes(far, lacking, "stage")
     details = far.store.queries.task(task)
     assert details is not None
-    (told,) = troubles(lacking, details)
-    assert told == (
+    (fault,) = faults(lacking, details)
+    assert fault == (
         "2 transfers from south-disk to north-disk wait for a server that can move them; this one cannot: "
         f"{LACKS}"
     )
     (transfer, _) = far.store.snapshots.whole(far.now, 1).transfers
-    lines = "\n".join(explained_transfer(lacking, transfer, 0).lines)
+    lines = "\n".join(explained_transfer(lacking, transfer).lines)
     assert f"it waits for a server that can move it; this one cannot: {LACKS}" in lines
-    assert troubles(server(far), details) == []
+    assert faults(server(far), details) == []
 
 
 def no_adapter(_: ComputingElement) -> ComputingElementPort:
@@ -339,13 +345,13 @@ def test_tasks_of_a_plugin_that_a_server_lacks_are_left_to_others(
     assert lacks.tries == 1, "it is not looked for in every pass"
     details = house.store.queries.task(theirs)
     assert details is not None
-    (said,) = troubles(here, details)
+    (said,) = faults(here, details)
     assert said == (
         "its jobs wait for a server that has its brokerage; this one has not: "
         "no brokerage is called 'matchmaking'"
     )
     lacks.names.clear()
-    assert troubles(server(house), details) == []
+    assert faults(server(house), details) == []
 
 
 def test_many_tasks_of_a_plugin_that_is_lacking_keep_no_others_waiting(house: House, lacks: Missing) -> None:

@@ -193,7 +193,7 @@ def test_a_task_beyond_its_budget_is_named_and_tried_again_rarely(house: House) 
     told = house.store.set_aside.of("task", str(bad))
     assert told[0].retry_at == house.now + FIRST_COSTLY_PAUSE
     assert "pairs of its jobs and queues in one decision, above 0; " in told[0].error
-    assert "bind it to fewer queues" in "\n".join(explained_task(house.runtime, spec, [], 0).lines)
+    assert "bind it to fewer queues" in "\n".join(explained_task(house.runtime, spec, []).lines)
     house.now += FIRST_COSTLY_PAUSE
     house.take("broker")
     assert house.states(bad) == {JobState.ACTIVATED: 1}

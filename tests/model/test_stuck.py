@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from pilotage.explain import stuck as words
 from pilotage.model.records.states import STATES, JobState, Kind, PilotState
 from pilotage.model.rules.stuck import (
     EXPECTED,
@@ -77,13 +76,11 @@ def test_the_worst_comes_first_and_records_that_wait_for_others_are_never_stuck(
 @pytest.mark.parametrize(("kind", "state"), EXPECTED)
 def test_every_kind_that_can_be_stuck_has_a_reason_and_a_command(kind: Kind, state: JobState) -> None:
     assert state in [*STATES[kind]]
-    group = StuckGroup(
-        kind=kind, state=state, place="north", count=1, oldest=7, since=0.0, usual=None, limit=60.0
-    )
-    assert words.reason_of(group, "")
-    assert words.reason_of(group, "the disk is full") == "the disk is full"
-    assert words.verb_of(group, 4).startswith("pilotage ")
-    assert "{" not in words.verb_of(group, 4)
+    expected = EXPECTED[kind, state]
+    assert expected.lack
+    command = expected.command.format(id=7, task=4, place="north")
+    assert command.startswith("pilotage ")
+    assert "{" not in command
 
 
 def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed() -> None:

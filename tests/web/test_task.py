@@ -196,7 +196,7 @@ def test_the_first_page_answers_only_what_is_true(house: House, alice: TestClien
     house.activate(waiting)
     fail(house, submit(name="broken", jobs=1, scouts=0))
     page = alice.get("/").text
-    assert "2 of 2 waiting jobs wait for: a free pilot." in page
+    assert "2 of 2 waiting jobs wait for a free pilot." in page
     assert "&lt;script&gt;alert(&#39;err&#39;)" in page
     assert re.search(r'href="/jobs/\d+/log"', page)
 

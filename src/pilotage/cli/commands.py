@@ -136,7 +136,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "stuck": CommandEntry(
             "work.stuck",
-            "List what made no progress for longer than usual, why, and what to do. For operators.",
+            "List what made no progress, why, and what to do. For operators.",
         ),
         "servers": CommandEntry(
             "administration.servers",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         TooMany,
         Unreachable,
     )
-    from .records import ExplainedRecord, Record, Table
+    from .records import ExplainedRecord, Record, RemarkRecord, Table
 
 _PLACES = {
     "AsyncClient": "_async.client",
@@ -47,6 +47,7 @@ _PLACES = {
     "Job": "_sync.records",
     "ExplainedRecord": "records",
     "Record": "records",
+    "RemarkRecord": "records",
     "Table": "records",
     "Task": "_sync.records",
 }
@@ -72,6 +73,7 @@ __all__ = [
     "OtherVersion",
     "Record",
     "Refused",
+    "RemarkRecord",
     "ServerFault",
     "StillUnderWay",
     "Table",

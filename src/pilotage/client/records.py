@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
-from pilotage.model.values.phrases import without_rules
+from pilotage.explain import remarks
 
 from .errors import BadAnswer, MissingField, error_of, refusal
 
@@ -114,27 +114,27 @@ class Record(Mapping[str, Any]):
 
 
 class ExplainedRecord(Record):
-    """An explanation: ``lines`` is its text, which notebooks show; ``rules`` has numbers of rules too.
-
-    ``to_dict()`` is the server's document, whose lines have the numbers.
-    """
-
-    def __init__(self, document: Any, *, rules: bool = False) -> None:
-        super().__init__(document)
-        self.rules: list[str] = self["lines"]
-        self._server_document: dict[str, Any] = document
-        lines = self.rules if rules else list(map(without_rules, self.rules))
-        self._document = {**document, "lines": lines}
+    """An explanation: ``lines`` is its text, which notebooks show."""
 
     def __repr__(self) -> str:
         return "\n".join(self["lines"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the server's document."""
-        return self._server_document
-
     def _repr_html_(self) -> str:
         return f"<pre>{_html(repr(self))}</pre>"
+
+
+class RemarkRecord(Record):
+    """Why a record does not go on, who can mend that and how, or what else is known of it."""
+
+    kind: str
+    text: str
+    rule: str
+    mend: str
+    action: str
+    command: str
+
+    def __repr__(self) -> str:
+        return "\n".join(remarks.lines([self]))
 
 
 Row = TypeVar("Row", bound=Record)

@@ -20,6 +20,7 @@ REFUSALS = {"refused": [{"index": int, "errors": [{"field": str, "message": str}
 SUBMISSION = REFUSALS | {"tasks": [{"id": int, "name": str}], "warnings": [str], "id": WHOLE_OR_NONE}
 PLAN = REFUSALS | {"tasks": [LINES]}
 
+REMARK = _all(str, "action command kind mend rule subject text") | {"since": NUMBER_OR_NONE}
 BREAKER = _all(str, "kind probe reason rule state what") | _all(float, "since until")
 BREAKERS = {"breakers": [BREAKER]}
 PAGE = BREAKERS | {
@@ -27,17 +28,17 @@ PAGE = BREAKERS | {
     "total": WHOLE_OR_NONE,
     "counts": COUNTS,
     "problems": [str],
-    "set_aside": [str],
+    "set_aside": [REMARK],
 }
 """What answers say besides the rows of a table."""
 
 MEASURED = _all(NUMBER_OR_NONE, "cpu_time memory out_disk walltime work_disk") | {"finished": int}
 TASK = {
-    **_all(str, "after error held name owner share state throttled vo"),
+    **_all(str, "error held name owner share state vo"),
     **_all(int, "id priority"),
     **_all(float, "created since"),
-    **_all([str], "datasets notified published set_aside troubles warnings"),
-    "blocked": bool,
+    "datasets": [str],
+    "remarks": [REMARK],
     "changes": [{"by": str, "job": WHOLE_OR_NONE, "time": float, "what": str}],
     "jobs": COUNTS,
     "labels": {str: str},
@@ -46,8 +47,7 @@ TASK = {
     "workflow": WHOLE_OR_NONE,
 }
 WORKFLOW = _all(str, "name owner vo") | {"id": int, "created": float, "tasks": COUNTS}
-STAGES = WORKFLOW | {"tasks": [TASK]}
-WAIT = _all(str, "end line why")
+STAGES = WORKFLOW | {"tasks": [TASK], "remarks": [REMARK]}
 JOB = {
     **_all(str, "error kind queue reason state"),
     **_all(int, "attempt id task"),
@@ -71,9 +71,7 @@ EXCERPT = _all([str], "head tail") | _all(int, "left_out lost") | {"stream": str
 TASK_LOGS = {"jobs": [{"attempt": int, "job": JOB, "logs": [EXCERPT]}], "next": str}
 LOG = {"parts": [_all(int, "end start") | {"text": str}], "size": int, "stream": str}
 LOGS = {"attempt": int, "attempts": [int], "logs": [LOG], "node": ({}, None), "runs": bool}
-STUCK = (
-    _all(str, "command kind place reason state told") | _all(int, "count oldest") | {"since": NUMBER_OR_NONE}
-)
+STUCK = _all(str, "kind what") | {"remark": REMARK}
 EVENT = {"id": int, "kind": str, "task": WHOLE_OR_NONE}
 
 REPLICAS = {"replicas": [_all(str, "storage url")]}

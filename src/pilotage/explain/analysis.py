@@ -8,7 +8,8 @@ from typing import cast
 
 from pilotage.explain.advice import advised, asked_at, need_at
 from pilotage.explain.words import number
-from pilotage.model.documents.decision import Choice, DatedChoice, Mend, Refusal, Value
+from pilotage.model.documents.decision import Choice, DatedChoice, Refusal, Value
+from pilotage.model.documents.remarks import Mend
 
 FULL = "full after earlier jobs of this pass"
 """Why a candidate without room got nothing. Queues that were full before are no candidates."""
@@ -86,7 +87,7 @@ class Explanation:
     room.
 
     ``decided_by`` is the rule whose factor most favours the winner over the runner-up. If candidates were not
-    ordered by weight, there is no margin, and ``ordering`` names the rule that ordered them. ``obstacles``
+    ordered by weight, there is no margin, and ``ordering`` and its rule name what ordered them. ``obstacles``
     that stand alone at most queues come first. ``cheapest`` is None if no single change opens a queue. Then
     ``together`` lists what the user could do, if that suffices anywhere. ``ids`` are the jobs that were
     placed or made pending. ``left`` counts jobs for which fitting queues had no room, pending or still
@@ -108,6 +109,7 @@ class Explanation:
     together: Remedies | None
     waived: tuple[Obstacle, ...]
     ordering: str = ""
+    ordering_rule: str = ""
     ids: tuple[int, ...] = ()
     is_stopped: bool = False
 
@@ -163,7 +165,8 @@ def explain(choice: Choice) -> Explanation:
             replace(_obstacle(_MeasuredRefusal.of(refusal, ())), action=refusal.lifted_by)
             for refusal in choice.waived
         ),
-        ordering=f"{ordering.name} ({ordering.rule})" if ordering else "",
+        ordering=ordering.name if ordering else "",
+        ordering_rule=ordering.rule if ordering else "",
         ids=tuple(choice.jobs),
         is_stopped=_is_stopped(choice),
     )

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from pilotage.explain.layout import INDENT, Column, table
+from pilotage.explain.layout import Column, table
+from pilotage.explain.remarks import lines
+from pilotage.model.documents.remarks import Remark, RemarkKind
 from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
@@ -15,19 +17,24 @@ MOST_ERROR = 300
 COLUMNS = (Column("task", number=True), Column("name"), Column("state"), Column("jobs"), Column("after"))
 
 
-class ChainedTask(Protocol):
-    """A task of a workflow."""
+class HeldTask(Protocol):
+    """A task that may be held."""
 
     @property
     def id(self) -> int: ...
-    @property
-    def name(self) -> str: ...
     @property
     def state(self) -> TaskState: ...
     @property
     def error(self) -> str: ...
     @property
     def held(self) -> str: ...
+
+
+class ChainedTask(HeldTask, Protocol):
+    """A task of a workflow."""
+
+    @property
+    def name(self) -> str: ...
     @property
     def jobs(self) -> Mapping[JobState, int]: ...
     @property
@@ -52,8 +59,10 @@ def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: in
     yield f"workflow {number} {name}: {_states(stages)}"
     rows = [(one.id, one.name, one.state, _jobs(one.jobs), _after(one)) for one in in_order(stages)]
     yield from table(COLUMNS, rows, width)
-    for one in in_order(stages):
-        yield from _stopped(one)
+    for one, remark in of_stages(in_order(stages)):
+        if remark.kind != "wait" or one.error:
+            first, *more = lines([remark])
+            yield from (f"task {one.id} ({one.name}): {first}", *more)
 
 
 def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
@@ -95,15 +104,36 @@ def _after(one: ChainedTask) -> str:
     return f"{before} (any end)" if before and one.on_end else before
 
 
-def _stopped(one: ChainedTask) -> Iterator[str]:
-    """Yield what keeps a task from going on, or how it failed."""
-    if one.state is TaskState.WAITING:
-        if one.held:
-            yield f"task {one.id} ({one.name}) is held by {one.held}: pilotage release {one.id} lets it go on"
-        elif chains.obstacles(one.predecessors, one.on_end):
-            yield f"task {one.id} ({one.name}) {chains.waiting_reason(one.id, one.predecessors, one.on_end)}"
-        elif one.error:
-            yield f"task {one.id} ({one.name}) waits: {one.error}"
-    elif one.state is TaskState.FAILED:
-        yield f"task {one.id} ({one.name}) failed: {one.error.partition(chr(10))[0][:MOST_ERROR]}"
-        yield f"{INDENT}why: pilotage explain {one.id}; again: pilotage retry {one.id}"
+def stops(
+    one: HeldTask, predecessors: Sequence[Predecessor], on_end: bool, bad: Predecessor | None = None
+) -> Iterator[Remark]:
+    """Yield who holds a task, and what it comes after that has not finished.
+
+    ``bad`` did not finish, somewhere before it; None: it is among the predecessors, or there is none.
+    """
+    subject, own = f"task:{one.id}", chains.obstacles(predecessors, on_end)
+    if one.held:
+        # What lacks a secret would be held again at once.
+        command = "" if one.held.startswith("its ") else f"pilotage release {one.id}"
+        text = f"held by {one.held}: nothing of it starts"
+        yield Remark(kind="held", subject=subject, text=text, mend="user", command=command)
+    if one.state is TaskState.WAITING and (own or bad or not one.held):
+        behind = (
+            chains.why_not_yet(bad)
+            if bad and not own
+            else chains.waiting_reason(one.id, predecessors, on_end)
+        )
+        text = f"it {behind or one.error or 'goes on with the next pass'}"
+        kind: RemarkKind = "blocked" if own or bad else "wait"
+        yield Remark(kind=kind, subject=subject, text=text, mend="user" if own or bad else "wait")
+
+
+def of_stages(stages: Iterable[ChainedTask]) -> Iterator[tuple[ChainedTask, Remark]]:
+    """Yield what stops the tasks of a workflow, and how some failed."""
+    for one in stages:
+        for remark in stops(one, one.predecessors, one.on_end):
+            yield one, remark
+        if one.state is TaskState.FAILED:
+            text = f"failed: {one.error.partition(chr(10))[0][:MOST_ERROR]}; why: pilotage explain {one.id}"
+            command = f"pilotage retry {one.id}"
+            yield one, Remark(kind="fault", subject=f"task:{one.id}", text=text, mend="user", command=command)

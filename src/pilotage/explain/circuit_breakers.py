@@ -3,14 +3,17 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from pilotage.explain.remarks import numbered
 from pilotage.explain.words import few
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.values.phrases import moment
 
 
-def line(breaker: CircuitBreaker, time: float) -> str:
-    """Tell what a breaker holds back at a time, until when, why, and by which rule."""
-    return f"{breaker.what}: {state(breaker, time)}: {breaker.reason} ({breaker.words.rule})"
+def line(breaker: CircuitBreaker, time: float, rules: bool = False) -> str:
+    """Tell what a breaker holds back at a time, until when, why, and by which rule where ``rules`` are
+    wanted."""
+    text = f"{breaker.what}: {state(breaker, time)}: {breaker.reason}"
+    return numbered(text, breaker.words.rule, rules)
 
 
 def state(breaker: CircuitBreaker, time: float) -> str:

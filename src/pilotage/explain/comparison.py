@@ -9,7 +9,7 @@ from pilotage.explain.layout import Column, table
 from pilotage.explain.rendering import lines
 from pilotage.explain.words import few
 from pilotage.model.documents.decision import Choice
-from pilotage.model.values.phrases import moment, plural, without_rules
+from pilotage.model.values.phrases import moment, plural
 
 MOST_NAMED = 5
 """Most queues, and obstacles, that are named."""
@@ -79,8 +79,7 @@ def _explained(found: WhatIf) -> list[str]:
         if queues:
             told.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")
     for choice in found.after:
-        explained = lines(explain(choice), f"of {moment(found.time)}{', changed' if found.changes else ''}")
-        told += map(without_rules, explained)
+        told += lines(explain(choice), f"of {moment(found.time)}{', changed' if found.changes else ''}")
     return told
 
 

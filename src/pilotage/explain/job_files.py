@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import TransferState
@@ -78,16 +79,22 @@ def _size(size: int) -> str:
     return f"{value:.3g} TB"
 
 
-def of_waiting_results(waiting: Iterable[WaitingResults], now: float) -> Iterator[str]:
-    """Yield a line for the results at each queue: how many, for how long, and why they still wait."""
+def of_waiting_results(subject: str, waiting: Iterable[WaitingResults], now: float) -> Iterator[Remark]:
+    """Yield a remark on the results at each queue: how many, for how long, and why they still wait."""
     by_queue: dict[str, list[WaitingResults]] = defaultdict(list)
     for one in waiting:
         by_queue[one.queue].append(one)
     for queue, alike in sorted(by_queue.items()):
-        size = sum(one.size for one in alike) / 1e6
-        since = duration(now - min(one.since for one in alike))
-        problem = next((one.problem for one in alike if one.problem), "a server takes them from there")
-        yield (
-            f"results of {plural(len(alike), 'job')} ({size:.3g} MB) wait in the spool of queue {queue}, "
-            f"where their pilots left them; seen for {since}: {problem}"
+        size, first = sum(one.size for one in alike) / 1e6, min(alike, key=lambda one: one.since)
+        problem = next((one.problem for one in alike if one.problem), "")
+        yield Remark(
+            kind="fault" if problem else "wait",
+            subject=subject,
+            text=f"results of {plural(len(alike), 'job')} ({size:.3g} MB) wait in the spool of queue "
+            f"{queue}, where their pilots left them; seen for {duration(now - first.since)}: "
+            f"{problem or 'a server takes them from there'}",
+            mend="operator" if problem else "wait",
+            command=f"pilotage explain job:{first.job}",
+            since=first.since,
+            until=min(one.until for one in alike),
         )

@@ -17,6 +17,16 @@ INDENT = "    "
 """Before what stands below a row."""
 
 
+class TextForm(NamedTuple):
+    """How an explanation is written: its columns (0: any), and whether it names the published rules."""
+
+    width: int = 0
+    rules: bool = False
+
+
+PLAIN = TextForm()
+
+
 class Column(NamedTuple):
     """A column of a table. If it is not ``essential``, it moves below its row where the table is too wide."""
 

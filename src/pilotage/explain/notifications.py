@@ -1,7 +1,8 @@
 """Sent notifications of a task, and those that failed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import NotificationState
 from pilotage.model.values.phrases import duration
 
@@ -9,10 +10,10 @@ Found = Mapping[NotificationState, tuple[int, str, float]]
 """By state: how many notifications, an error of one of them, and when the next is sent, in s since 1970."""
 
 
-def of_task(task: int, found: Found, time: float) -> Iterator[str]:
-    """Yield a line for the notifications of a task, if there are any. ``time`` is in s since 1970."""
+def of_task(task: int, found: Found, time: float) -> Remark | None:
+    """Return a remark on the notifications of a task; None: it has none. ``time`` is in s since 1970."""
     if not found:
-        return
+        return None
     counted = ", ".join(f"{found[state][0]} {state}" for state in NotificationState if state in found)
     line = f"notifications: {counted}"
     many, error, wake_at = found.get(NotificationState.WAITING, (0, "", 0.0))
@@ -21,4 +22,5 @@ def of_task(task: int, found: Found, time: float) -> Iterator[str]:
     _, error, _ = found.get(NotificationState.FAILED, (0, "", 0.0))
     if error:
         line = f"{line}; failed: {error}"
-    yield f"{line} (pilotage notify list --task {task})"
+    command = f"pilotage notify list --task {task}"
+    return Remark(kind="notification", subject=f"task:{task}", text=line, command=command)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from pilotage.explain.history import Event
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import WAITING_PILOTS, PilotState, State
 from pilotage.model.records.unified_queues import PilotLimit
 from pilotage.model.records.work import Pilot, Requirements
@@ -40,18 +41,25 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
         yield f"  {plural(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
     if pilot.state is PilotState.FINISHED and not pilot.matched:
         yield "  it ended without ever having had a job"
-    yield from of_end(pilot)
+    if end := of_end(pilot):
+        yield f"  {end.text}"
     if pilot.error:
         yield f"  error: {pilot.error}"
 
 
-def of_end(pilot: Pilot) -> Iterator[str]:
-    """Yield that the batch job of a running pilot has ended, and when its jobs go on elsewhere."""
-    if pilot.state is PilotState.RUNNING and pilot.ended_there_since and pilot.end_sure_at:
-        yield (
-            f"  the batch job of pilot {pilot.id} ended at {moment(pilot.ended_there_since)}; unless the "
-            f"pilot calls, its jobs go on elsewhere at {moment(pilot.end_sure_at)}: {pilot.error}"
-        )
+def of_end(pilot: Pilot) -> Remark | None:
+    """Return that the batch job of a running pilot has ended, and when its jobs go on elsewhere; or None."""
+    if pilot.state is not PilotState.RUNNING or not (pilot.ended_there_since and pilot.end_sure_at):
+        return None
+    return Remark(
+        kind="fault",
+        subject=f"pilot:{pilot.id}",
+        text=f"the batch job of pilot {pilot.id} ended at {moment(pilot.ended_there_since)}; unless the "
+        f"pilot calls, its jobs go on elsewhere at {moment(pilot.end_sure_at)}: {pilot.error}",
+        mend="wait",
+        since=pilot.ended_there_since,
+        until=pilot.end_sure_at,
+    )
 
 
 def stays(seconds: float, wait: float) -> str:
@@ -82,7 +90,7 @@ def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[st
         yield "  `pilotage plan provision` tells what the director makes of it"
 
 
-def of_full(limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[str]:
+def of_full(subject: str, limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[Remark]:
     """Yield limits that these pilots have reached, none of which could take a waiting job (P4)."""
     for limit in limits:
         pilots = [pilot for pilot in live if pilot.queue in limit.queues]
@@ -91,20 +99,16 @@ def of_full(limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[str
         have = " and ".join(limit.queues) + (" together have" if limit.queues[1:] else " has")
         private = sum(pilot.kind == "private" for pilot in pilots)
         whose = f", {private} of them for their owners' jobs alone" if private else ""
-        yield (
-            f"  no pilot can be asked for: {have} {plural(len(pilots), 'pilot')}{whose}, and may "
-            f"have {limit.pilots} (max_pilots); one is asked for when one of these has ended"
-        )
+        why = f"{have} {plural(len(pilots), 'pilot')}{whose}, and may have {limit.pilots} (max_pilots)"
+        yield _none_asked_for(subject, f"{why}; one is asked for when one of these has ended", "P4")
 
 
-def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[str]:
+def of_throttled(subject: str, site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[Remark]:
     """Yield the limits of a site that our pilots have reached after subtracting others' jobs there (M5,
     M8)."""
     if own is UNANSWERED:
-        yield (
-            f"  no pilot can be asked for: the batch system of {site} has not answered yet, "
-            "so nobody knows how many jobs of others are there"
-        )
+        why = f"the batch system of {site} has not answered yet, so nobody knows how many jobs of others are"
+        yield _none_asked_for(subject, f"{why} there", "M8")
         return
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
     slots = sum(pilot.slots for pilot in pilots)
@@ -122,10 +126,13 @@ def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[st
     ):
         if most is not None and count >= most:
             again = f"one of these has {until}" if count else "it leaves more"
-            yield (
-                f"  no pilot can be asked for: site {site} has {has} and its {limit} leaves room for {most}; "
-                f"one is asked for when {again}"
-            )
+            why = f"site {site} has {has} and its {limit} leaves room for {most}"
+            yield _none_asked_for(subject, f"{why}; one is asked for when {again}", "M5")
+
+
+def _none_asked_for(subject: str, why: str, rule: str) -> Remark:
+    text = f"no pilot can be asked for: {why}"
+    return Remark(kind="wait", subject=subject, text=text, rule=rule, mend="wait")
 
 
 def _way(pilot: Pilot) -> str:

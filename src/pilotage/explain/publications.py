@@ -1,44 +1,57 @@
 """Progress of outputs into their tasks' datasets, and obstacles for the rest."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.publications import Publication, PublishedDataset, published_name
 from pilotage.model.records.states import LIVE_TASKS, PublicationState, TaskState
 from pilotage.model.values.phrases import duration, plural
 
 
-def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[str]:
+def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[Remark]:
     """Yield the progress of a dataset of a task's outputs. ``time`` is in s since 1970."""
     counted = [f"{found.files[state].files} {state}" for state in PublicationState if state in found.files]
-    yield f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(found.closing)}"
+    yield _remark(task, f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(found.closing)}")
     waiting = found.files.get(PublicationState.WAITING)
     if waiting and waiting.error:
         wait = duration(waiting.wake_at - time)
-        yield f"not published yet, tried again in {wait}: {waiting.error}"
-    failed = found.files.get(PublicationState.FAILED)
+        text = f"not published yet, tried again in {wait}: {waiting.error}"
+        yield replace(_remark(task, text), until=waiting.wake_at)
+    failed, closing = found.files.get(PublicationState.FAILED), found.closing
     if failed:
-        yield f"{plural(failed.files, 'output')} not published: {failed.error}"
-    closing = found.closing
+        yield _failed(task, f"{plural(failed.files, 'output')} not published: {failed.error}")
     if closing and closing.error and closing.state is not PublicationState.PUBLISHED:
-        yield f"the dataset is not closed: {closing.error}"
-    if failed or (closing and closing.state is PublicationState.FAILED):
-        yield f"once that is mended: pilotage publish {task}"
+        made = _failed if closing.state is PublicationState.FAILED else _remark
+        yield made(task, f"the dataset is not closed: {closing.error}")
 
 
-def of_own(task: int, state: TaskState, made: str, closing: Publication | None) -> Iterator[str]:
-    """Yield the state of this catalogue's dataset for a task's outputs.
+def of_own(task: int, state: TaskState, made: str, closing: Publication | None) -> Remark:
+    """Return the state of this catalogue's dataset for a task's outputs.
 
     ``made`` is the version made of it.
     """
     if closing is None:
         ended = f"no version is made of a task that has {state}"
-        yield f"outputs in {made}: {ended if state not in LIVE_TASKS else 'made when the task has finished'}"
-    elif closing.state is PublicationState.PUBLISHED:
-        yield f"outputs are the dataset {made}"
-    else:
-        yield f"outputs in {made}: not made yet" + (f": {closing.error}" if closing.error else "")
-        if closing.state is PublicationState.FAILED:
-            yield f"once that is mended: pilotage publish {task}"
+        then = ended if state not in LIVE_TASKS else "made when the task has finished"
+        return _remark(task, f"outputs in {made}: {then}")
+    if closing.state is PublicationState.PUBLISHED:
+        return _remark(task, f"outputs are the dataset {made}")
+    text = f"outputs in {made}: not made yet" + (f": {closing.error}" if closing.error else "")
+    return _failed(task, text) if closing.state is PublicationState.FAILED else _remark(task, text)
+
+
+def _remark(task: int, text: str) -> Remark:
+    return Remark(kind="publication", subject=f"task:{task}", text=text)
+
+
+def _failed(task: int, text: str) -> Remark:
+    """Return a remark on what is registered again once its obstacle is removed."""
+    return replace(
+        _remark(task, f"{text}; once that is mended, register it again"),
+        mend="user",
+        command=f"pilotage publish {task}",
+    )
 
 
 def next_version(task: int, newest: str, author: str) -> str:

@@ -7,9 +7,11 @@ from typing import Any
 from pilotage.explain.advice import need_at
 from pilotage.explain.analysis import explain, obstacles
 from pilotage.explain.circuit_breakers import line
+from pilotage.explain.remarks import numbered, sentence
 from pilotage.explain.rendering import measure, weight_of
 from pilotage.explain.words import few, number
 from pilotage.model.documents.decision import Choice, Refusal
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, JobState, PilotState
 from pilotage.model.records.storage_spaces import FreeSpace
@@ -24,6 +26,22 @@ LONG = 600.0
 
 SEEN_LATELY = 3 * 3600.0
 """Seconds after which pilots that others start count as gone (B26)."""
+
+
+def fault(seen: QueueCondition) -> Remark | None:
+    """Return why nothing can start at a queue; None if nothing is wrong yet."""
+    name, why = seen.queue.name, trouble(seen)
+    return (
+        Remark(
+            kind="fault",
+            subject=f"queue:{name}",
+            text=f"nothing starts: {why}",
+            mend="operator",
+            command=f"pilotage explain queue:{name}",
+        )
+        if why
+        else None
+    )
 
 
 def trouble(seen: QueueCondition) -> str:
@@ -64,36 +82,39 @@ def _of_ours(seen: QueueCondition) -> str:
     return ""
 
 
-def of_queue(seen: QueueCondition) -> list[str]:
-    """Return everything about one queue."""
-    return list(_lines(seen))
+def of_queue(seen: QueueCondition, remarks: Sequence[Remark] = (), rules: bool = False) -> list[str]:
+    """Return everything about one queue, with the numbers of ``rules``."""
+    return list(_lines(seen, remarks, rules))
 
 
-def of_task(name: str, choices: Sequence[Choice]) -> list[str]:
+def of_task(name: str, choices: Sequence[Choice], rules: bool = False) -> list[str]:
     """Return what the newest decisions about each kind of a task's jobs say about one queue."""
     newest: dict[str, Choice] = {}
     for choice in choices:
         newest.setdefault(choice.job_kind, choice)
     told: list[str] = []
     for kind, choice in newest.items():
-        told += [f"task {choice.task}, {kind} jobs:", *(f"  {line}" for line in _verdict(name, choice))]
+        told += [
+            f"task {choice.task}, {kind} jobs:",
+            *(f"  {line}" for line in _verdict(name, choice, rules)),
+        ]
     return told
 
 
-def _verdict(name: str, choice: Choice) -> Iterator[str]:
+def _verdict(name: str, choice: Choice, rules: bool) -> Iterator[str]:
     found = explain(choice)
     for place, rank in enumerate(found.ranks, 1):
         if rank.queue == name:
             why = f"; {rank.why}" if rank.why else ""
             yield f"fits, {place} of {len(found.ranks)}: got {plural(rank.jobs, 'job')}{why}"
-            yield weight_of(rank)
+            yield weight_of(rank, rules)
             return
     own = [_alone(refusal, name) for refusal in choice.refusals if name in refusal.queues]
     if not own:
         yield "it was not looked at"
         return
     yield f"refused by {plural(len(own), 'check')}:"
-    yield from (f"- {_obstacle(refusal)}" for refusal in own)
+    yield from (f"- {_obstacle(refusal, rules)}" for refusal in own)
 
 
 def _alone(refusal: Refusal, name: str) -> Refusal:
@@ -102,18 +123,17 @@ def _alone(refusal: Refusal, name: str) -> Refusal:
     return replace(refusal, queues=(name,), have=(refusal.have[place],), need=need_at(refusal, place))
 
 
-def _obstacle(refusal: Refusal) -> str:
+def _obstacle(refusal: Refusal, rules: bool) -> str:
     (obstacle,) = obstacles([refusal])
     told = measure(obstacle) or f"needs {number(obstacle.need)}, has {number(refusal.have[0]) or 'nothing'}"
-    return f"{refusal.name} ({refusal.rule}): {told}; {obstacle.action}"
+    return f"{numbered(refusal.name, refusal.rule, rules)}: {told}; {obstacle.action}"
 
 
-def _lines(seen: QueueCondition) -> Iterator[str]:
+def _lines(seen: QueueCondition, remarks: Sequence[Remark], rules: bool) -> Iterator[str]:
     queue, storage = seen.queue, seen.storage
     yield f"queue {queue.name} of site {queue.site}: {queue.status}"
-    if told := trouble(seen):
-        yield f"  nothing starts: {told}"
-    yield from (f"  {line(one, seen.time)}" for one in seen.breakers if one.kind != "storage")
+    yield from (f"  {sentence(one, rules)}" for one in remarks)
+    yield from (f"  {line(one, seen.time, rules)}" for one in seen.breakers if one.kind != "storage")
     yield f"  jobs: {_counted(seen.jobs, LIVE_JOBS)}"
     for share, jobs in shares(seen):
         yield f"    of share {share}: {_counted(jobs, LIVE_JOBS)}"
@@ -134,7 +154,7 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
     free = (seen.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
-    yield from (f"    {line(one, seen.time)}" for one in seen.breakers if one.kind == "storage")
+    yield from (f"    {line(one, seen.time, rules)}" for one in seen.breakers if one.kind == "storage")
 
 
 def shares(seen: QueueCondition) -> Sequence[tuple[str, Mapping[JobState, int]]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.explain.analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
+from pilotage.explain.remarks import numbered
 from pilotage.explain.words import amount, few, number, shortened
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.values.phrases import moment, plural
@@ -16,15 +17,15 @@ MOST_CANDIDATES = 10
 """Candidates without jobs are shown only up to this rank."""
 
 
-def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
-    """Return decisions as text. Those that differ only in their jobs and times become one."""
+def of_choices(choices: Iterable[DatedChoice], rules: bool = False) -> list[str]:
+    """Return decisions as text, with ``rules`` or not. Those that only differ in jobs and time are one."""
     told: list[str] = []
     for group in alike(choices):
         ids = {job: None for choice in group for job in choice.jobs}
         whole = replace(explain(group[0]), ids=tuple(ids))
         first, last = (moment(pick(choice.time for choice in group)) for pick in (min, max))
         when = f"of {first}" if first == last else f"of {first} to {last}"
-        told += lines(whole, when, decisions=len(group))
+        told += lines(whole, when, decisions=len(group), rules=rules)
     return told
 
 
@@ -61,32 +62,35 @@ def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
     return [f"{name}: {plural(jobs, 'job')}: {', '.join([*parts, *rest])}"]
 
 
-def lines(explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1) -> list[str]:
+def lines(
+    explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1, rules: bool = False
+) -> list[str]:
     """Return an explanation as text: what was placed and why, or the obstacles.
 
     ``world`` names the snapshot. ``subject`` names what the decision is about, if not the task and its jobs
-    by number. If ``decisions`` is above 1, several equal decisions about different jobs were combined.
+    by number. If ``decisions`` is above 1, several equal decisions about different jobs were combined. With
+    ``rules`` the text has the numbers of the published rules.
     """
     source = f" (world {world})" if world else ""
     many = f"{decisions} decisions alike, each: " if decisions > 1 else ""
     text = [f"{subject or subject_of(explanation)}: {many}{_headline(explanation)}{source}"]
     if explanation.placed:
-        text += _placement_lines(explanation)
+        text += _placement_lines(explanation, rules)
         if explanation.obstacles:
             refused = (f"{item.name} {plural(item.queues, 'queue')}" for item in explanation.obstacles)
             text.append(f"  refused: {', '.join(refused)}")
     else:
         text += _obstacle_lines(explanation.obstacles)
         if explanation.cheapest:
-            text.append("  " + _remedy_line(explanation.cheapest))
+            text.append("  " + _remedy_line(explanation.cheapest, rules))
         elif explanation.together:
             actions = "; ".join(action.removeprefix("you: ") for action in explanation.together.actions)
             text.append(f"  only together open a queue, {explanation.together.queue}: you: {actions}")
         elif explanation.obstacles and not explanation.ranks:
             text.append("  no single change opens a queue")
     text += [
-        f"  {obstacle.name} ({obstacle.rule}) would have refused {plural(obstacle.queues, 'queue')}, "
-        f"but {obstacle.action}"
+        f"  {numbered(obstacle.name, obstacle.rule, rules)} would have refused "
+        f"{plural(obstacle.queues, 'queue')}, but {obstacle.action}"
         for obstacle in explanation.waived
     ]
     return text
@@ -146,50 +150,43 @@ def measure(obstacle: Obstacle) -> str:
     return f"need {amount(obstacle.need, obstacle.unit)}, best {best}"
 
 
-def _remedy_line(remedy: Remedy) -> str:
+def _remedy_line(remedy: Remedy, rules: bool) -> str:
     opened = plural(len(remedy.queues), "queue")
-    what = f"{remedy.name} ({remedy.rule}), {remedy.action}"
+    what = f"{numbered(remedy.name, remedy.rule, rules)}, {remedy.action}"
     return f"cheapest change: {what}; opens {opened}: {few(remedy.queues)}"
 
 
-def _placement_lines(explanation: Explanation) -> list[str]:
+def _placement_lines(explanation: Explanation, rules: bool) -> list[str]:
     shown = [rank for place, rank in enumerate(explanation.ranks) if rank.jobs or place < MOST_CANDIDATES]
     width = max(len(rank.queue) for rank in shown)
+    order = numbered(explanation.ordering, explanation.ordering_rule, rules)
     text = [
-        f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
-        f"{weight_of(rank)}" + (f"; {rank.why}" if rank.why else "")
+        f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   "
+        + ("" if rank.key is None else f"{order} {number(rank.key)}, ")
+        + weight_of(rank, rules)
+        + (f"; {rank.why}" if rank.why else "")
         for rank in shown
     ]
     if len(shown) < len(explanation.ranks):
         text.append(f"  and {len(explanation.ranks) - len(shown)} more")
     if explanation.margin is not None:
         rule = explanation.decided_by
-        why = f", most by {_worded(rule)}" if rule else ""
+        why = f", most by {numbered(FACTORS.get(rule, rule), rule, rules)}" if rule else ""
         text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
     elif explanation.ordering and explanation.runner_up:
-        text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
+        text.append(f"  runner-up {explanation.runner_up}, by {order}")
     return text
 
 
-def weight_of(rank: Rank) -> str:
+def weight_of(rank: Rank, rules: bool = False) -> str:
     """Return the weight with its factors, or a Rank alone, which is no weight (M4)."""
-    told = factors_of(rank.factors)
+    told = factors_of(rank.factors, rules)
     return told if [*rank.factors] == ["M4"] else f"weight {rank.weight:.4g} = {told}"
 
 
-def factors_of(factors: Mapping[str, float]) -> str:
-    """Return the factors of a weight in words: ``load 0.5 (B32) x data 2 (B33)``."""
-    return " x ".join(_factor(rule, value) for rule, value in factors.items())
-
-
-def _factor(rule: str, value: float) -> str:
-    word = FACTORS.get(rule)
-    return f"{word} {value:.4g} ({rule})" if word else f"{rule} {value:.4g}"
-
-
-def _worded(rule: str) -> str:
-    return f"{FACTORS[rule]} ({rule})" if rule in FACTORS else rule
-
-
-def _ordered_by(explanation: Explanation, rank: Rank) -> str:
-    return "" if rank.key is None else f"{explanation.ordering} {number(rank.key)}, "
+def factors_of(factors: Mapping[str, float], rules: bool = False) -> str:
+    """Return the factors of a weight in words: ``load 0.5 x data 2``; those without a word by their rules."""
+    return " x ".join(
+        numbered(f"{FACTORS.get(rule, rule)} {value:.4g}", rule if rule in FACTORS else "", rules)
+        for rule, value in factors.items()
+    )

@@ -1,85 +1,105 @@
-"""Why a task waits, in one sentence, its place in line, and why jobs are throttled."""
+"""Why a task or a job waits, its place in line, and its likely end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pilotage.explain.analysis import first_obstacle
-from pilotage.explain.sure_waits import told
-from pilotage.explain.words import few
+from pilotage.explain.analysis import Obstacle, first_obstacle
+from pilotage.explain.words import amount, few, number
 from pilotage.model.documents.decision import Choice
-from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
+from pilotage.model.documents.remarks import Remark
+from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.rules.job_rooms import JobQuota
 from pilotage.model.rules.likely_ends import LikelyEnd
 from pilotage.model.values.phrases import duration, jobs_wait, moment, plural
 
+CAUSES: Mapping[JobState, str] = {
+    JobState.PENDING: "a queue that takes them",
+    JobState.DEFINED: "the next pass of the brokerage",
+    JobState.ACTIVATED: "a free pilot",
+    JobState.ASSIGNED: "their input files",
+    JobState.THROTTLED: "room in a quota of live jobs",
+    JobState.HELD: "their release",
+}
+"""What jobs of a state wait for."""
+
+
+def cause(subject: str, state: JobState, last: Choice | None = None) -> Remark:
+    """Return what jobs of a state wait for; of pending ones by the ``last`` choice, which refused them."""
+    found = Remark(kind="wait", subject=subject, text=CAUSES[state], mend="wait")
+    if state is not JobState.PENDING or last is None:
+        return found
+    obstacle = first_obstacle(last)
+    if obstacle is None:
+        return replace(found, text="room at the queues that fit")
+    return of_obstacle(subject, obstacle, f"{found.text}: ")
+
+
+def of_obstacle(subject: str, found: Obstacle, before: str = "") -> Remark:
+    """Return what is in the way: its name, where, what is needed, and who can act.
+
+    Time alone changes nothing where somebody must act. Space on a storage does not free itself (B18).
+    """
+    needed = ""
+    if found.best is not None:
+        needed = f", {amount(found.need, found.unit)} needed and {number(found.best)} there at best"
+    return Remark(
+        kind="wait" if found.mend == "wait" and found.rule != "B18" else "fault",
+        subject=subject,
+        text=f"{before}{found.name} at {plural(found.queues, 'queue')}{needed}",
+        rule=found.rule,
+        mend=found.mend,
+        action=found.action,
+    )
+
 
 def why(
-    state: TaskState,
-    jobs: Mapping[JobState, int],
-    held: str,
-    last: Choice | None,
-    queues: Sequence[str],
-    after: str = "",
-    keyless: bool = False,
-) -> str:
-    """Return why a task waits; empty if it does not.
+    subject: str, jobs: Mapping[JobState, int], last: Choice | None, queues: Sequence[str]
+) -> Remark | None:
+    """Return what jobs of a task wait for; None if none does, or if only quotas hold them.
 
-    ``after`` is what it waits for if it comes after other tasks. ``last`` is the newest choice for its jobs,
-    ``queues`` are those where its jobs wait for a pilot. ``keyless`` says that this server cannot decrypt its
-    secrets.
+    ``last`` is the newest choice for its jobs, ``queues`` are those where its jobs wait for a pilot.
     """
-    if held:
-        return f"It waits because {held} holds it."
-    if state is TaskState.WAITING:
-        return f"It {after or 'goes on with the next pass'}."
-    if state is TaskState.REGISTERED:
-        return "It waits to be split into jobs."
-    busy = sum(jobs.get(one, 0) for one in AT_A_PILOT)
-    where = f" at {few(queues)}" if queues else ""
-    pilot = "for a server that has the key of their secrets" if keyless else "for a free pilot"
-    causes = {
-        JobState.PENDING: f"because {_refusal(last)}",
-        JobState.THROTTLED: "because a quota of jobs at work is reached",
-        JobState.DEFINED: "for the next pass of the brokerage",
-        JobState.ACTIVATED: f"{pilot}{where}{f' while {busy} run' if busy else ''}",
-        JobState.ASSIGNED: "for their input files",
-    }
-    return next((f"{jobs_wait(jobs[one])} {cause}." for one, cause in causes.items() if jobs.get(one)), "")
+    order = (JobState.PENDING, JobState.DEFINED, JobState.ACTIVATED, JobState.ASSIGNED)
+    state = next((one for one in order if jobs.get(one)), None)
+    if state is None:
+        return None
+    found, more = cause(subject, state, last), ""
+    if state is JobState.ACTIVATED:
+        busy = sum(jobs.get(one, 0) for one in AT_A_PILOT)
+        more = (f" at {few(queues)}" if queues else "") + (f" while {busy} run" if busy else "")
+    return replace(found, text=f"{jobs_wait(jobs[state])} for {found.text}{more}")
 
 
-def line(tasks: int, jobs: int, share: str) -> str:
-    """Return a task's place in line; empty if nothing is ahead."""
-    if not tasks:
-        return ""
+def line(subject: str, tasks: int, jobs: int, share: str) -> Remark:
+    """Return a task's place in line."""
     waiting = f"{jobs:,} job" if jobs == 1 else f"{jobs:,} jobs"
-    return f"{plural(tasks, 'task')} with {waiting} {'is' if tasks == 1 else 'are'} ahead in share {share}."
+    text = f"{plural(tasks, 'task')} with {waiting} {'is' if tasks == 1 else 'are'} ahead in share {share}"
+    return Remark(kind="line", subject=subject, text=text, mend="wait")
 
 
-def likely(end: LikelyEnd) -> str:
+def likely(subject: str, end: LikelyEnd, now: float) -> Remark:
     """Return when a task is likely to end, with how often such intervals were right."""
     earliest, latest = duration(end.earliest), duration(end.latest)
     when = f"in about {latest}" if earliest == latest else f"in {earliest} to {latest}"
-    return f"It is likely to end {when} (true in 3 of 4 such predictions), by {end.jobs} finished jobs."
+    text = f"it is likely to end {when} (true in 3 of 4 such predictions), by {end.jobs} finished jobs"
+    return Remark(kind="end", subject=subject, text=text, until=now + end.latest)
 
 
-def _refusal(last: Choice | None) -> str:
-    if last is None:
-        return "no queue takes them now"
-    obstacle = first_obstacle(last)
-    return f"no queue takes them: {told(obstacle)}" if obstacle else "every queue that fits is full"
-
-
-def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:
-    """Return which quotas are full, and what releases a throttled job."""
-    if not full:
-        return "its quotas have room again: it is released at the next pass"
-    told = " and ".join(
+def throttled(
+    subject: str, jobs: int, full: Sequence[tuple[JobQuota, int]], fails_at: float | None = None
+) -> Remark:
+    """Return which quotas are full, and what releases throttled jobs; of one job, also when it fails."""
+    found = " and ".join(
         f"{quota.holder} has {plural(have, 'live job')}, and may have {quota.limit} (quotas.{quota.constant})"
         for quota, have in full
     )
-    return f"{told}; each of these that ends releases one, its owner's first submitted first"
-
-
-def of_throttled_job(full: Sequence[tuple[JobQuota, int]], fails_at: float) -> Iterator[str]:
-    """Yield why a job is throttled, what releases it, and when it fails."""
-    yield f"throttled: {of_quotas(full)}"
-    yield f"  it fails at {moment(fails_at)} if it is not released until then; nothing else holds it back"
+    after = f"{found}; each of these that ends releases one, its owner's first submitted first"
+    room = "its quotas have room again: it is released at the next pass"
+    fails = f"; it fails at {moment(fails_at)} if it is not released until then" if fails_at else ""
+    return Remark(
+        kind="wait",
+        subject=subject,
+        text=f"{plural(jobs, 'job')} throttled: {after if full else room}{fails}",
+        mend="wait",
+        until=fails_at,
+    )

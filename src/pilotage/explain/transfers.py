@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.explain.circuit_breakers import line
 from pilotage.explain.history import Event
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
@@ -96,9 +95,7 @@ def _place_in_queue(
     yield f"  number {waiting.ahead + 1} of its share's queue for {queue}, by priority and age"
     if transfer.wake_at is not None and transfer.wake_at > time:
         yield f"  not tried again before {moment(transfer.wake_at)}"
-    if waiting.breaker is not None:
-        yield f"  {line(waiting.breaker, time)}"
-    elif waiting.full:
+    if waiting.full and waiting.breaker is None:
         yield f"  {waiting.full} takes no more transfers now: its limit is reached"
     account = waiting.account
     is_bound = account.get("prepared", 0) >= account.get("bound", 1)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
@@ -13,20 +14,22 @@ KNOWN_FOR = 10.0
 MOST_KNOWN = 1000
 """Most cached answers, the latest ones."""
 
+Answer = TypeVar("Answer")
 
-class RecentAnswers:
-    """Lines of text about records, by whatever tells their versions apart. Safe to use from many threads."""
+
+class RecentAnswers(Generic[Answer]):
+    """Answers about records, by whatever tells their versions apart. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: LRUCache[Hashable, tuple[float, Sequence[str]]] = LRUCache(MOST_KNOWN)
+        self._known: LRUCache[Hashable, tuple[float, Sequence[Answer]]] = LRUCache(MOST_KNOWN)
 
-    def get(self, key: Hashable, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
+    def get(self, key: Hashable, time: float, make: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
         """Return the cached answer of the last ``KNOWN_FOR`` s about a record, else a new one."""
         with self._lock:
-            since, lines = self._known.get(key, (None, ()))
+            since, found = self._known.get(key, (None, ()))
         if not is_fresh(since, time, KNOWN_FOR):
-            lines = make()
+            found = make()
             with self._lock:
-                self._known[key] = time, lines
-        return lines
+                self._known[key] = time, found
+        return found

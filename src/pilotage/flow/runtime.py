@@ -32,6 +32,7 @@ from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.outside.spaces import Spaces
 from pilotage.flow.outside.workers import Workers, WorkersPort
 from pilotage.flow.recent_answers import RecentAnswers
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.documents.world import World
 from pilotage.model.records.catalogues import ExternalCatalogue
 from pilotage.model.records.federation import Federation
@@ -101,8 +102,8 @@ class Runtime:
         self.presence, self.secret_keys = presence or Unnamed(), secret_keys or SecretKeys(None)
         self.unreadable_secrets = Cache(lambda _: store.secrets.owners_beyond(self.secret_keys.digests()))
         self.workers, self.time_limit = workers or Workers(), time_limit or TimeLimit()
-        self.wakeups, self.brokerages, self.recent_stuck = Wakeups(steps), Brokerages(), RecentAnswers()
-        self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
+        self.wakeups, self.brokerages, self.recent_stuck = Wakeups(steps), Brokerages(), RecentAnswers[str]()
+        self.set_aside, self.recent_remarks = SetAside(store), RecentAnswers[Remark]()
         self.broker_read_plan, self.log_readers = BrokerReadPlan(self.clock), LogReaders(store)
         self.idle_timeouts, self.site_variables = IdleTimeouts(store), SiteVariables(store)
         self.passes, self.news = dict[str, LoopPass](), list[Callable[[], None]]()

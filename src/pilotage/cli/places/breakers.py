@@ -34,6 +34,8 @@ def breakers(
     """
     if context.invoked_subcommand:
         return
+    from pilotage.client import RemarkRecord
+    from pilotage.explain.remarks import sentence
     from pilotage.model.values.phrases import moment
 
     with connect() as client:
@@ -54,8 +56,8 @@ def breakers(
     ]
     show(BREAKERS, rows, "No circuit breaker has tripped.")
     hint_next(found, "circuit breaker")
-    for line in found.document.get("set_aside", ()):
-        echo(line)
+    for one in map(RemarkRecord, found.document.get("set_aside", ())):
+        echo(f"{one.subject}: {sentence(one)}")
 
 
 @app.command(

@@ -54,7 +54,7 @@ def pilots(
     for problem in found.document.get("problems", ()):
         echo(f"no pilots at {problem}")
     for one in found.document["breakers"]:
-        echo(f"{one['what']}: circuit breaker {one['state']}, {until(one)}: {one['reason']} ({one['rule']})")
+        echo(f"{one['what']}: circuit breaker {one['state']}, {until(one)}: {one['reason']}")
 
 
 def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:

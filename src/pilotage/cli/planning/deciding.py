@@ -1,6 +1,6 @@
 """Decide without changing anything: from a saved world, or for tasks before their submission."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -95,13 +95,7 @@ def show_decision(step: str, saved: "World", world: Path, json_output: bool, deb
         typer.echo(canonical_json(decision))
     else:
         idle = [] if decision.of_records else planning.idle_reasons(step, saved)
-        _show_lines(plans.of_decision(decision, saved, idle, width()))
-
-
-def _show_lines(lines: Iterable[str]) -> None:
-    from pilotage.model.values.phrases import without_rules
-
-    show_lines(map(without_rules, lines))
+        show_lines(plans.of_decision(decision, saved, idle, width()))
 
 
 def _world(path: Path) -> "World":
@@ -154,7 +148,7 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
         show_json(answer)
     else:
         for task in answer["tasks"]:
-            _show_lines(task["lines"])
+            show_lines(task["lines"])
     if answer["refused"]:
         raise source.refused(faults_of(answer))
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 Task = Annotated[str, typer.Argument(help="A task by number or name.")]
 
-KINDS = ("job", "pilot", "transfer")
+KINDS = ("job", "pilot", "transfer", "queue")
+"""Kinds of records besides tasks and workflows that are explained."""
+
 WORKFLOW = "workflow"
 _LISTED = "pilotage workflows lists them"
 

@@ -25,8 +25,8 @@ def explain(
     task: Annotated[
         str | None,
         typer.Argument(
-            metavar="TASK|WORKFLOW|job:ID|pilot:ID|transfer:ID",
-            help="A task or workflow, or for example job:345, pilot:6, transfer:17.",
+            metavar="TASK|WORKFLOW|job:ID|pilot:ID|transfer:ID|queue:NAME",
+            help="A task or workflow, or for example job:345, pilot:6, transfer:17, queue:north.",
         ),
     ] = None,
     job: Annotated[int | None, typer.Option(help="A job.")] = None,

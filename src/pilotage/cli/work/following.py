@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.cli.errors import CommandFailure, Detached, StillUnderWay
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import Column, console, counts, echo, is_terminal, table
-from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
-from pilotage.model.values.phrases import jobs_wait
+from pilotage.model.records.states import ENDED, TaskState
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
 KINDS = ("task", "job")
 """Kinds of records whose changes a table of tasks shows."""
+
+WAITS = ("held", "blocked", "fault", "wait")
+"""Kinds of remarks that say what a task waits for."""
 
 MOST_NAMED = 20
 """Most tasks that a hint names."""
@@ -127,33 +129,20 @@ class SeenTask:
         )
 
 
-def waiting(view: Mapping[str, Any], is_explained: bool = False) -> list[str]:
-    """Return what a task waits for, with the command that explains it; nothing if it does not wait.
-
-    Where it ``is_explained`` how many jobs wait for what, return only what makes them wait for long.
-    """
-    jobs: dict[str, int] = view["jobs"]
-    started = any(jobs.get(state) for state in AT_A_PILOT)
-    ready = 0 if started else jobs.get(JobState.ACTIVATED, 0)
-    lines = []
-    if view.get("after") and not is_explained:
-        lines.append(f"it {view['after']}")
-    if view["state"] == TaskState.SCOUTING:
-        lines.append("its scouts go first: the other jobs are made when these have shown what they need")
-    pending = jobs.get(JobState.PENDING, 0)
-    if pending and not is_explained:
-        lines.append(f"{jobs_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
-    lines += [view["throttled"]] if view.get("throttled") else []
-    if ready and not is_explained:
-        lines.append(f"{jobs_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
-    # Where jobs have started, their files may wait all the same.
-    lines += [f"{'nothing starts' if ready else 'held up'}: {one}" for one in view.get("troubles", ())]
-    return lines
+def waiting(view: Mapping[str, Any]) -> list[str]:
+    """Return what a task waits for, with the command that explains it; nothing if it does not wait."""
+    shown = [one["text"] for one in view.get("remarks", ()) if one["kind"] in WAITS]
+    return [*shown, f"more: pilotage explain {view['id']}"] if shown else []
 
 
 def has_ended(view: Mapping[str, Any]) -> bool:
     """Return whether a task has ended, or only goes on if somebody acts: one before it failed."""
-    return view["state"] in ENDED["task"] or bool(view.get("blocked"))
+    return view["state"] in ENDED["task"] or bool(blocked(view))
+
+
+def blocked(view: Mapping[str, Any]) -> str:
+    """Return why a task only goes on if somebody acts on one before it; empty: it is not so."""
+    return next((one["text"] for one in view.get("remarks", ()) if one["kind"] == "blocked"), "")
 
 
 def keep_showing(
@@ -187,6 +176,6 @@ def fail_unless_finished(views: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _end(view: Mapping[str, Any]) -> str:
-    if view.get("blocked"):
-        return f"task {view['id']} {view['after']}"
+    if why := blocked(view):
+        return f"task {view['id']}: {why}"
     return f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")

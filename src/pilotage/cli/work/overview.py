@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.cli.places.breakers import until
 from pilotage.cli.terminal.output import counts, echo, one_line, show_json
+from pilotage.explain.remarks import sentence
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
-    from pilotage.client import Client
+    from pilotage.client import Client, Task
 
 LATELY = 86_400.0
 """Seconds for which failed tasks are shown."""
@@ -37,14 +38,21 @@ def show_overview(client: "Client", json_output: bool) -> None:
     failed = client.tasks(state="failed", limit=MOST_TASKS)
     lately = [view for view in failed if view["since"] > time.time() - LATELY]
     queues = list(client.queues())
+    waiting = max(live, key=_waiting, default=None)
+    # Read it whole: a list says how many jobs wait, and not for what.
+    most = client.task(waiting["id"]) if waiting and _waiting(waiting) and not json_output else None
     if json_output:
         show_json({"tasks": live, "failed": lately, "queues": queues})
         return
-    for line in (*_of_tasks(live), *_of_failed(lately), *_of_queues(queues)):
+    for line in (*_of_tasks(live, most), *_of_failed(lately), *_of_queues(queues)):
         echo(line)
 
 
-def _of_tasks(live: list[Any]) -> Iterator[str]:
+def _waiting(view: Any) -> int:
+    return sum(view["jobs"].get(state, 0) for state in _WAITING)
+
+
+def _of_tasks(live: list[Any], most: "Task | None") -> Iterator[str]:
     jobs: Counter[str] = Counter()
     for view in live:
         jobs.update(view["jobs"])
@@ -54,6 +62,8 @@ def _of_tasks(live: list[Any]) -> Iterator[str]:
     if max(found.values(), default=0) >= MOST_TASKS:
         yield f"         jobs of {MOST_TASKS} tasks of a state are counted below, and no others"
     yield f"wait:    {_some(jobs, _WAITING)}"
+    if most and (why := next((one for one in most.remarks if one.mend), None)):
+        yield f"why:     task {most.id} {most.name}: {sentence(why)}"
     yield f"run:     {_some(jobs, AT_A_PILOT)}"
     yield f"move:    {_some(jobs, _MOVING)}"
     if held := [view for view in live if view["held"]]:

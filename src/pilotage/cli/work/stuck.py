@@ -1,24 +1,26 @@
 """List stuck records."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import typer
 
 from pilotage.cli.configuration import connect
 from pilotage.cli.terminal.output import Json, ago, echo, show_json
+from pilotage.cli.terminal.subjects import KINDS
 
 app = typer.Typer()
 
 
 @app.command(epilog="Example: pilotage stuck")
 def stuck(json_output: Json = False) -> None:
-    """List what made no progress for longer than usual, why, and what to do. For operators.
+    """List what made no progress, why, and what to do. For operators.
 
+    That is: what waits until somebody acts, and what takes longer than usual.
     Jobs, transfers, pilots, tasks, publications and notifications count as stuck once they are in their state
     for twice as long as 95 % of the newest ones at the same queue or storage took. Each kind has a floor:
     nothing is stuck sooner.
     """
+    from pilotage.client import RemarkRecord
+    from pilotage.explain.remarks import sentence
+
     with connect() as client:
         found = client.stuck()
     if json_output:
@@ -27,16 +29,16 @@ def stuck(json_output: Json = False) -> None:
     if not found:
         echo("Nothing is stuck.")
     for one in found:
-        echo(f"{_what(one)}: {one['told']}")
-        echo(f"    why: {one['reason']}")
-        echo(f"    do:  {one['command']}")
+        remark = RemarkRecord(one["remark"])
+        first = "" if one["kind"] == "loop" else f": {remark.subject}"
+        if remark.since:
+            first = f"; the oldest {remark.subject} for {ago(remark.since)}"
+        echo(f"{one['what']}{first}")
+        echo(f"    why: {sentence(remark)}")
+        if command := remark.command or _look(remark.subject):
+            echo(f"    do:  {command}")
 
 
-def _what(one: Mapping[str, Any]) -> str:
-    """Return ``12 jobs activated at north-short, the oldest job:345 for 3 h``."""
-    from pilotage.explain.stuck import what_of
-
-    what = what_of(one["kind"], one["state"], one["place"], one["count"])
-    if one["since"] is None:
-        return what
-    return f"{what}, the oldest {one['kind']}:{one['oldest']} for {ago(one['since'])}"
+def _look(subject: str) -> str:
+    """Return the command that shows more of a record; empty: none does."""
+    return f"pilotage explain {subject}" if subject.partition(":")[0] in (*KINDS, "task") else ""

@@ -160,17 +160,16 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     view = client.task(task)
     by_queue = _jobs_by_queue(client, task)
     has_ended = view["state"] in ENDED["task"]
-    wait = {} if has_ended else _wait(client, task)
     if json_output:
-        show_json({**view, "jobs_by_queue": by_queue, "wait": wait or None})
+        show_json({**view, "jobs_by_queue": by_queue})
         return
     who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
     echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
     submitted = f"submitted {ago(view['created'])} ago"
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
-    if view["error"] and not view.get("after"):
+    if view["error"] and view["state"] != "waiting":
         echo(f"error: {view['error']}", colour="red")
-    for line in _lines(view, wait):
+    for line in _lines(view):
         echo(line)
     if by_queue is None:
         echo(f"jobs: {counts(view['jobs'])}")
@@ -183,41 +182,20 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         echo(f"its outputs: pilotage outputs {view['id']}; to bring them here: pilotage fetch {view['id']}")
 
 
-def _lines(view: Any, wait: Any) -> Iterator[str]:
-    """Yield remarks on a task: why it waits, who holds it, its measurements, warnings."""
-    from pilotage.cli.work import following
+def _lines(view: Any) -> Iterator[str]:
+    """Yield the remarks on a task, its changes and measurements."""
+    from pilotage.explain.remarks import lines
 
-    if wait.get("why"):
-        yield f"{wait['why']} More: pilotage explain {view['id']}"
-    if wait.get("line"):
-        yield wait["line"]
-    if wait.get("end"):
-        yield wait["end"]
+    yield from lines(view.remarks)
+    if any(one.mend for one in view.remarks):
+        yield f"more: pilotage explain {view['id']}"
     if view.get("labels"):
         yield f"labels: {_labels(view)}"
-    if view.get("held"):
-        # What lacks a secret would be held again at once.
-        way = "" if view["held"].startswith("its ") else f"; to let it go on: pilotage release {view['id']}"
-        yield f"held by {view['held']}: nothing of it starts{way}"
     yield from map(_change, view.get("changes", ()))
     if view.get("datasets"):
         yield f"reads {', '.join(view['datasets'])}"
     if view.get("measured"):
         yield _measured(view["measured"])
-    yield from view.get("set_aside", ())
-    yield from following.waiting(view, is_explained=bool(wait.get("why")))
-    yield from (f"warning: {text}" for text in view.get("warnings", ()))
-    yield from view.get("published", ())
-    yield from view.get("notified", ())
-
-
-def _wait(client: "Client", task: int) -> Any:
-    """Return why a task waits, and its place in line; nothing from an earlier server."""
-    from pilotage.client import OtherVersion
-
-    with suppress(OtherVersion):
-        return client.why_waiting(task)
-    return {}
 
 
 def _change(note: Any) -> str:
@@ -254,12 +232,16 @@ def publish(
     json_output: Json = False,
 ) -> None:
     """Register outputs that could not enter the task's dataset, after you removed the obstacle."""
+    from pilotage.client import RemarkRecord
+    from pilotage.explain.remarks import lines
+
     with connect() as client:
         number = task_number(client, task)
         view = client.publish(number)
+    found = [one for one in map(RemarkRecord, view["remarks"]) if one.kind == "publication"]
     if json_output:
-        show_json({"published": view["published"]})
-    for line in () if json_output else view["published"]:
+        show_json({"published": [one.to_dict() for one in found]})
+    for line in () if json_output else lines(found):
         echo(line)
-    if not view["published"]:
+    if not found:
         raise CommandFailure(f"task {number} has no output_dataset")

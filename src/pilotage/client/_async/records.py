@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pilotage.client.errors import TaskFailed
 from pilotage.client.output_files import FetchResult
-from pilotage.client.records import ExplainedRecord, Record, Table, required
+from pilotage.client.records import ExplainedRecord, Record, RemarkRecord, Table, required
 from pilotage.client.subjects import RequestSubject
 from pilotage.model.records.states import ENDED
 
@@ -59,7 +59,12 @@ class AsyncTask(Record):
     @property
     def is_blocked(self) -> bool:
         """Whether it only goes on if somebody acts, because a task before it failed."""
-        return bool(self.get("blocked"))
+        return any(one.kind == "blocked" for one in self.remarks)
+
+    @property
+    def remarks(self) -> list[RemarkRecord]:
+        """Why it does not go on, who can mend that and how, and what to expect, the weightiest first."""
+        return [*map(RemarkRecord, self.get("remarks", ()))]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {state}" for state, count in self.counts.items() if count)
@@ -78,8 +83,8 @@ class AsyncTask(Record):
 
     def check(self) -> Self:
         """Return it. Raises ``TaskFailed`` if it ended without finishing, or is blocked."""
-        if self.is_blocked:
-            raise TaskFailed(f"task {self.id} {self['after']}")
+        if blocked := next((one.text for one in self.remarks if one.kind == "blocked"), ""):
+            raise TaskFailed(f"task {self.id}: {blocked}")
         if self.has_ended and self.state != "finished":
             raise TaskFailed(f"task {self.id} {self.state}{f': {self.error}' if self.error else ''}")
         return self

@@ -67,7 +67,7 @@ class AsyncSteering(AsyncApi):
 
     async def publish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-        return await self._posted("/tasks/{task}/publish", TASK, await self._task(task), needs=["published"])
+        return await self._posted("/tasks/{task}/publish", TASK, await self._task(task), needs=["remarks"])
 
     async def renew(self, task: "int | str | RequestSubject | AsyncTask", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""

@@ -17,7 +17,6 @@ from pilotage.client.shapes import (
     PLAN,
     TASK,
     TASK_LOGS,
-    WAIT,
 )
 from pilotage.client.subjects import RequestSubject
 
@@ -178,10 +177,6 @@ class AsyncTaskRequests(AsyncApi):
         )
         return Record(answer["queues"])
 
-    async def why_waiting(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
-        """Return why a task waits, in one sentence, and its place in line."""
-        return await self._record("/tasks/{task}/wait", WAIT, await self._task(task))
-
     async def failures(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return a task's failed jobs in ``groups`` by error and queue."""
         return await self._record("/tasks/{task}/failures", FAILURES, await self._task(task))
@@ -283,13 +278,12 @@ class AsyncTaskRequests(AsyncApi):
         if queue is not None:
             template = "/tasks/{task}/queues/{queue}/explain"
             values = {**subject.of_kinds("task").values, "queue": queue}
-            answer = await self._get(template, values, width=width or None)
+            answer = await self._get(template, values, width=width or None, rules=rules or None)
         else:
-            decisions = limit if subject.kind in ("task", "job") else None
-            answer = await self._get(
-                f"{subject.path}/explain", subject.values, limit=decisions, width=width or None
-            )
-        return await self._understood(answer, LINES, lambda document: ExplainedRecord(document, rules=rules))
+            template, values = f"{subject.path}/explain", subject.values
+            most = limit if subject.kind in ("task", "job") else None
+            answer = await self._get(template, values, limit=most, width=width or None, rules=rules or None)
+        return await self._understood(answer, LINES, ExplainedRecord)
 
     async def what_if(
         self,

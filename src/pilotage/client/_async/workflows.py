@@ -39,7 +39,7 @@ class AsyncWorkflowRequests(AsyncApi):
         )
 
     async def workflow(self, workflow: int | str | RequestSubject) -> Record:
-        """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait.
+        """Return a workflow with its ``tasks``, each after its predecessors, and ``remarks`` on some.
 
         A name is that of the caller's newest such workflow. Raises ``NotFound`` if there is none.
         """

@@ -7,13 +7,14 @@ transition, so that it costs the store only a few statements.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
 from pilotage.model.circuit_breakers.breaker import Key
 from pilotage.model.circuit_breakers.changes import BreakerChange
 from pilotage.model.circuit_breakers.storages import End, FailedDelivery
+from pilotage.model.documents.remarks import Mend
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.capacity_claims import Claim
@@ -39,7 +40,6 @@ from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import DESCRIBED
 
 Value = int | float | str | bool | None
-Mend = Literal["user", "operator", "wait"]
 _Data = File | CorrectedFile | Replica | NewDatasetVersion
 _Told = Failure | FailedDelivery | NewAdvertisement | Borrowing | StorageSpace
 _Stateful = NewTask | NewJob | NewTransfer | NewPilot | NewPublication | NewNotification

@@ -1,14 +1,11 @@
-"""Numbers, times and lines of explanations as people read them."""
+"""Numbers and times as people read them."""
 
-import re
 from datetime import UTC, datetime
 
 from pilotage.model.values.durations import DAY, HOUR, MINUTE
 
 LAST_MOMENT = 253_402_300_799.0
 """The last second that has a date of four digits for its year, in s since 1970."""
-
-_RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 
 
 def moment(time: float) -> str:
@@ -42,11 +39,3 @@ def duration(seconds: float) -> str:
 def not_installed(package: str, extra: str) -> str:
     """Return that a package is missing, and the command that installs it, quoted for every shell."""
     return f"{package} is not installed: pip install 'pilotage[{extra}]'"
-
-
-def without_rules(line: str) -> str:
-    """Return a line of an explanation without numbers of rules: ``load 0.5`` for ``load 0.5 (B32)``.
-
-    A line that is indented by four stays as it is: it quotes somebody, such as a payload's error.
-    """
-    return line if line.startswith("    ") else _RULES.sub("", line)

@@ -120,7 +120,8 @@ def access(known: Installation) -> Iterator[Finding]:
 @check("circuit breakers")
 def breakers(known: Installation) -> Iterator[Finding]:
     """Name places that rest because work failed there, and records on which decisions fail."""
-    from pilotage.client import Conflict, NotSignedIn
+    from pilotage.client import Conflict, NotSignedIn, RemarkRecord
+    from pilotage.explain.remarks import sentence
 
     try:
         found = known.server.breakers()
@@ -134,5 +135,6 @@ def breakers(known: Installation) -> Iterator[Finding]:
             "work goes elsewhere, or waits",
             f"remove the cause; then: pilotage breakers lift {one['names'][0]}",
         )
-    for line in found.document.get("set_aside", ()):
-        yield warning(line, "this record waits, everything else goes on", "what the line says lifts it")
+    for one in map(RemarkRecord, found.document.get("set_aside", ())):
+        why, mend = "this record waits, everything else goes on", "what the line says lifts it"
+        yield warning(f"{one.subject}: {sentence(one)}", why, one.command or mend)

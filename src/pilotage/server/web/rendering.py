@@ -9,8 +9,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pilotage.explain.circuit_breakers import in_short
+from pilotage.explain.remarks import sentence
 from pilotage.explain.words import amount, number
-from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural, without_rules
+from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural
 from pilotage.release import full_version
 from pilotage.server.web import drawing
 
@@ -84,8 +85,8 @@ def environment() -> "Environment":
         "span": span,
         "size": size,
         "iso": iso,
-        "told": told,
         "in_short": in_short,
+        "sentence": sentence,
     }
     made.globals |= {
         "navigation": NAVIGATION,
@@ -130,11 +131,6 @@ def size(count: float | None) -> str:
 def iso(time: float) -> str:
     """Return a moment (s since 1970 UTC) for machines."""
     return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).isoformat(timespec="seconds")
-
-
-def told(lines: Sequence[str]) -> str:
-    """Return lines of an explanation as the command line shows them: without the numbers of rules."""
-    return "\n".join(map(without_rules, lines))
 
 
 def counted(counts: Mapping[Any, int]) -> str:

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.documents.decision import WorkLimit
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.documents.serialization import from_json
 from pilotage.model.records.job_changes import ChangeNote, notes
 from pilotage.model.records.life import Life
@@ -107,26 +108,15 @@ class TaskView(Life):
 class TaskDetails(TaskView):
     """A task with its specification, and the needs that its scouts measured.
 
-    ``set_aside`` lists the steps that fail on it, ``throttled`` the quotas that throttle its jobs.
-    ``changes`` tell who changed what of its jobs.
-    ``troubles`` says why nothing starts where its jobs wait for a pilot. ``datasets`` are the versions of its
-    inputs, ``published`` the progress of its outputs' registration, ``notified`` what people were told.
-    ``warnings`` say what will keep its jobs waiting until somebody acts. ``after`` says for which tasks it
-    waits, and ``blocked`` whether one of these did not finish, so that nothing goes on by itself.
+    ``changes`` tell who changed what of its jobs. ``datasets`` are the versions of its inputs. ``remarks``
+    say why it does not go on, what is to be expected, and how far its outputs are registered.
     """
 
     spec: TaskSpec
     measured: Measured | None
     changes: tuple[ChangeNote, ...] = ()
     datasets: tuple[str, ...] = ()
-    troubles: tuple[str, ...] = ()
-    throttled: str = ""
-    set_aside: tuple[str, ...] = ()
-    published: tuple[str, ...] = ()
-    notified: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    after: str = ""
-    blocked: bool = False
+    remarks: tuple[Remark, ...] = ()
 
 
 class SpecCache:

@@ -14,7 +14,6 @@ from pilotage.adapters.computing.forwarding.peer import Peer, Refused
 from pilotage.adapters.computing.options import LocalPath, Word, parse
 from pilotage.adapters.computing.process import Process
 from pilotage.adapters.computing.web_service import Credentials
-from pilotage.model.values.phrases import without_rules
 from pilotage.ports.computing import Capacity, PilotOrder, Submitted
 
 
@@ -67,9 +66,7 @@ class ForwardingElement(Process):
             if task is None or job is None:
                 return [f"{self._options.url} has no job of {attempt}" + (" yet" if task else "")]
             at = f"{self._options.url}, task {task}, job {job['id']}:"
-            # Indented lines keep their numbers of rules, so take them out before.
-            lines = map(without_rules, self._peer.explained(job["id"]))
-            return [at, *(f"  {line}" for line in lines)]
+            return [at, *(f"  {line}" for line in self._peer.explained(job["id"]))]
         except Refused as refusal:
             raise OSError(f"{self._options.url}: {refusal}") from refusal
 

@@ -10,7 +10,7 @@ from pilotage.model.records.unable_ways import UnableWays
 from pilotage.model.records.work import Requirements
 from pilotage.model.rules.plugins import plugin_of
 from pilotage.model.rules.queue_condition import QueueCondition
-from pilotage.store import TaskDetails
+from pilotage.store import TaskDetails, TaskView
 
 MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 """States of jobs whose files are moving, or wait to move."""
@@ -22,7 +22,7 @@ def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[Que
     return tuple(replace(seen, problem=runtime.elements.problem(seen.queue)) for seen in found)
 
 
-def where_it_waits(runtime: Runtime, task: TaskDetails) -> tuple[QueueCondition, ...]:
+def where_it_waits(runtime: Runtime, task: TaskView) -> tuple[QueueCondition, ...]:
     """Return queues where jobs of a task wait for a pilot, if none of its jobs has one."""
     if not task.jobs.get(JobState.ACTIVATED) or any(task.jobs.get(state) for state in AT_A_PILOT):
         return ()

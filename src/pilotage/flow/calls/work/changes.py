@@ -8,6 +8,7 @@ from typing import Any
 
 from pilotage.explain import sure_waits
 from pilotage.explain.comparison import FieldChange, WhatIf, side_by_side
+from pilotage.explain.remarks import sentence
 from pilotage.flow.calls.work import preview, what_if
 from pilotage.flow.calls.work.steering import Moved
 from pilotage.flow.calls.work.task_fields import changes_of_jobs
@@ -70,8 +71,8 @@ def looked_at(
     if wanted.anyway or not values:
         return
     found = compared(runtime, task, jobs, values)
-    if told := list(sure_waits.of_choices(found.after)):
-        subject = f"job:{job}" if job else f"{task.id}"
+    subject = f"job:{job}" if job else f"{task.id}"
+    if told := [*map(sentence, sure_waits.of_choices(f"task:{task.id}", found.after))]:
         raise NotNow("\n".join([*told, *side_by_side(found), f"--anyway changes {subject} all the same"]))
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pilotage.explain.analysis import Obstacle, first_obstacle
+from pilotage.explain.analysis import first_obstacle
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.job_rooms import JobQuota, JobRooms
 from pilotage.model.values.identity import Identity
@@ -36,14 +36,9 @@ def lacks(runtime: Runtime) -> Mapping[Lack, int]:
     return found
 
 
-def obstacle_of(runtime: Runtime, task: int) -> Obstacle | None:
-    """Return the first obstacle of a task's last decision; None if its jobs only lack room."""
-    choices = runtime.store.queries.task_choices(task, 1)
-    return first_obstacle(choices[0] if choices else None)
-
-
 def _lack(runtime: Runtime, task: int) -> Lack:
-    obstacle = obstacle_of(runtime, task)
+    choices = runtime.store.queries.task_choices(task, 1)
+    obstacle = first_obstacle(choices[0] if choices else None)
     return Lack(f"{obstacle.rule} {obstacle.name}".strip(), obstacle.mend) if obstacle else NO_ROOM
 
 

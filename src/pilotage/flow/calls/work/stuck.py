@@ -1,96 +1,237 @@
-"""What makes no progress for longer than usual, with the reason and the command that mends it."""
+"""What makes no progress, for longer than usual or until somebody acts, with the reason and the command."""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Literal, TypeVar
 
-from pilotage.explain import circuit_breakers as breaker_words
 from pilotage.explain import queues
-from pilotage.explain import stuck as words
-from pilotage.flow.calls.places import circuit_breakers, conditions
-from pilotage.flow.calls.work import task_wait
+from pilotage.flow.calls.administration import servers
+from pilotage.flow.calls.places import conditions
+from pilotage.flow.calls.work import remarks, sure_waits
 from pilotage.flow.runtime import Runtime
-from pilotage.model.records.states import AT_A_PILOT, JOBS_NOT_STARTED, JobState
-from pilotage.model.rules.stuck import StuckGroup, stuck, usual_times
-from pilotage.model.values.phrases import duration
-from pilotage.store import JobDetails
+from pilotage.model.documents.remarks import Remark
+from pilotage.model.records.states import LIVE_TASKS, JobState, Kind
+from pilotage.model.records.waiting_results import WaitingResults
+from pilotage.model.rules.stuck import EXPECTED, StuckGroup, stuck, usual_times
+from pilotage.model.values.phrases import duration, moment, plural
+from pilotage.model.values.types import DESCRIBED
+from pilotage.store import EndedPilot, TaskDetails, TaskPage
 
-MOST_TOLD = 100
-"""Most groups that are told, those that exceed their limits most."""
+MOST_GROUPS = 100
+"""Most groups of one answer, those that exceed their limits most."""
+
+MOST_LISTED = 100
+"""Most live tasks of a state that are read, the newest."""
+
+MOST_TASKS = 50
+"""Most of these that are examined, those of most jobs that have not ended."""
+
+_UNPLACED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED)
+"""Jobs that are at no queue yet: they have a share alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldGroup:
-    """A stuck group with its reason, and the command for it. ``task`` is that of its oldest job, else 0."""
+class StuckRecords:
+    """Records of a kind that make no progress in one state at one place."""
 
-    group: StuckGroup
-    task: int
-    reason: str
-    usual: str
-    command: str
+    __pydantic_config__ = DESCRIBED
+
+    what: str
+    """What is stuck, in words."""
+    kind: Kind | Literal["results", "loop", "queue", "record"]
+    """The kind of the records; ``record``: of those that a step has set aside."""
+    state: str
+    """The state that they do not leave."""
+    place: str
+    """Queue, storage, share or catalogue; of a loop, its name."""
+    count: int
+    """How many; of a loop, the servers on which it fails."""
+    usual: float | None = None
+    """Within how many s most left the state; null: too few did."""
+    limit: float | None = None
+    """After how many s they count as stuck; null: at once."""
+    remark: Remark
+    """Why they do not go on: about the one that entered the state first, since then."""
 
 
-def everything(runtime: Runtime) -> list[ToldGroup]:
+def everything(runtime: Runtime) -> list[StuckRecords]:
     """Return what is stuck now, the worst first. Raises ``NoFederation``."""
     runtime.store.federation()
-    now = runtime.clock()
-    reads = runtime.store.stuck_queries
-    found = stuck(reads.staying(now), usual_times(reads.past()), now)[:MOST_TOLD]
+    found = [
+        *map(_loop, servers.failing_loops(runtime)),
+        *_results(runtime),
+        *_ended_pilots(runtime),
+        *_groups(runtime),
+    ]
+    known = {_alike(one.remark) for one in found}
+    return [*found, *(one for one in _faults(runtime) if _alike(one.remark) not in known)]
+
+
+def _alike(one: Remark) -> tuple[str, str]:
+    """Return what remarks of one cause have alike: numbers of jobs differ, what a check demands does not."""
+    return (one.rule, one.action) if one.rule else ("", one.text)
+
+
+def _groups(runtime: Runtime) -> Iterator[StuckRecords]:
+    """Yield records that are in their states for longer than usual."""
+    now, reads = runtime.clock(), runtime.store.stuck_queries
+    found = stuck(reads.staying(now), usual_times(reads.past()), now)[:MOST_GROUPS]
     # Read all queues at once: 100 reads took half a second.
     seen = conditions.of_queues(runtime, {group.place for group in found})
-    troubles = {one.queue.name: queues.trouble(one) for one in seen}
-    return [_told(runtime, group, troubles.get(group.place, "")) for group in found]
+    faults = {one.queue.name: queues.fault(one) for one in seen}
+    for group in found:
+        remark = _reason(runtime, group, faults.get(group.place))
+        yield StuckRecords(
+            what=f"{what_of(group.kind, group.state, group.place, group.count)}, {usual_of(group)}",
+            kind=group.kind,
+            state=group.state,
+            place=group.place,
+            count=group.count,
+            usual=group.usual,
+            limit=group.limit,
+            remark=replace(remark, subject=f"{group.kind}:{group.oldest}", since=group.since),
+        )
 
 
-def _told(runtime: Runtime, group: StuckGroup, trouble: str) -> ToldGroup:
-    job = runtime.store.queries.job(group.oldest) if group.kind == "job" else None
-    task = group.oldest if group.kind == "task" else job.task if job else 0
-    return ToldGroup(
-        group=group,
-        task=task,
-        reason=words.reason_of(group, _found(runtime, group, job, trouble)),
-        usual=words.usual_of(group),
-        command=words.verb_of(group, task),
+def what_of(kind: str, state: str, place: str, count: int) -> str:
+    """Return what is stuck: ``12 jobs activated at north-short``, ``2 jobs pending in share ops``."""
+    where = "in share" if kind == "task" or state in _UNPLACED else "at"
+    return f"{plural(count, kind)} {state}" + (f" {where} {place}" if place else "")
+
+
+def usual_of(group: StuckGroup) -> str:
+    """Return what counts as usual: ``usually within 4 min``, or the limit where the past says nothing."""
+    if group.usual is None:
+        return f"expected within {duration(group.limit)}"
+    return f"usually within {duration(group.usual)}"
+
+
+def _reason(runtime: Runtime, group: StuckGroup, fault: Remark | None) -> Remark:
+    """Return why a group is stuck: what is known, else its last error, else what it waits for.
+
+    ``fault`` is why nothing can start at its queue.
+    """
+    store, expected = runtime.store, EXPECTED[group.kind, group.state]
+    task, known = 0, tuple[Remark, ...]()
+    if group.kind == "job" and (job := store.queries.job(group.oldest)):
+        task = job.task
+        known = (fault,) if fault and job.state is JobState.ACTIVATED else remarks.of_job(runtime, job)
+    elif group.kind == "transfer" and (transfer := store.transfer_queries.transfer(group.oldest)):
+        known = remarks.of_transfer(runtime, transfer)
+    elif group.kind == "pilot":
+        pilot = store.queries.pilot(group.oldest)
+        known = (_plain(pilot.reason),) if pilot and pilot.reason else (fault,) if fault else ()
+    found = known[0] if known else _plain(group.error.partition("\n")[0] or expected.lack)
+    return replace(found, command=expected.command.format(id=group.oldest, task=task, place=group.place))
+
+
+def _plain(text: str) -> Remark:
+    return Remark(kind="fault", subject="", text=text)
+
+
+def _faults(runtime: Runtime) -> Iterator[StuckRecords]:
+    """Yield what holds tasks up until somebody acts, as their owners see it, and what is set aside."""
+    found_of = [(task, remarks.faults_of(runtime, task)) for task in _most_waiting(runtime)]
+    known = [(*faults, *sure_waits.of_task(runtime, task, faults)) for task, faults in found_of]
+    found = defaultdict[tuple[str, ...], list[Remark]](list)
+    for one in chain(*known, remarks.everything_set_aside(runtime)):
+        if one.kind in ("fault", "warning"):
+            found[one.subject.partition(":")[0], *_alike(one)].append(one)
+    for alike in found.values():
+        first = alike[0]
+        kind, _, name = first.subject.partition(":")
+        many = len({one.subject for one in alike})
+        what = f"{plural(many, kind)} {'waits' if many == 1 else 'wait'} until somebody acts"
+        yield StuckRecords(
+            what=what,
+            kind="task" if kind == "task" else "queue" if kind == "queue" else "record",
+            state="waiting",
+            place=name if kind == "queue" else "",
+            count=many,
+            remark=first,
+        )
+
+
+def _most_waiting(runtime: Runtime) -> list[TaskDetails]:
+    """Return live tasks, those of most jobs first."""
+    pages = (runtime.store.task_lists.page(TaskPage(state=one, limit=MOST_LISTED)) for one in LIVE_TASKS)
+    live = {task.id: sum(task.jobs.values()) for page in pages for task in page if not task.held}
+    most = sorted(live, key=lambda one: (-live[one], one))[:MOST_TASKS]
+    return [task for task in map(runtime.store.queries.task, most) if task]
+
+
+def _loop(found: servers.FailingLoop) -> StuckRecords:
+    is_run = bool(found.servers)
+    where = f"{', '.join(found.servers)}: " if is_run else ""
+    remark = Remark(
+        kind="fault",
+        subject=f"loop:{found.name}",
+        text=f"{where}{found.error}",
+        mend="operator",
+        command="pilotage servers" if is_run else f"pilotage up --no-api --only {found.name}",
+    )
+    many = plural(len(found.servers), "server")
+    return StuckRecords(
+        what=f"loop {found.name} fails on {many}" if is_run else f"no server has loop {found.name}",
+        kind="loop",
+        state="failing" if is_run else "missing",
+        place=found.name,
+        count=len(found.servers),
+        remark=remark,
     )
 
 
-def _found(runtime: Runtime, group: StuckGroup, job: JobDetails | None, trouble: str) -> str:
-    """Return what is known about the obstacle of a group; empty if nothing is.
-
-    ``trouble`` is why nothing can start at its queue.
-    """
-    if job is not None:
-        return trouble if job.state is JobState.ACTIVATED else _of_job(runtime, job)
-    if group.kind == "transfer":
-        return _of_transfer(runtime, group)
-    if group.kind == "pilot":
-        pilot = runtime.store.queries.pilot(group.oldest)
-        return (pilot.reason if pilot else "") or trouble
-    return ""
-
-
-def _of_job(runtime: Runtime, job: JobDetails) -> str:
-    if job.state in AT_A_PILOT:
-        return _of_pilot(runtime, job)
-    if job.state not in JOBS_NOT_STARTED or (task := runtime.store.queries.task(job.task)) is None:
-        return ""
-    told = conditions.waits_for_brokerage(runtime, task) + conditions.waits_for_others(runtime, task)
-    return told[0] if told else task_wait.of_task(runtime, task).why
+def _results(runtime: Runtime) -> Iterator[StuckRecords]:
+    """Yield results that could not be taken from a spool, by queue."""
+    waiting = [one for one in runtime.store.results_in_spools.everything() if one.problem]
+    for queue, found in _by_queue(waiting).items():
+        yield StuckRecords(
+            what=f"{plural(len(found), 'result')} waiting at {queue}",
+            kind="results",
+            state="waiting",
+            place=queue,
+            count=len(found),
+            remark=Remark(
+                kind="fault",
+                subject=f"job:{found[0].job}",
+                text=found[0].problem,
+                mend="operator",
+                command=f"pilotage explain job:{found[0].job}",
+                since=found[0].since,
+            ),
+        )
 
 
-def _of_pilot(runtime: Runtime, job: JobDetails) -> str:
-    """Return when the pilot of a job called last; empty if it never did."""
-    pilot = None if job.pilot is None else runtime.store.queries.pilot(job.pilot)
-    if pilot is None or pilot.heartbeat is None:
-        return ""
-    silent = duration(runtime.clock() - pilot.heartbeat)
-    return f"pilot {pilot.id} of {job.queue}, which has it, called {silent} ago"
+def _ended_pilots(runtime: Runtime) -> Iterator[StuckRecords]:
+    """Yield running pilots with jobs whose batch job has ended, by queue."""
+    for queue, found in _by_queue(runtime.store.queries.ended_pilots()).items():
+        jobs, last = sum(one.jobs for one in found), max(one.sure_at for one in found)
+        yield StuckRecords(
+            what=f"{plural(len(found), 'pilot')} ended at {queue}",
+            kind="pilot",
+            state="ended",
+            place=queue,
+            count=len(found),
+            remark=Remark(
+                kind="fault",
+                subject=f"pilot:{found[0].pilot}",
+                text=f"their batch jobs ended: {found[0].reason}; {plural(jobs, 'job')} there go on "
+                f"elsewhere by {moment(last)} unless these pilots call",
+                mend="wait",
+                command=f"pilotage explain pilot:{found[0].pilot}",
+                since=found[0].ended,
+                until=last,
+            ),
+        )
 
 
-def _of_transfer(runtime: Runtime, group: StuckGroup) -> str:
-    transfer = runtime.store.transfer_queries.transfer(group.oldest)
-    if transfer is None:
-        return ""
-    if why := conditions.unable_to_move(runtime, transfer.source, transfer.destination):
-        return f"it waits for a server that can move it; this one cannot: {why}"
-    ends, now = {transfer.source, transfer.destination}, runtime.clock()
-    held = (one for one in circuit_breakers.of_storages(runtime) if ends & {*one.names})
-    return next((breaker_words.line(one, now) for one in held), "")
+AtQueue = TypeVar("AtQueue", WaitingResults, EndedPilot)
+
+
+def _by_queue(found: Iterable[AtQueue]) -> Mapping[str, list[AtQueue]]:
+    by_queue = defaultdict[str, list[AtQueue]](list)
+    for one in found:
+        by_queue[one.queue].append(one)
+    return by_queue

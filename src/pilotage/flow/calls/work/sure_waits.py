@@ -1,16 +1,19 @@
 """Warn of certain waits, in the words of the deciding checks: for a task, or for a federation."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pilotage.explain import queues, sure_waits
+from pilotage.explain.remarks import sentence
 from pilotage.federation.brokerage_fields import undeclared_fields
 from pilotage.flow.calls.places import conditions
-from pilotage.flow.calls.work import preview, secrets, task_wait
+from pilotage.flow.calls.work import preview, secrets
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Refusal
+from pilotage.model.documents.remarks import Mend, Remark
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
-from pilotage.model.records.states import AT_A_PILOT, ENDED
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState
 from pilotage.model.records.unable_ways import UnableWays
 from pilotage.model.records.unified_queues import conditioned
 from pilotage.model.records.work import TaskSpec
@@ -27,15 +30,15 @@ MOST_QUEUES = 100
 
 
 def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
-    """Return what is sure of just submitted tasks before the brokerage decides, each once."""
+    """Return what is sure of just submitted tasks before the brokerage decides, each once, as text."""
     lines: dict[str, str] = {}
     for task in filter(None, map(runtime.store.queries.task, tasks[:MOST_TASKS])):
-        for text in _before_decisions(runtime, task):
+        for text in map(sentence, _before_decisions(runtime, task, starts=False, is_known=False)):
             lines.setdefault(text, text if len(tasks) == 1 else f"task {task.id} {task.name}: {text}")
     return list(lines.values())
 
 
-def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[str] = ()) -> list[str]:
+def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[Remark] = ()) -> list[Remark]:
     """Return what will keep a task's jobs waiting until somebody acts; nothing for a task that has ended.
 
     That is: the brokerage's newest refusals, pilots that cannot come, and files that this server cannot move.
@@ -43,18 +46,30 @@ def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[str] = ()) -> l
     """
     if task.state in ENDED["task"]:
         return []
-    refused = sure_waits.of_choices(task_wait.last_refusals(runtime, task))
-    return [*_before_decisions(runtime, task, known), *refused, *(() if known else _unable(runtime, task))]
-
-
-def _before_decisions(runtime: Runtime, task: TaskDetails, known: Sequence[str] = ()) -> list[str]:
-    owner = Identity(name=task.owner, vo=task.vo)
-    starts = bool(known) or any(task.jobs.get(state) for state in AT_A_PILOT)
+    choices = runtime.store.queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else ()
+    rule = next((one.rule for one in known if one.rule), "")
+    is_known = any(one.kind == "fault" and not one.rule for one in known)
+    starts = is_known or any(task.jobs.get(state) for state in AT_A_PILOT)
     return [
-        *undeclared_fields(task.spec, runtime.store.federation(), owner),
-        *(() if starts else _nothing_starts(runtime, task.spec)),
-        *(() if known or not task.spec.secrets else secrets.waits_for_key(runtime, task.vo, task.owner)),
+        *_before_decisions(runtime, task, starts=starts, is_known=is_known),
+        *sure_waits.of_choices(f"task:{task.id}", choices, rule),
+        *(() if is_known else _warnings(task, "operator", _unable(runtime, task))),
     ]
+
+
+def _before_decisions(
+    runtime: Runtime, task: TaskDetails, *, starts: bool, is_known: bool
+) -> Iterator[Remark]:
+    owner = Identity(name=task.owner, vo=task.vo)
+    yield from _warnings(task, "user", undeclared_fields(task.spec, runtime.store.federation(), owner))
+    if not starts:
+        yield from _nothing_starts(runtime, f"task:{task.id}", task.spec)
+    if task.spec.secrets and not is_known:
+        yield from _warnings(task, "operator", secrets.waits_for_key(runtime, task.vo, task.owner))
+
+
+def _warnings(task: TaskDetails, mend: Mend, texts: Iterable[str]) -> Iterator[Remark]:
+    return (Remark(kind="warning", subject=f"task:{task.id}", text=text, mend=mend) for text in texts)
 
 
 def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
@@ -72,18 +87,21 @@ def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
     return found
 
 
-def _nothing_starts(runtime: Runtime, spec: TaskSpec) -> list[str]:
-    """Return why nothing can start at any queue for a task; nothing if it can start somewhere."""
+def _nothing_starts(runtime: Runtime, subject: str, spec: TaskSpec) -> Iterator[Remark]:
+    """Yield why nothing can start at any queue for a task; nothing if it can start somewhere."""
     begin = runtime.store.matches_begin()
     if runtime.clock() < begin:
-        return [f"nothing starts before {moment(begin)}: the store was restored, and older payloads may run"]
+        text = f"nothing starts before {moment(begin)}: the store was restored, and older payloads may run"
+        yield Remark(kind="warning", subject=subject, text=text, mend="wait", until=begin)
+        return
     names = {*spec.queues}
     declared = runtime.store.federation().queues
     wanted = [one.name for one in declared if not names or {one.name, one.parent} & names]
     if not wanted or len(wanted) > MOST_QUEUES:
-        return []
-    told = [queues.trouble(seen) for seen in conditions.of_queues(runtime, wanted)]
-    return [f"nothing starts: {trouble}" for trouble in told] if all(told) else []
+        return
+    faults = [*map(queues.fault, conditions.of_queues(runtime, wanted))]
+    if all(faults):
+        yield from (replace(one, kind="warning") for one in faults if one)
 
 
 def _unable(runtime: Runtime, task: TaskDetails) -> Iterator[str]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.documents.decision import Asked, Label, Mend
+from pilotage.model.documents.decision import Asked, Label
+from pilotage.model.documents.remarks import Mend
 from pilotage.policies.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.policies.brokerage.engine.job_groups import Group
 from pilotage.policies.brokerage.engine.queue_columns import QueueColumns

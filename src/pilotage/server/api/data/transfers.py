@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
+from pilotage.flow.calls.work.remarks import set_aside_errors
 from pilotage.flow.transfer_priorities import set_priorities
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Transfer
@@ -17,10 +18,9 @@ from pilotage.model.values.types import LARGEST_ID, Whole
 from pilotage.server.api.edge.access import FOR_OPERATORS, Operator, Person, actor
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
-from pilotage.server.api.edge.dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
+from pilotage.server.api.edge.dependencies import PREFIX, After, Form, Id, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.views import Transfers
-from pilotage.server.api.work import set_aside_lines
 from pilotage.server.api.work.explanations import TransferExplanation, explained_transfer
 from pilotage.store import Store
 
@@ -86,7 +86,7 @@ def get_transfers(
 
 def with_set_aside(store: Store, found: Iterable[Transfer]) -> list[Transfer]:
     """Return transfers. One that a step has set aside has the step's failure as its error."""
-    errors = set_aside_lines.errors(store, "transfer")
+    errors = set_aside_errors(store, "transfer")
     return [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]
 
 
@@ -114,10 +114,10 @@ def get_progress(runtime: TheRuntime) -> Response:
 
 
 @router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))
-def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, text: Form) -> Response:
     """Explain a transfer: its share, priority and place, the holders of slots, and its likely start."""
     found = seen(runtime.store, caller, transfer)
-    return answer(explained_transfer(runtime, found, width))
+    return answer(explained_transfer(runtime, found, text))
 
 
 def seen(store: Store, caller: Credential, transfer: int) -> Transfer:

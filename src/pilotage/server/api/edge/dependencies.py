@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
+from pilotage.explain.layout import TextForm
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.types import LARGEST_ID
 from pilotage.store import Store
@@ -41,6 +42,15 @@ After = Annotated[
 ]
 WithParameters = Annotated[bool, Query(description="with the parameters of each job's row")]
 Width = Annotated[int, Query(ge=0, le=1000, description="columns of the lines of text; 0: never folded")]
+
+
+async def _text_form(
+    width: Width = 0, rules: Annotated[bool, Query(description="name the published rules")] = False
+) -> TextForm:
+    return TextForm(width, rules)
+
+
+Form = Annotated[TextForm, Depends(_text_form)]
 LINE = r"^[^\x00-\x1f\x7f]*$"
 """One line of text, which any store keeps and any terminal shows."""
 

@@ -7,13 +7,14 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.calls.work import remarks
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State, seen_by
+from pilotage.model.documents.remarks import Remark
 from pilotage.server.api.edge.access import Operator, Person, actor, owner_seen
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.server.api.work import set_aside_lines
 from pilotage.store import named_page
 
 router = APIRouter(prefix=f"{PREFIX}/breakers", tags=["queues"], route_class=MeasuredRoute)
@@ -52,7 +53,7 @@ class Breakers(PageOfList):
 
     breakers: Annotated[list[ShownBreaker], Field(description="Breakers by kind and place.")]
     set_aside: Annotated[
-        list[str],
+        list[Remark],
         Field(
             description="Which steps fail at what and have set it aside, with the error and what lifts it. "
             "Only operators read of tasks, files, transfers and pilots here."
@@ -82,7 +83,8 @@ def get_breakers(caller: Person, runtime: TheRuntime, after: After = "", limit: 
     The first page also has the records that a step has set aside because it fails at them.
     """
     now, is_first = runtime.clock(), not after
-    aside = set_aside_lines.everything(runtime, to_operators=caller.role == "operator") if is_first else []
+    to_operators = caller.role == "operator"
+    aside = remarks.everything_set_aside(runtime, to_operators=to_operators) if is_first else []
     page = named_page(seen_by(circuit_breakers.tripped(runtime), owner_seen(caller)), _place, after, limit)
     return listed("breakers", page, [shown(one, now) for one in page], set_aside=aside)
 

@@ -12,7 +12,7 @@ from pilotage.policies.pilots import list_match
 from pilotage.policies.pilots.circuit_breakers import of_empty_pilots
 from pilotage.server.api.edge.access import FOR_OPERATORS, FOR_PEOPLE
 from pilotage.server.api.edge.answers import answer, documented, listed
-from pilotage.server.api.edge.dependencies import PREFIX, After, AnyId, Id, Limit, TheRuntime, Width
+from pilotage.server.api.edge.dependencies import PREFIX, After, AnyId, Form, Id, Limit, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.places import breakers
 from pilotage.server.api.places.breakers import ShownBreaker
@@ -80,9 +80,9 @@ def get_pilot(pilot: Id, runtime: TheRuntime) -> Response:
 
 
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))
-def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Response:
+def get_explanation(pilot: Id, runtime: TheRuntime, text: Form) -> Response:
     """Explain why a pilot was made, what it ran, and why it ended."""
-    found = explained_pilot(runtime, pilot, width)
+    found = explained_pilot(runtime, pilot, text)
     if found is None:
         raise HTTPException(404, f"there is no pilot {pilot}")
     return answer(found)

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
+from pilotage.explain.layout import TextForm
 from pilotage.flow.calls.pilots import queue_tests
 from pilotage.flow.calls.pilots.queue_tests import no_queue
 from pilotage.flow.calls.places import circuit_breakers
@@ -18,7 +19,7 @@ from pilotage.model.documents.decision import DatedChoice
 from pilotage.model.values.identity import Identity
 from pilotage.server.api.edge.access import FOR_PEOPLE, Operator, Person, actor, owner_seen
 from pilotage.server.api.edge.answers import answer, documented, listed
-from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore, Width
+from pilotage.server.api.edge.dependencies import PREFIX, After, Form, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.places.breakers import ShownBreaker, shown
 from pilotage.server.api.views import Queues, Shares, ShownQueue
@@ -52,9 +53,9 @@ QueueName = Annotated[str, Path(max_length=200)]
 
 
 @router.get("/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
-def get_explanation(queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+def get_explanation(queue: QueueName, caller: Person, runtime: TheRuntime, text: Form) -> Response:
     """Explain one queue: its limits, its load, its measurements, and why nothing starts."""
-    return explained(runtime, queue, (), width, owner_seen(caller))
+    return explained(runtime, queue, (), text, owner_seen(caller))
 
 
 class QueueTest(BaseModel):
@@ -70,10 +71,10 @@ def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Re
 
 
 def explained(
-    runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int, person: Identity | None
+    runtime: Runtime, queue: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
 ) -> Response:
     """Return the explanation of a queue for a person (None: an operator); 404 if no queue has this name."""
-    found = explained_queue(runtime, queue, choices, width, person)
+    found = explained_queue(runtime, queue, choices, text, person)
     if found is None:
         raise no_queue(queue)
     return answer(found)

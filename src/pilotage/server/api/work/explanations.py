@@ -11,50 +11,39 @@ from pilotage.explain import (
     failures,
     history,
     job_files,
-    notifications,
     pilots,
-    publications,
     queues,
     rendering,
-    task_waits,
     transfers,
     usage,
 )
 from pilotage.explain.analysis import Explanation, explain
-from pilotage.explain.layout import folded
+from pilotage.explain.layout import PLAIN, TextForm, folded
+from pilotage.explain.remarks import lines
 from pilotage.flow.calls.places import conditions
-from pilotage.flow.calls.work import borrowing_outlook, forwarded, pending_jobs, sure_waits, task_wait
+from pilotage.flow.calls.work import borrowing_outlook, forwarded, remarks
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
 from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import Borrowing, Comparison
-from pilotage.model.records.federation import Queue
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.logs import Point
-from pilotage.model.records.publications import author_of, is_own
 from pilotage.model.records.states import (
     AT_A_PILOT,
-    ENDED,
     TRANSFERS_AHEAD,
     UNSTARTED_JOBS,
     JobState,
     PilotState,
     TaskState,
-    TransferState,
 )
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
-from pilotage.model.records.unified_queues import pilot_limits
-from pilotage.model.records.work import Pilot, Requirements, Transfer
-from pilotage.model.rules import site_limits
+from pilotage.model.records.work import Pilot, Transfer
 from pilotage.model.values.identity import Identity
-from pilotage.model.values.phrases import plural
-from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import STAGE
-from pilotage.policies.pilots import batch_waits, fitting, list_match
+from pilotage.policies.pilots import batch_waits, fitting
 from pilotage.policies.staging import forecast, preparing, settle, slots, sources_now
-from pilotage.server.api.work import result_lines, set_aside_lines
 from pilotage.store import JobDetails, TaskDetails
 
 MOST_JOBS = 1000
@@ -112,61 +101,19 @@ MOST_FAILED = 2000
 """Most failed jobs of a task that are searched for causes."""
 
 
-def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one.
-
-    And which of its files wait for a server that can move them, or its jobs for one that has its brokerage.
-    """
-    seen = conditions.where_it_waits(runtime, task)
-    found = [told for condition in seen if (told := queues.trouble(condition))]
-    return [
-        *found,
-        *conditions.waits_for_brokerage(runtime, task),
-        *conditions.waits_for_others(runtime, task),
-        *conditions.waits_for_key(runtime, task),
-    ]
-
-
-def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
-    """Return which quotas throttle jobs of a task, and what releases them; empty if none does."""
-    many = task.jobs.get(JobState.THROTTLED)
-    if not many:
-        return ""
-    full = pending_jobs.full_quotas(runtime, task.owner, task.vo)
-    return f"{plural(many, 'job')} throttled: {task_waits.of_quotas(full)}"
-
-
-def notified(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Return the notifications of a task; nothing if there are none."""
-    found = runtime.store.notification_queries.of_task(task.id)
-    return list(notifications.of_task(task.id, found, runtime.clock()))
-
-
-def published(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Return how far a task's outputs are registered; nothing if it wants no registration."""
-    dataset = task.spec.output_dataset
-    if not dataset:
-        return []
-    found = runtime.store.publication_queries.of_task(task.id)
-    if is_own(dataset):
-        version = runtime.store.datasets.made_by(dataset, author_of(task.id))
-        return list(publications.of_own(task.id, task.state, version_of(dataset, version), found.closing))
-    return list(publications.of_task(task.id, dataset, found, runtime.clock()))
-
-
 def explained_queue(
-    runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int, person: Identity | None
+    runtime: Runtime, name: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
 ) -> QueueExplanation | None:
     """Return what a person (None: an operator) sees of a queue, and what these decisions say of it."""
     found = conditions.of_queues(runtime, [name])
     if not found:
         return None
+    seen = replace(found[0], breakers=seen_by(found[0].breakers, person))
     told = [
-        *queues.of_queue(replace(found[0], breakers=seen_by(found[0].breakers, person))),
-        *set_aside_lines.of(runtime, ("queue", name), ("site", found[0].queue.site)),
-        *queues.of_task(name, choices),
+        *queues.of_queue(seen, remarks.of_queue(runtime, seen), text.rules),
+        *queues.of_task(name, choices, text.rules),
     ]
-    return QueueExplanation(queue=name, lines=folded(told, width))
+    return QueueExplanation(queue=name, lines=folded(told, text.width))
 
 
 def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
@@ -176,19 +123,18 @@ def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> 
     return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
 
 
-def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> TransferExplanation:
+def explained_transfer(runtime: Runtime, transfer: Transfer, text: TextForm = PLAIN) -> TransferExplanation:
     """Return a transfer's life, and the reason why it waits if it is queued."""
     now, store = runtime.clock(), runtime.store
     queue = queue_of(transfer.state)
     waiting = _waiting(runtime, transfer, queue) if queue is not None else None
     events = store.queries.events("transfer", transfer.id)
-    told = list(transfers.of_transfer(transfer, events, store.federation().staging, now, waiting))
-    why = conditions.unable_to_move(runtime, transfer.source, transfer.destination)
-    if why and transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
-        told.append(f"  it waits for a server that can move it; this one cannot: {why}")
+    told = [
+        *transfers.of_transfer(transfer, events, store.federation().staging, now, waiting),
+        *lines(remarks.of_transfer(runtime, transfer), text.rules),
+    ]
     # Do not validate it: we made it just now, and checking a large one takes longer than making it.
-    lines = folded([*told, *set_aside_lines.of(runtime, ("transfer", transfer.id))], width)
-    return TransferExplanation.model_construct(transfer=transfer, lines=lines)
+    return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, text.width))
 
 
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
@@ -237,28 +183,19 @@ def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:
 
 
 def explained_task(
-    runtime: Runtime, task: TaskDetails, choices: Sequence[DatedChoice], width: int
+    runtime: Runtime, task: TaskDetails, choices: Sequence[DatedChoice], text: TextForm = PLAIN
 ) -> TaskExplanation:
     """Return a task's failures, the obstacles to its start, and the decisions about it."""
-    told = _failures(runtime, task)
-    if task.state not in ENDED["task"]:
-        told += [*set_aside_lines.of_task(runtime, task), *result_lines.of_task(runtime, task.id)]
-    if after := task_wait.after(runtime, task):
-        told.append(f"task {task.id} {after}")
-    known = troubles(runtime, task)
-    held = "nothing starts" if task.jobs.get(JobState.ACTIVATED) else "held up"
-    told += [f"{held}: {trouble}" for trouble in known]
-    told += [f"warning: {text}" for text in sure_waits.of_task(runtime, task, known)]
-    told += [line] if (line := throttled_by(runtime, task)) else []
-    told += published(runtime, task) + notified(runtime, task)
-    told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
+    found = remarks.of_task(runtime, task)
+    told = [*_failures(runtime, task), *lines(found, text.rules)]
+    told += rendering.of_choices(choices, text.rules) + forwarded.hints(runtime, choices)
     if not choices:
         told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
     return TaskExplanation.model_construct(
-        task=task,
+        task=replace(task, remarks=found),
         choices=list(choices),
         explanations=[explain(choice) for choice in choices],
-        lines=folded(told, width),
+        lines=folded(told, text.width),
     )
 
 
@@ -266,7 +203,7 @@ def explained_job(
     runtime: Runtime,
     job: JobDetails,
     choices: Sequence[DatedChoice],
-    width: int,
+    text: TextForm = PLAIN,
     used: tuple[int, Sequence[Point]] = (0, ()),
 ) -> JobExplanation:
     """Return the events of a job, the resources that its last attempt ``used`` (number, time line), and the
@@ -278,16 +215,16 @@ def explained_job(
     compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
     told = [
         *history.of_job(job),
-        *_task_set_aside(runtime, job.task),
         *borrowing.of_borrowings(borrowed),
-        *_waits(runtime, job),
+        *lines(remarks.of_job(runtime, job), text.rules),
+        *_eligible(runtime, job),
     ]
     ways = _files_of(runtime, job, borrowed)
     told += job_files.of_files(ways)
     if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
         told.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
     told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
-    told += rendering.of_choices(choices)
+    told += rendering.of_choices(choices, text.rules)
     told += forwarded.explained(runtime, job)
     if not choices:
         told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
@@ -298,13 +235,8 @@ def explained_job(
         files=list(ways),
         choices=list(choices),
         explanations=[explain(choice) for choice in choices],
-        lines=folded(told, width),
+        lines=folded(told, text.width),
     )
-
-
-def _task_set_aside(runtime: Runtime, number: int) -> list[str]:
-    task = runtime.store.queries.task(number)
-    return set_aside_lines.of_task(runtime, task) if task and task.state not in ENDED["task"] else []
 
 
 def _files_of(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
@@ -317,44 +249,16 @@ def _files_of(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) 
     )
 
 
-def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
-    """Return the pilots that could take a waiting job. If there are none, return why, if that is known."""
-    federation, queries, time = runtime.store.federation(), runtime.store.queries, runtime.clock()
-    declared = {queue.name: queue for queue in federation.queues}
-    task = queries.task(job.task) if job.state is JobState.THROTTLED else None
-    if task is not None:
-        full = pending_jobs.full_quotas(runtime, task.owner, task.vo)
-        return list(task_waits.of_throttled_job(full, job.since + federation.timeouts.throttled))
-    if job.state is not JobState.ACTIVATED or job.queue not in declared:
-        return result_lines.of_job(runtime, job)
-    asked = queries.requirements(job.id)
-    queue, live = declared[job.queue], queries.live_pilots(job.queue)
-    found = fitting.eligible_pilots(queue, asked, live) if asked else []
-    told = [f"  {why}" for why in conditions.job_waits_for_key(runtime, asked)]
-    told += pilots.of_eligible(job.queue, found, time)
-    if not found:
-        everywhere = queries.live_pilots()
-        told += pilots.of_full(pilot_limits(federation).get(queue.name, ()), everywhere)
-        told += _throttle(runtime, queue.site, everywhere)
-        told += _unanswered(runtime, queue, asked)
-    return told
+def _eligible(runtime: Runtime, job: JobDetails) -> Iterator[str]:
+    """Yield the pilots that could take a job that waits for one."""
+    declared = {queue.name: queue for queue in runtime.store.federation().queues}
+    if job.state is JobState.ACTIVATED and job.queue in declared:
+        asked, live = runtime.store.queries.requirements(job.id), runtime.store.queries.live_pilots(job.queue)
+        found = fitting.eligible_pilots(declared[job.queue], asked, live) if asked else []
+        yield from pilots.of_eligible(job.queue, found, runtime.clock())
 
 
-def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
-    """Yield why no server of a queue accepts pilots for a job, as far as this server asked (P8)."""
-    world = runtime.elements.asked(runtime.world())
-    if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
-        yield f"  no pilot is submitted: {problem}"
-
-
-def _throttle(runtime: Runtime, name: str, live: Sequence[Pilot]) -> Iterator[str]:
-    """Yield the limits of a site that stop the director from requesting pilots."""
-    bounds = site_limits.all_bounds(runtime.world("advertisements", "job_counts"))
-    there = [pilot for pilot in live if pilot.site == name]
-    return pilots.of_throttled(name, bounds.get(name, site_limits.NO_BOUNDS), there)
-
-
-def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:
+def explained_pilot(runtime: Runtime, number: int, text: TextForm = PLAIN) -> PilotExplanation | None:
     """Return why a pilot was made, what it ran, and why it ended; None if it is unknown."""
     queries = runtime.store.queries
     found = queries.pilot(number)
@@ -364,8 +268,8 @@ def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanati
     told = [*pilots.of_pilot(found, queries.events("pilot", number), jobs)]
     if found.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
         told += _stay(runtime, found.queue)
-    told += set_aside_lines.of(runtime, ("pilot", number))
-    return PilotExplanation(pilot=found, lines=folded(told, width))
+    told += lines(remarks.set_aside(runtime, ("pilot", number)), text.rules)
+    return PilotExplanation(pilot=found, lines=folded(told, text.width))
 
 
 def _stay(runtime: Runtime, queue: str) -> Iterator[str]:

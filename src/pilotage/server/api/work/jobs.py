@@ -4,6 +4,7 @@ from dataclasses import fields
 
 from fastapi import APIRouter, HTTPException, Response
 
+from pilotage.explain.layout import PLAIN, TextForm
 from pilotage.flow.calls.work import effects, what_if
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.logs import LogKey
@@ -16,6 +17,7 @@ from pilotage.server.api.edge.dependencies import (
     PREFIX,
     AnyAttempt,
     AnyId,
+    Form,
     Id,
     Limit,
     TheRuntime,
@@ -40,20 +42,18 @@ def get_job(job: Id, caller: Person, store: TheStore) -> Response:
 
 
 @router.get("/{job}/explain", responses=documented(JobExplanation, 404))
-def get_explanation(
-    job: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
-) -> Response:
+def get_explanation(job: Id, caller: Person, runtime: TheRuntime, text: Form, limit: Limit = 100) -> Response:
     """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
     store = runtime.store
-    return answer(explained(runtime, seen(store, caller, job), limit, width))
+    return answer(explained(runtime, seen(store, caller, job), limit, text))
 
 
-def explained(runtime: Runtime, job: JobDetails, limit: int, width: int = 0) -> JobExplanation:
+def explained(runtime: Runtime, job: JobDetails, limit: int, text: TextForm = PLAIN) -> JobExplanation:
     """Explain a job by its last decisions, and what its last attempt used."""
     store = runtime.store
     last = max(store.logs.attempts("job", job.id), default=0)
     used = last, store.logs.points(LogKey(kind="job", record=job.id, attempt=last)) if last else ()
-    return explained_job(runtime, job, store.queries.job_choices(job.id, limit), width, used)
+    return explained_job(runtime, job, store.queries.job_choices(job.id, limit), text, used)
 
 
 @router.get("/{job}/logs", responses=documented(KeptLogs, 404))

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from pilotage.flow.calls.work import task_wait
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
 from pilotage.server.api.edge.access import Person
@@ -67,12 +66,6 @@ def get_jobs(
         parameters=parameters,
     )
     return listed("jobs", runtime.store.job_lists.page(task, page, runtime.clock()))
-
-
-@router.get("/{task}/wait", responses=documented(task_wait.TaskWait, 404))
-def get_wait(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """Why a task waits, in one sentence, and its place in line."""
-    return answer(task_wait.of_task(runtime, seen(runtime.store, caller, task)))
 
 
 @router.get("/{task}/failures", responses=documented(FailedJobs, 404))

@@ -1,7 +1,7 @@
 """Tasks: submit, list, look at, cancel."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from pilotage.explain.layout import folded
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import BadDocument
 from pilotage.flow.calls.data.inputs import Fault
-from pilotage.flow.calls.work import effects, lease, retry, submit, sure_waits, task_wait, what_if
+from pilotage.flow.calls.work import effects, lease, remarks, retry, submit, sure_waits, what_if
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
@@ -29,6 +29,7 @@ from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import (
     PREFIX,
     After,
+    Form,
     Id,
     Limit,
     TheRuntime,
@@ -39,16 +40,11 @@ from pilotage.server.api.edge.dependencies import (
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.places.queues import QueueName, explained
 from pilotage.server.api.views import Outputs, Tasks
-from pilotage.server.api.work import result_lines, set_aside_lines
 from pilotage.server.api.work.changes import Retry, Set, Told
 from pilotage.server.api.work.explanations import (
     QueueExplanation,
     TaskExplanation,
     explained_task,
-    notified,
-    published,
-    throttled_by,
-    troubles,
 )
 from pilotage.server.api.work.hypotheses import Hypothesis, WhatIfAnswer
 from pilotage.server.api.work.task_filters import Filter
@@ -190,7 +186,7 @@ def _submitted(store: Store, submission: str, limit: int) -> Response:
 
 def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
     """Return the tasks. One that a step has set aside has the step's failure as its error."""
-    errors = set_aside_lines.errors(store, "task")
+    errors = remarks.set_aside_errors(store, "task")
     return [
         replace(task, error=task.error or errors.get(str(task.id), "")) if task.state in LIVE_TASKS else task
         for task in found
@@ -217,26 +213,8 @@ def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 
 
 def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
-    """Return a task with what keeps its jobs waiting, and how far its outputs are registered."""
-    known = troubles(runtime, task)
-    return replace(
-        task,
-        troubles=(*known, *result_lines.of_task(runtime, task.id)),
-        warnings=tuple(_warnings(runtime, task, known)),
-        after=task_wait.after(runtime, task),
-        blocked=task_wait.is_blocked(runtime, task),
-        throttled=throttled_by(runtime, task),
-        set_aside=tuple(set_aside_lines.of_task(runtime, task)),
-        published=tuple(published(runtime, task)),
-        notified=tuple(notified(runtime, task)),
-    )
-
-
-def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequence[str]:
-    """What will surely wait: whoever follows a task asks once a second, and it is looked up less often."""
-    time = runtime.clock()
-    version = (task.id, task.changes, bool(task.jobs.get(JobState.PENDING)))
-    return runtime.recent_warnings.get(version, time, lambda: sure_waits.of_task(runtime, task, known))
+    """Return a task with the remarks on it."""
+    return replace(task, remarks=remarks.of_task(runtime, task, is_recent=True))
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
@@ -330,20 +308,20 @@ def get_outputs(
 
 @router.get("/{task}/explain", responses=documented(TaskExplanation, 404))
 def get_explanation(
-    task: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
+    task: Id, caller: Person, runtime: TheRuntime, text: Form, limit: Limit = 100
 ) -> Response:
     """Explain why a task's jobs failed, or where they went, newest first: choices, analyses and text."""
     found = seen(runtime.store, caller, task)
-    return answer(explained_task(runtime, found, runtime.store.queries.task_choices(task, limit), width))
+    return answer(explained_task(runtime, found, runtime.store.queries.task_choices(task, limit), text))
 
 
 @router.get("/{task}/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
 def get_queue_explanation(
-    task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0
+    task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, text: Form
 ) -> Response:
     """Explain one queue, and the decisions there about a task's jobs."""
     seen(runtime.store, caller, task)
-    return explained(runtime, queue, runtime.store.queries.task_choices(task), width, owner_seen(caller))
+    return explained(runtime, queue, runtime.store.queries.task_choices(task), text, owner_seen(caller))
 
 
 @router.post("/{task}/what-if", responses=documented(WhatIfAnswer, 404, 409))

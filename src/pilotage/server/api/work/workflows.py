@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 from pilotage.explain import chains
 from pilotage.explain.layout import folded
 from pilotage.flow.calls.work import lease, submit, sure_waits
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.chains import MOST_STAGES
-from pilotage.model.rules.chains import waiting_reason
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import Name, Seconds
 from pilotage.server.api.documents import Specified
@@ -52,8 +52,7 @@ class Workflows(PageOfList):
 
 
 class WorkflowDetails(BaseModel):
-    """A workflow with its tasks, each after its predecessors. ``why`` says what those wait for that do, by
-    number."""
+    """A workflow with its tasks, each after its predecessors, and remarks on those that stop or wait."""
 
     id: int
     name: str
@@ -61,7 +60,7 @@ class WorkflowDetails(BaseModel):
     vo: str
     created: float
     tasks: list[StageView]
-    why: dict[int, str]
+    remarks: list[Remark]
 
 
 class WorkflowExplanation(BaseModel):
@@ -126,16 +125,12 @@ def seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:
 
 @router.get("/{workflow}", responses=documented(WorkflowDetails, 404))
 def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
-    """One workflow with its tasks, and for each that waits the reason."""
+    """One workflow with its tasks, with remarks on those that stop or wait."""
     found = seen(store, caller, workflow)
     stages = chains.in_order(store.workflow_queries.stages(workflow))
-    reasons = {
-        one.id: waiting_reason(one.id, one.predecessors, one.on_end)
-        for one in stages
-        if one.state == "waiting"
-    }
+    remarks = [remark for _, remark in chains.of_stages(stages)]
     document = {"id": found.id, "name": found.name, "owner": found.owner, "vo": found.vo}
-    return answer({**document, "created": found.created, "tasks": stages, "why": reasons})
+    return answer({**document, "created": found.created, "tasks": stages, "remarks": remarks})
 
 
 @router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))

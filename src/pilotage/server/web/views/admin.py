@@ -12,14 +12,15 @@ from pilotage.federation.text import render
 from pilotage.flow.calls.administration import federation_changes
 from pilotage.flow.calls.administration.federation_changes import DescribedVersion
 from pilotage.flow.calls.places import circuit_breakers
+from pilotage.flow.calls.work import remarks
 from pilotage.flow.outside.kept_worlds import KeptWorldView
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.values.phrases import day
 from pilotage.server.api.administration.servers import shown_servers
 from pilotage.server.api.places.breakers import ShownBreaker, shown
 from pilotage.server.api.places.federation import without_options
-from pilotage.server.api.work import set_aside_lines
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
 from pilotage.store import PersonToken
@@ -70,7 +71,7 @@ class NowPart:
 
     restrictions: Sequence[Restriction]
     breakers: Sequence[ShownBreaker]
-    set_aside: Sequence[str]
+    set_aside: Sequence[Remark]
 
 
 def current(visit: Visit) -> Page:
@@ -79,7 +80,7 @@ def current(visit: Visit) -> Page:
     part = NowPart(
         restrictions=visit.store.restrictions(),
         breakers=[shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS],
-        set_aside=set_aside_lines.everything(visit.runtime, to_operators=True)[:MOST_ROWS],
+        set_aside=remarks.everything_set_aside(visit.runtime)[:MOST_ROWS],
     )
     return _page("Now", part, "/breakers", command("breakers"), Staleness(seconds=5))
 

@@ -4,18 +4,18 @@ Each answer is a sentence with a number, and is shown only while it is true.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.routing import Route
 
-from pilotage.explain.stuck import what_of
+from pilotage.explain import task_waits
 from pilotage.flow.calls.places import circuit_breakers
-from pilotage.flow.calls.work import pending_jobs
+from pilotage.flow.calls.work import remarks, stuck
 from pilotage.model.circuit_breakers.breaker import seen_by
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.server.api.places.breakers import ShownBreaker, shown
-from pilotage.server.api.work.stuck import shown_stuck
 from pilotage.server.web.pages import Page, Staleness, Visit, view
 from pilotage.server.web.views.shares import uses
 from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
@@ -38,26 +38,16 @@ MOST_ROWS = 12
 LATELY = 86_400.0
 """Seconds for which failed tasks are shown."""
 
-CAUSES: Mapping[JobState, tuple[str, str]] = {
-    JobState.THROTTLED: ("a quota of jobs at work is reached", "nobody: earlier jobs make room"),
-    JobState.DEFINED: ("the next pass of the brokerage", "nobody: it comes within seconds"),
-    JobState.ACTIVATED: ("a free pilot", "nobody: pilots come as queues have room"),
-    JobState.ASSIGNED: ("input files on their way", "nobody: transfers bring them"),
-    JobState.HELD: ("a release", "whoever held them"),
-}
-"""What jobs of a state wait for, and who can mend it."""
-
-_WAITING = (*CAUSES, JobState.PENDING)
+_WAITING = tuple(task_waits.CAUSES)
 _MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitFor:
-    """Jobs that wait for one thing, who can mend it, and a task of theirs."""
+    """Jobs that wait for one thing, and a task of theirs."""
 
-    obstacle: str
+    remark: Remark
     jobs: int
-    action: str
     task: TaskView
 
 
@@ -137,35 +127,22 @@ def _tasks(visit: Visit, state: TaskState) -> ListPage[TaskView]:
 
 
 def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
-    """Return what jobs wait for, most jobs first; pending ones by the obstacle of their last decision."""
-    found: defaultdict[tuple[str, str], list[tuple[int, TaskView]]] = defaultdict(list)
-    for task in live:
-        for state, cause in CAUSES.items():
-            if many := task.jobs.get(state, 0):
-                found[cause].append((many, task))
-    pending = [(task.jobs.get(JobState.PENDING, 0), task) for task in live]
-    for rank, (many, task) in enumerate(sorted(pending, key=lambda one: -one[0])):
-        if many:
-            found[_obstacle(visit, task) if rank < MOST_EXPLAINED else ("a queue that fits", "")].append(
-                (many, task)
-            )
+    """Return what jobs wait for, most jobs first."""
+    found: defaultdict[tuple[str, str], list[tuple[int, TaskView, Remark]]] = defaultdict(list)
+    waiting = [(sum(task.jobs.get(state, 0) for state in _WAITING), task) for task in live]
+    for rank, (_, task) in enumerate(sorted(waiting, key=lambda one: -one[0])):
+        for state in filter(task.jobs.get, _WAITING):
+            cause = remarks.cause(visit.runtime, task, state, is_explained=rank < MOST_EXPLAINED)
+            found[cause.text, cause.action].append((task.jobs[state], task, cause))
     waits = [
         WaitFor(
-            obstacle=obstacle,
-            jobs=sum(many for many, _ in tasks),
-            action=action,
+            remark=tasks[0][2],
+            jobs=sum(many for many, _, _ in tasks),
             task=max(tasks, key=lambda one: one[0])[1],
         )
-        for (obstacle, action), tasks in found.items()
+        for tasks in found.values()
     ]
     return sorted(waits, key=lambda one: -one.jobs)[:MOST_ROWS]
-
-
-def _obstacle(visit: Visit, task: TaskView) -> tuple[str, str]:
-    obstacle = pending_jobs.obstacle_of(visit.runtime, task.id)
-    if obstacle is None:
-        return pending_jobs.NO_ROOM.rule, "nobody: earlier jobs make room"
-    return obstacle.name, obstacle.action
 
 
 def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
@@ -202,7 +179,7 @@ def _stuck(visit: Visit) -> Sequence[str]:
     """Return what is stuck, the worst first. Whoever looks again within seconds gets the same."""
 
     def found() -> list[str]:
-        return [what_of(one.kind, one.state, one.place, one.count) for one in shown_stuck(visit.runtime)]
+        return [one.what for one in stuck.everything(visit.runtime)]
 
     try:
         return visit.runtime.recent_stuck.get(0, visit.now, found)

@@ -85,7 +85,7 @@ def pilot(visit: Visit) -> Page:
     """Show why a pilot was made, what it ran, why it ended, and its agent's log."""
     visit.for_operators("see pilots")
     number = visit.number("pilot")
-    found = explained_pilot(visit.runtime, number, 0)
+    found = explained_pilot(visit.runtime, number)
     if found is None:
         raise HTTPException(404, f"there is no pilot {number}")
     logs = read_logs(visit.runtime, found.pilot, 0)

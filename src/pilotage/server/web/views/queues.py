@@ -8,10 +8,12 @@ from urllib.parse import quote
 from starlette.routing import Route
 
 from pilotage.explain import restrictions
-from pilotage.explain.queues import limits, of_task, shares, trouble
+from pilotage.explain.layout import PLAIN
+from pilotage.explain.queues import limits, of_task, shares
 from pilotage.flow.calls.pilots.queue_tests import no_queue
 from pilotage.flow.calls.places import conditions
-from pilotage.flow.calls.work import preview
+from pilotage.flow.calls.work import preview, remarks
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.server.api.places.queues import shown_queues
@@ -93,7 +95,7 @@ class QueueModel:
     """One queue."""
 
     row: QueueRow
-    trouble: str
+    remarks: Sequence[Remark]
     limits: Sequence[str]
     shares: Sequence[tuple[str, Mapping[JobState, int]]]
     fields: Sequence[tuple[str, str, str]]
@@ -109,7 +111,7 @@ def queue(visit: Visit) -> Page:
     """Show one queue: its limits, load and circuit breakers, and why nothing starts there."""
     name = visit.request.path_params["queue"]
     found = next((one for one in shown_queues(visit.runtime, visit.owner) if one.name == name), None)
-    told = explained_queue(visit.runtime, name, (), 0, visit.owner)
+    told = explained_queue(visit.runtime, name, (), PLAIN, visit.owner)
     if found is None or told is None:
         raise no_queue(name)
     (seen,) = conditions.of_queues(visit.runtime, [name])
@@ -117,7 +119,7 @@ def queue(visit: Visit) -> Page:
     element = seen.queue.computing_element
     model = QueueModel(
         row=_row(found),
-        trouble=trouble(seen),
+        remarks=remarks.of_queue(visit.runtime, seen),
         limits=list(limits(seen)),
         shares=shares(seen),
         fields=shown_fields(query)[:-1],

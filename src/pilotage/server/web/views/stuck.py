@@ -1,33 +1,24 @@
-"""What makes no progress for longer than is usual for its kind, and the command that mends it."""
+"""What makes no progress, why, and the command that mends it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from starlette.routing import Route
 
-from pilotage.explain.stuck import what_of
-from pilotage.server.api.work.stuck import StuckRecords, shown_stuck
+from pilotage.flow.calls.work.stuck import StuckRecords, everything
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Page, Staleness, Visit, view
 
-PAGES = {"task": "/tasks/{}", "job": "/jobs/{}", "transfer": "/transfers/{}", "pilot": "/pilots/{}"}
-"""Addresses of the records that have a page, by kind."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StuckRow:
-    """Stuck records of one place, in words, and the address of the oldest record; empty: it has none."""
-
-    found: StuckRecords
-    what: str
-    oldest: str
+PAGES = ("task", "job", "transfer", "pilot", "queue", "storage")
+"""Kinds of records that have a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckModel:
-    """Stuck records, the worst first."""
+    """Stuck records, the worst first, each with the address of the first one; empty: it has none."""
 
-    rows: Sequence[StuckRow]
+    rows: Sequence[tuple[StuckRecords, str]]
 
 
 def stuck(visit: Visit) -> Page:
@@ -37,16 +28,16 @@ def stuck(visit: Visit) -> Page:
         template="stuck.html",
         title="Stuck",
         section="Now",
-        model=StuckModel(rows=[*map(_row, shown_stuck(visit.runtime))]),
+        model=StuckModel(rows=[(one, _address(one)) for one in everything(visit.runtime)]),
         json="/stuck",
         command=command("stuck"),
         stale=Staleness(seconds=15),
     )
 
 
-def _row(one: StuckRecords) -> StuckRow:
-    address = PAGES.get(one.kind, "").format(one.oldest)
-    return StuckRow(found=one, what=what_of(one.kind, one.state, one.place, one.count), oldest=address)
+def _address(one: StuckRecords) -> str:
+    kind, _, name = one.remark.subject.partition(":")
+    return f"/{kind}s/{quote(name)}" if kind in PAGES else ""
 
 
 ROUTES: Sequence[Route] = (view("/stuck", stuck),)

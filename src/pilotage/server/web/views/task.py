@@ -11,8 +11,9 @@ from starlette.routing import Route
 from pilotage.explain.analysis import Obstacle
 from pilotage.explain.comparison import SideBySide, WhatIf, compare
 from pilotage.federation.faults import BadDocument, field_name
-from pilotage.flow.calls.work import task_wait, what_if
+from pilotage.flow.calls.work import remarks, what_if
 from pilotage.flow.calls.work.what_if import Changes
+from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import ENDED, JobState, TaskState
 from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
@@ -32,6 +33,10 @@ LOGS = 10
 
 MOST_QUEUES = 100
 """Most queues whose use a page shows, those of most wall time."""
+
+NOTICES = ("held", "blocked", "fault", "warning")
+QUIET = ("wait", "line", "end")
+"""Kinds of remarks above each tab: notices, and what goes on by itself."""
 
 DECISIONS = 5
 """Decisions that a page explains."""
@@ -67,10 +72,8 @@ class TaskModel:
     """What each tab of a task shows above its own part."""
 
     task: TaskDetails
-    why: str
-    line: str
-    likely: str
-    troubles: Sequence[str]
+    notices: Sequence[Remark]
+    quiet: Sequence[Remark]
     verbs: Sequence[ActionLink]
     tabs: Sequence[tuple[str, str]]
     tab: str
@@ -79,17 +82,11 @@ class TaskModel:
 
 
 def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) -> Page:
-    place = task_wait.of_task(visit.runtime, task)
-    known = whole(visit.runtime, task)
-    # The sentence about its state already says what a warning names as in the way.
-    warnings = [one for one in known.warnings if one.rpartition("until somebody acts: ")[2] not in place.why]
-    troubles = [*known.set_aside, *known.troubles, *warnings, *filter(None, [known.throttled])]
+    task = whole(visit.runtime, task)
     model = TaskModel(
         task=task,
-        why=place.why,
-        line=place.line,
-        likely=place.end,
-        troubles=troubles,
+        notices=[one for one in task.remarks if one.kind in NOTICES],
+        quiet=[one for one in task.remarks if one.kind in QUIET],
         verbs=verbs(task),
         tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
         tab=tab,
@@ -146,7 +143,7 @@ def why(visit: Visit) -> Page:
     task = _seen(visit)
     query = visit.query(FieldQuery)
     choices = visit.store.queries.task_choices(task.id, DECISIONS)
-    told = explained_task(visit.runtime, task, choices, 0)
+    told = explained_task(visit.runtime, task, choices)
     changed = max((one.time for one in task.changes), default=0.0)
     newest = told.explanations[0] if told.explanations else None
     changes = query.changes()
@@ -250,7 +247,7 @@ class DataPart:
     """Inputs on their way, and outputs with the storages that hold them."""
 
     waiting: Sequence[tuple[str, str, int]]
-    published: Sequence[str]
+    published: Sequence[Remark]
     outputs: Sequence[Any]
     next_page: str
     is_first_page: bool
@@ -263,7 +260,7 @@ def data(visit: Visit) -> Page:
     outputs = visit.store.queries.outputs(task.id, page=OutputPage(query.after, ROWS))
     part = DataPart(
         waiting=visit.store.transfer_queries.waiting_of(task.id),
-        published=whole(visit.runtime, task).published,
+        published=remarks.published(visit.runtime, task),
         outputs=outputs,
         next_page=visit.next_page(outputs),
         is_first_page=not query.after,

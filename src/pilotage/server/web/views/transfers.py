@@ -130,7 +130,7 @@ class TransferModel:
 def transfer(visit: Visit) -> Page:
     """Show the life of a transfer, and the reason why it waits."""
     found = seen(visit.store, visit.caller, visit.number("transfer"))
-    model = TransferModel(transfer=found, lines=explained_transfer(visit.runtime, found, 0).lines)
+    model = TransferModel(transfer=found, lines=explained_transfer(visit.runtime, found).lines)
     return Page(
         template="transfer.html",
         title=f"Transfer {found.id}",

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from pilotage.explain import chains
-from pilotage.model.records.states import TaskState
-from pilotage.model.rules.chains import before, waiting_reason
+from pilotage.model.documents.remarks import Remark
+from pilotage.model.rules.chains import before
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.workflows import seen
 from pilotage.server.web.chain_graph import GraphNode, graph
@@ -69,7 +69,7 @@ class Chain:
     picture: Markup
     stages: Sequence[StageView]
     after: Mapping[int, str]
-    why: Mapping[int, str]
+    why: Mapping[int, Remark]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +102,7 @@ def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
         picture=graph([_node(one, current) for one in stages]),
         stages=stages,
         after={one.id: before(one.predecessors) for one in stages},
-        why={
-            one.id: waiting_reason(one.id, one.predecessors, one.on_end)
-            for one in stages
-            if one.state is TaskState.WAITING
-        },
+        why={one.id: remark for one, remark in chains.of_stages(stages)},
     )
 
 

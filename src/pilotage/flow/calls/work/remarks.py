@@ -1,0 +1,326 @@
+"""The one place where remarks are made: on tasks, jobs, queues, transfers, and what is set aside."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from pilotage.explain import chains, job_files, notifications, pilots, publications, queues, task_waits
+from pilotage.explain.circuit_breakers import line
+from pilotage.flow.calls.places import circuit_breakers, conditions
+from pilotage.flow.calls.work import pending_jobs, sure_waits
+from pilotage.flow.loops.isolation import POLICY
+from pilotage.flow.loops.set_aside import PERSON, person
+from pilotage.flow.runtime import Runtime
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.documents.remarks import Remark, in_order
+from pilotage.model.records.publications import author_of, is_own
+from pilotage.model.records.states import (
+    AT_A_PILOT,
+    ENDED,
+    TRANSFERS_AHEAD,
+    UNSTARTED_JOBS,
+    JobState,
+    TaskState,
+    TransferState,
+)
+from pilotage.model.records.unified_queues import pilot_limits
+from pilotage.model.records.work import Pilot, Requirements, Transfer
+from pilotage.model.rules import site_limits
+from pilotage.model.rules.likely_ends import LikelyEnd, likely_end
+from pilotage.model.rules.plugins import plugin_of
+from pilotage.model.rules.queue_condition import QueueCondition
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.phrases import duration, moment
+from pilotage.model.values.scopes import version_of
+from pilotage.policies.pilots import fitting, list_match
+from pilotage.store import JobDetails, SetAsideRecord, Store, TaskDetails, TaskView
+
+_GOES_ON = (TaskState.SPLITTING, TaskState.RUNNING)
+_WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
+
+MOST_SET_ASIDE = 1000
+"""Most records of one answer that are set aside."""
+
+EVERYBODYS = ("queue", "site", "task queue")
+"""Kinds of records whose names everybody may read."""
+
+
+def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> tuple[Remark, ...]:
+    """Return all remarks on a task, those that matter most first.
+
+    With ``is_recent``, what takes long is at most some seconds old: whoever follows a task asks often.
+    """
+    subject = f"task:{task.id}"
+    results = runtime.store.results_in_spools.of_task(task.id)
+    found = [
+        *job_files.of_waiting_results(subject, results, runtime.clock()),
+        *published(runtime, task),
+        *notified(runtime, task),
+    ]
+    if task.state not in ENDED["task"]:
+        faults = faults_of(runtime, task)
+
+        def slow() -> list[Remark]:
+            return [*sure_waits.of_task(runtime, task, faults), *_place(runtime, task)]
+
+        key = (task.id, task.changes, tuple(task.jobs.items()))
+        later = runtime.recent_remarks.get(key, runtime.clock(), slow) if is_recent else slow()
+        found += [*_stops(runtime, task), *faults, *later]
+    return in_order(found)
+
+
+def faults_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
+    """Return what its jobs wait for now, and why nothing comes of that where somebody must act."""
+    return [*_set_aside_of(runtime, task), *_of_places(runtime, task), *_waits(runtime, task)]
+
+
+def _stops(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
+    """Yield who or what holds a task, and what comes before its jobs."""
+    subject, queries = f"task:{task.id}", runtime.store.workflow_queries
+    if task.state is TaskState.WAITING:
+        before, on_end = queries.predecessors(task.id), queries.is_on_end(task.id)
+        yield from chains.stops(task, before, on_end, queries.blocked_by(task.id))
+    else:
+        yield from chains.stops(task, (), False)
+    if task.state is TaskState.REGISTERED and not task.held:
+        yield Remark(kind="wait", subject=subject, text="it waits to be split into jobs", mend="wait")
+    elif task.state is TaskState.SCOUTING:
+        text = "its scouts go first: the other jobs are made when these have shown what they need"
+        yield Remark(kind="wait", subject=subject, text=text, mend="wait")
+
+
+def _waits(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
+    """Yield what the jobs of a task wait for."""
+    if task.held:
+        return
+    subject, queries = f"task:{task.id}", runtime.store.queries
+    choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
+    where = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
+    if found := task_waits.why(subject, task.jobs, choices[0] if choices else None, where):
+        yield found
+    if many := task.jobs.get(JobState.THROTTLED):
+        yield task_waits.throttled(subject, many, pending_jobs.full_quotas(runtime, task.owner, task.vo))
+
+
+def cause(runtime: Runtime, task: TaskView, state: JobState, *, is_explained: bool = True) -> Remark:
+    """Return what jobs of a task in one state wait for; unless it ``is_explained``, by their state alone.
+
+    Of jobs that wait for a pilot, why none comes; of pending ones, what is in the way.
+    """
+    subject, queries, found = f"task:{task.id}", runtime.store.queries, None
+    if is_explained and state is JobState.PENDING:
+        found = next(iter(queries.task_choices(task.id, 1)), None)
+    elif is_explained and state is JobState.ACTIVATED:
+        for fault in filter(None, map(queues.fault, conditions.where_it_waits(runtime, task))):
+            return replace(fault, text=f"{task_waits.CAUSES[state]}; {fault.text}")
+    return task_waits.cause(subject, state, found)
+
+
+def _of_places(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
+    """Yield why nothing starts where a task's jobs wait for a pilot; nothing where some have one.
+
+    And which of its files wait for a server that can move them, or its jobs for one that has its brokerage.
+    """
+    seen = conditions.where_it_waits(runtime, task)
+    yield from filter(None, map(queues.fault, seen))
+    for text in (
+        *conditions.waits_for_brokerage(runtime, task),
+        *conditions.waits_for_others(runtime, task),
+        *conditions.waits_for_key(runtime, task),
+    ):
+        yield _fault(f"task:{task.id}", text)
+
+
+def _fault(subject: str, text: str, command: str = "pilotage doctor") -> Remark:
+    return Remark(kind="fault", subject=subject, text=text, mend="operator", command=command)
+
+
+def _place(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
+    """Yield its place in line and its likely end; nothing is ahead of a task without a job to start."""
+    if task.held:
+        return
+    subject, ahead = f"task:{task.id}", 0
+    if any(task.jobs.get(state) for state in _WAITING):
+        tasks, ahead = runtime.store.job_lists.ahead(task.share, task.priority, task.id)
+        if tasks:
+            yield task_waits.line(subject, tasks, ahead, task.share)
+    last = runtime.store.queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
+    # What no queue takes may wait for ever.
+    if not (last and not last[0].candidates.queues) and (end := end_of(runtime, task, ahead)):
+        yield task_waits.likely(subject, end, runtime.clock())
+
+
+def end_of(runtime: Runtime, task: TaskDetails, ahead: int) -> LikelyEnd | None:
+    """Return when a task is likely to end behind so many jobs.
+
+    None if that is unknown: also before its scouts have ended, if it is held, or if it merges.
+    """
+    if task.state not in _GOES_ON or task.held or task.spec.merge or task.jobs.get(JobState.HELD):
+        return None
+    if not task.jobs.get(JobState.FINISHED):
+        return None
+    made = sum(task.jobs.values())
+    unmade = max(0, task.spec.planned_jobs - made) if task.state is TaskState.SPLITTING else 0
+    waiting = sum(task.jobs.get(state, 0) for state in (*_WAITING, JobState.THROTTLED))
+    progress = runtime.store.job_lists.progress(task.id, task.share, runtime.clock())
+    return likely_end(replace(progress, waiting=waiting + unmade, ahead=ahead))
+
+
+def notified(runtime: Runtime, task: TaskDetails) -> list[Remark]:
+    """Return a remark on the notifications of a task; nothing if there are none."""
+    found = runtime.store.notification_queries.of_task(task.id)
+    remark = notifications.of_task(task.id, found, runtime.clock())
+    return [remark] if remark else []
+
+
+def published(runtime: Runtime, task: TaskDetails) -> list[Remark]:
+    """Return how far a task's outputs are registered; nothing if it wants no registration."""
+    dataset = task.spec.output_dataset
+    if not dataset:
+        return []
+    found = runtime.store.publication_queries.of_task(task.id)
+    if is_own(dataset):
+        version = runtime.store.datasets.made_by(dataset, author_of(task.id))
+        return [publications.of_own(task.id, task.state, version_of(dataset, version), found.closing)]
+    return list(publications.of_task(task.id, dataset, found, runtime.clock()))
+
+
+def of_job(runtime: Runtime, job: JobDetails) -> tuple[Remark, ...]:
+    """Return the remarks on a job: what its state waits for."""
+    task = runtime.store.queries.task(job.task)
+    found = _set_aside_of(runtime, task) if task and task.state not in ENDED["task"] else []
+    if job.state in AT_A_PILOT:
+        found += _at_a_pilot(runtime, job)
+    elif job.state is JobState.ACTIVATED:
+        found += _activated(runtime, job)
+    elif task and job.state is JobState.THROTTLED:
+        full = pending_jobs.full_quotas(runtime, task.owner, task.vo)
+        fails_at = job.since + runtime.store.federation().timeouts.throttled
+        found.append(task_waits.throttled(f"job:{job.id}", 1, full, fails_at))
+    elif task and job.state not in ENDED["job"]:
+        its_own = replace(task, jobs={job.state: 1}, held="")
+        found += [*_of_places(runtime, its_own), *_waits(runtime, its_own)]
+    return in_order(found)
+
+
+def _at_a_pilot(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
+    """Yield that results of an attempt wait, that its pilot's batch job has ended, when the pilot called."""
+    subject, now = f"job:{job.id}", runtime.clock()
+    pilot = None if job.pilot is None else runtime.store.queries.pilot(job.pilot)
+    waiting = runtime.store.results_in_spools.of_task(job.task)
+    mine = [one for one in waiting if (one.job, one.attempt) == (job.id, job.attempt)]
+    yield from job_files.of_waiting_results(subject, mine, now)
+    if pilot and (ended := pilots.of_end(pilot)):
+        yield ended
+    if pilot and pilot.heartbeat is not None:
+        text = f"pilot {pilot.id} of {job.queue}, which has it, called {duration(now - pilot.heartbeat)} ago"
+        yield Remark(kind="wait", subject=subject, text=text, mend="wait", since=pilot.heartbeat)
+
+
+def _activated(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
+    """Yield why no pilot takes a job, as far as that is known."""
+    subject, queries = f"job:{job.id}", runtime.store.queries
+    federation, asked = runtime.store.federation(), queries.requirements(job.id)
+    queue = next((one for one in federation.queues if one.name == job.queue), None)
+    if queue is None:
+        return
+    yield from filter(None, map(queues.fault, conditions.of_queues(runtime, [queue.name])))
+    yield from (_fault(subject, text) for text in conditions.job_waits_for_key(runtime, asked))
+    if asked and fitting.eligible_pilots(queue, asked, queries.live_pilots(queue.name)):
+        return
+    live = queries.live_pilots()
+    yield from pilots.of_full(subject, pilot_limits(federation).get(queue.name, ()), live)
+    yield from _of_site(runtime, subject, queue.site, live)
+    # No server of the queue accepts pilots for it, as far as this server asked (P8).
+    world = runtime.elements.asked(runtime.world())
+    if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
+        yield replace(_fault(subject, f"no pilot is submitted: {problem}"), rule="P8")
+
+
+def _of_site(runtime: Runtime, subject: str, site: str, live: Sequence[Pilot]) -> Iterator[Remark]:
+    """Yield the limits of a site that stop the director from requesting pilots."""
+    bounds = site_limits.all_bounds(runtime.world("advertisements", "job_counts"))
+    there = [pilot for pilot in live if pilot.site == site]
+    return pilots.of_throttled(subject, site, bounds.get(site, site_limits.NO_BOUNDS), there)
+
+
+def of_queue(runtime: Runtime, seen: QueueCondition) -> tuple[Remark, ...]:
+    """Return why nothing starts at a queue, and which steps have set it or its site aside."""
+    fault = queues.fault(seen)
+    aside = set_aside(runtime, ("queue", seen.queue.name), ("site", seen.queue.site))
+    return in_order([*([fault] if fault else []), *aside])
+
+
+def of_transfer(runtime: Runtime, transfer: Transfer) -> tuple[Remark, ...]:
+    """Return what holds a transfer up: this server, a circuit breaker (F4), or that a step fails at it."""
+    subject, found = f"transfer:{transfer.id}", [*set_aside(runtime, ("transfer", transfer.id))]
+    if transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
+        if why := conditions.unable_to_move(runtime, transfer.source, transfer.destination):
+            found.append(_fault(subject, f"it waits for a server that can move it; this one cannot: {why}"))
+        breakers = circuit_breakers.of_storages(runtime)
+        held = (one for one in breakers if one.concerns(transfer.source, transfer.destination))
+        found += [_of_breaker(one, runtime.clock()) for one in held]
+    return in_order(found)
+
+
+def _of_breaker(one: CircuitBreaker, time: float) -> Remark:
+    """Return what a circuit breaker of a storage holds back at a time, until when and why."""
+    return Remark(
+        kind="fault",
+        subject=f"storage:{one.place[1] or one.place[0]}",
+        text=line(one, time),
+        rule=one.words.rule,
+        mend="operator",
+        command=f"pilotage breakers lift {min(one.names)}",
+        since=one.since,
+        until=one.until,
+    )
+
+
+def set_aside(runtime: Runtime, *subjects: tuple[str, int | str]) -> Iterator[Remark]:
+    """Yield for each step that has set something aside, by kind and name: since when, why, what ends that."""
+    records = runtime.store.set_aside
+    return map(_aside, chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects))
+
+
+def everything_set_aside(runtime: Runtime, *, to_operators: bool = True) -> list[Remark]:
+    """Return the same of all records; to others than operators, of nobody's own."""
+    found = runtime.store.set_aside.everything()
+    shown = [one for one in found if to_operators or one.subject in EVERYBODYS]
+    return [*map(_aside, shown[:MOST_SET_ASIDE])]
+
+
+def set_aside_errors(store: Store, subject: str) -> dict[str, str]:
+    """Return why records of a kind are set aside, by name, in a few words for a list."""
+    return {
+        one.name: f"set aside by step {one.step}: {one.error}"
+        for one in store.set_aside.everything()
+        if one.subject == subject
+    }
+
+
+def _set_aside_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
+    """Return the same of a task, and of all that its brokerage decides, for its owner or for anybody."""
+    owner = Identity(name=task.owner, vo=task.vo)
+    plugin = plugin_of(task.spec, owner.vo, runtime.store.federation())
+    ends = {POLICY: f":{plugin}", PERSON: f":{person(plugin, owner)}"}
+    return [
+        _aside(one)
+        for one in runtime.store.set_aside.everything()
+        if (one.subject, one.name) == ("task", str(task.id)) or one.name.endswith(ends.get(one.subject, "\0"))
+    ]
+
+
+def _aside(one: SetAsideRecord) -> Remark:
+    often = "once" if one.times == 1 else f"{one.times} times"
+    among = f", with {one.among - 1} others it cannot be told from" if one.among > 1 else ""
+    return Remark(
+        kind="fault",
+        subject=f"{one.subject}:{one.name}",
+        text=f"set aside by step {one.step}, which failed at it {often} since {moment(one.since)}{among}: "
+        f"{one.error}; tried again at {moment(one.retry_at)}, when the federation changes, and when a "
+        "server starts, as after an upgrade",
+        mend="operator",
+        since=one.since,
+        until=one.retry_at,
+    )
