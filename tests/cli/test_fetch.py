@@ -16,7 +16,7 @@ import pytest
 
 from pilotage.client import Client, Unreachable
 from pilotage.client.destination import Destination
-from pilotage.client.output_files import OutputFile
+from pilotage.client.output_files import FetchedFile
 
 from .conftest import FakeServer, Pilotage
 
@@ -479,14 +479,14 @@ def test_a_folder_that_takes_no_files_is_told_in_a_sentence(
 
 def test_an_answer_that_breaks_off_is_gone_on_with(tmp_path: Path) -> None:
     client, seen = Breaking(4000), list[int]()
-    wanted = OutputFile.of(output(1), Destination(tmp_path, "out"))
+    wanted = FetchedFile.of(output(1), Destination(tmp_path, "out"))
     client.download(wanted, seen.append)
     assert (client.offsets, sum(seen)) == ([0, 4000, 8000], len(CONTENT))
     assert wanted.place.path.read_bytes() == CONTENT
 
 
 def test_a_part_that_a_former_try_left_is_gone_on_with_or_read_anew(tmp_path: Path) -> None:
-    wanted = OutputFile.of(output(1), Destination(tmp_path, "out"))
+    wanted = FetchedFile.of(output(1), Destination(tmp_path, "out"))
     for part, offsets in ((CONTENT[:7000], [7000]), (b"of another file", [15, 0]), (b"x" * 20_000, [0])):
         wanted.place.path.unlink(missing_ok=True)
         (tmp_path / wanted.part).write_bytes(part)

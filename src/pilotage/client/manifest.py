@@ -10,7 +10,7 @@ from typing import Any
 
 from .destination import REMEDY, Destination
 from .errors import FetchFailed
-from .output_files import OutputFile, is_right
+from .output_files import FetchedFile, is_right
 
 NAME = "manifest.csv"
 FIRST = ("job", "index")
@@ -51,7 +51,7 @@ def write(to: Path, rows: list[dict[str, object]]) -> tuple[str, str]:
     return str(place.path), ""
 
 
-def in_the_way(files: Iterable[OutputFile], to: Path) -> dict[str, str]:
+def in_the_way(files: Iterable[FetchedFile], to: Path) -> dict[str, str]:
     """Return why files are refused: another file has their place, which no fetch of their task brought."""
     obstructed = [file for file in files if file.place.path.is_file() and not _is_here(file)]
     listed_outputs = _outputs(to) if obstructed else {}
@@ -64,7 +64,7 @@ def in_the_way(files: Iterable[OutputFile], to: Path) -> dict[str, str]:
     return reasons
 
 
-def _is_here(file: OutputFile) -> bool:
+def _is_here(file: FetchedFile) -> bool:
     try:
         with file.place.folder() as folder:
             return is_right(file, folder)
@@ -100,7 +100,7 @@ def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dic
         raise FetchFailed(f"{to / NAME} is no CSV ({error}); it stays as it is") from error
 
 
-def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[OutputFile, Any]]) -> Iterator[dict[str, object]]:
+def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[FetchedFile, Any]]) -> Iterator[dict[str, object]]:
     """Yield the lines of files, with the known facts of their jobs."""
     jobs_by_id = {job["id"]: job for job in jobs}
     numbered = [(_job_number(output), file) for file, output in fetched]

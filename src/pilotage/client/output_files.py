@@ -28,7 +28,7 @@ MOST_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
-class OutputFile:
+class FetchedFile:
     """A file of the catalogue, and its target here."""
 
     file: str
@@ -37,7 +37,7 @@ class OutputFile:
     place: Destination
 
     @classmethod
-    def of(cls, view: Any, place: Destination) -> "OutputFile":
+    def of(cls, view: Any, place: Destination) -> "FetchedFile":
         """Return the file of a server's description. Raises BadAnswer if it is no description."""
         file, size, checksum = (view.get(name) for name in ("file", "size", "checksum"))
         if not (isinstance(file, str) and isinstance(checksum, str) and type(size) is int and size >= 0):
@@ -93,7 +93,7 @@ class FetchResult:
     was written it is empty, and ``no_manifest`` says why.
     """
 
-    files: Sequence[OutputFile]
+    files: Sequence[FetchedFile]
     failed: Mapping[str, str]
     lost: Sequence[str]
     manifest: str
@@ -107,7 +107,7 @@ class FetchResult:
             raise FetchFailed("; ".join([*list(self.failed.values())[:MOST_TOLD], *rest]))
 
 
-def is_right(output: OutputFile, folder: OpenFolder) -> bool:
+def is_right(output: FetchedFile, folder: OpenFolder) -> bool:
     """Return whether the file is here already, with its size and checksum."""
     # Open it even if it cannot be compared: refuse a link in its place before reading anything.
     file = folder.open(output.name, os.O_RDONLY)
@@ -141,7 +141,7 @@ def stored_outputs(
     return here, [str(file["name"]) for file in matching if not file.get("replicas")]
 
 
-def with_places(outputs: Sequence[Any], to: Path) -> list[tuple[OutputFile, Any]]:
+def with_places(outputs: Sequence[Any], to: Path) -> list[tuple[FetchedFile, Any]]:
     """Return outputs with their places here. Raises ``FetchFailed`` where two have the same."""
     places: dict[str, Any] = {}
     for file in outputs:
@@ -149,10 +149,10 @@ def with_places(outputs: Sequence[Any], to: Path) -> list[tuple[OutputFile, Any]
         if first is not file:
             both = f"{first.get('file')} and {file.get('file')}"
             raise FetchFailed(f"{both} would both be {_place(file)}; choose one with --merged or --match")
-    return [(OutputFile.of(file, Destination(to, place)), file) for place, file in places.items()]
+    return [(FetchedFile.of(file, Destination(to, place)), file) for place, file in places.items()]
 
 
-def hidden_files(files: Sequence[OutputFile]) -> dict[str, str]:
+def hidden_files(files: Sequence[FetchedFile]) -> dict[str, str]:
     """Return why hidden files, and files in hidden folders, are refused.
 
     Shells, editors and git obey such files wherever somebody goes, and the server may be anybody's.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from .errors import FetchFailed
-from .output_files import Digest, OutputFile, is_right
+from .output_files import Digest, FetchedFile, is_right
 
 FEWEST = 20
 """Fewer small files than these are requested one by one."""
@@ -17,7 +17,7 @@ MOST_BYTES = 128 << 20
 """Most bytes of an archive that are read."""
 
 
-def missing(files: Sequence[OutputFile]) -> tuple[dict[str, OutputFile], list[OutputFile]]:
+def missing(files: Sequence[FetchedFile]) -> tuple[dict[str, FetchedFile], list[FetchedFile]]:
     """Return the small files that are not here yet, by their names in archives, and those that are."""
     absent, here = {}, []
     for file in files:
@@ -34,7 +34,7 @@ def missing(files: Sequence[OutputFile]) -> tuple[dict[str, OutputFile], list[Ou
     return absent, here
 
 
-def unpack(archive: BinaryIO, files: Mapping[str, OutputFile]) -> Iterator[OutputFile]:
+def unpack(archive: BinaryIO, files: Mapping[str, FetchedFile]) -> Iterator[FetchedFile]:
     """Yield the wanted files of an archive that came whole and right, after each has its name here."""
     import tarfile  # only who fetches loads it
 
@@ -52,7 +52,7 @@ def unpack(archive: BinaryIO, files: Mapping[str, OutputFile]) -> Iterator[Outpu
         return  # it broke off, or holds nonsense: the next one goes on after the last whole file
 
 
-def _is_written(file: OutputFile, content: bytes) -> bool:
+def _is_written(file: FetchedFile, content: bytes) -> bool:
     try:
         digest = Digest(file.checksum)
         digest.add(content)

@@ -10,6 +10,7 @@ from .connection import AsyncServerConnection
 from .functions import AsyncFunctions
 from .notifications import AsyncNotificationRequests
 from .places import AsyncPlaces
+from .records import AsyncRequests
 from .steering import AsyncSteering
 from .workflows import AsyncWorkflowRequests
 
@@ -46,7 +47,7 @@ class AsyncClient(
         chosen = {name: text for name, text in arguments.items() if text is not None}
         super().__init__(AsyncServerConnection(settings or Settings.read(**chosen)))
 
-    def _client(self) -> "AsyncClient":
+    def _client(self) -> AsyncRequests:
         return self
 
     def executor(self, **fields: Any) -> "TaskExecutor":

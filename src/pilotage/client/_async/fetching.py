@@ -12,8 +12,8 @@ from pilotage.client.destination import OpenFolder
 from pilotage.client.errors import ClientError, FetchFailed, Unreachable, WrongChecksum
 from pilotage.client.output_files import (
     Digest,
+    FetchedFile,
     FetchResult,
-    OutputFile,
     hidden_files,
     is_right,
     stored_outputs,
@@ -78,7 +78,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         return FetchResult([file for file, _ in placed_outputs], failed, lost, written, no_manifest)
 
     async def _unpack_archives(
-        self, task: int, files: list[OutputFile], progress: Progress, merged: bool, match: str
+        self, task: int, files: list[FetchedFile], progress: Progress, merged: bool, match: str
     ) -> set[str]:
         """Bring small files, many with each request. Return the files that are here now.
 
@@ -117,7 +117,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
                     if archive.tell() > MOST_BYTES:
                         return
 
-    async def _download_all(self, files: list[OutputFile], progress: Progress, total: int) -> dict[str, str]:
+    async def _download_all(self, files: list[FetchedFile], progress: Progress, total: int) -> dict[str, str]:
         """Download files in turn. Return the failures by file."""
         failed = {}
         for file in files:
@@ -129,7 +129,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
                 failed[file.file] = f"{file.file}: {error.filename or file.place.path}: {error.strerror}"
         return failed
 
-    async def download(self, file: OutputFile, advanced: Callable[[int], object]) -> None:
+    async def download(self, file: FetchedFile, advanced: Callable[[int], object]) -> None:
         """Download one file. ``advanced`` is called with the number of bytes that are here.
 
         An existing correct file stays. A partial file is continued. If the result is wrong, read it once
@@ -150,7 +150,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
             folder.rename(file.part, file.name)
 
     async def _complete(
-        self, file: OutputFile, folder: OpenFolder, advanced: Callable[[int], object]
+        self, file: FetchedFile, folder: OpenFolder, advanced: Callable[[int], object]
     ) -> None:
         digest = Digest(file.checksum)
         opened = folder.open(file.part, os.O_RDWR | os.O_CREAT)
@@ -181,7 +181,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
 
     async def _read(
         self,
-        file: OutputFile,
+        file: FetchedFile,
         offset: int,
         part: BinaryIO,
         digest: Digest,

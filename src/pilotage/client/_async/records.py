@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from pilotage.client.errors import TaskFailed
 from pilotage.client.output_files import FetchResult
@@ -10,14 +10,66 @@ from pilotage.client.records import ExplainedRecord, Record, RemarkRecord, Table
 from pilotage.client.subjects import RequestSubject
 from pilotage.model.records.states import ENDED
 
-if TYPE_CHECKING:
-    from .client import AsyncClient
+
+class AsyncRequests(Protocol):
+    """The requests of a client that concern one task or job."""
+
+    async def task(self, task: RequestSubject) -> "AsyncTask":
+        """Return a task."""
+
+    async def job(self, job: RequestSubject) -> "AsyncJob":
+        """Return a job."""
+
+    async def wait(self, *tasks: Any, **options: Any) -> "list[AsyncTask]":
+        """Wait for tasks."""
+
+    def ended_jobs(self, *task: Any, **options: Any) -> "AsyncIterator[AsyncJob]":
+        """Yield jobs as they end."""
+
+    async def jobs(self, *task: Any, **options: Any) -> "Table[AsyncJob]":
+        """Return jobs."""
+
+    async def outputs(self, *task: Any, **options: Any) -> Table[Record]:
+        """Return outputs."""
+
+    async def fetch(self, *task: Any, **options: Any) -> FetchResult:
+        """Download outputs."""
+
+    async def task_logs(self, *task: Any, **options: Any) -> Record:
+        """Return what jobs wrote."""
+
+    async def logs(self, *about: Any, **options: Any) -> Record:
+        """Return what an attempt wrote."""
+
+    async def failures(self, *task: Any, **options: Any) -> Record:
+        """Return failed jobs."""
+
+    async def explain(self, *about: Any, **options: Any) -> ExplainedRecord:
+        """Explain."""
+
+    async def retry(self, *about: Any, **options: Any) -> Record:
+        """Run jobs again."""
+
+    async def set(self, *about: Any, **options: Any) -> Record:
+        """Change jobs."""
+
+    async def hold(self, *task: Any, **options: Any) -> Record:
+        """Hold a task."""
+
+    async def release(self, *task: Any, **options: Any) -> Record:
+        """Release a task."""
+
+    async def finish(self, *task: Any, **options: Any) -> Record:
+        """End a task."""
+
+    async def cancel(self, *about: Any, **options: Any) -> Record:
+        """Cancel a task or a job."""
 
 
 class AsyncTask(Record):
     """A task as it was when it was read. ``refresh()`` reads it again."""
 
-    def __init__(self, document: Any, client: "AsyncClient") -> None:
+    def __init__(self, document: Any, client: AsyncRequests) -> None:
         super().__init__(required(document, ("id", "name", "state", "jobs", "error")))
         self._client = client
 
@@ -153,7 +205,7 @@ class AsyncTask(Record):
 class AsyncJob(Record):
     """A job as it was when it was read. ``refresh()`` reads it again."""
 
-    def __init__(self, document: Any, client: "AsyncClient") -> None:
+    def __init__(self, document: Any, client: AsyncRequests) -> None:
         super().__init__(required(document, ("id", "state")))
         self._client = client
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pilotage.client.errors import BadAnswer
 from pilotage.client.records import ExplainedRecord, Record, Table, outcome
@@ -22,10 +22,7 @@ from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
 from .connection import CHUNK
-from .records import AsyncJob, AsyncTask
-
-if TYPE_CHECKING:
-    from .client import AsyncClient
+from .records import AsyncJob, AsyncRequests, AsyncTask
 
 MOST_TASKS = 1000
 """Most tasks of one submission."""
@@ -93,7 +90,7 @@ class AsyncTaskRequests(AsyncApi):
     def _made_job(self, document: Any) -> AsyncJob:
         return AsyncJob(document, self._client())
 
-    def _client(self) -> "AsyncClient":
+    def _client(self) -> AsyncRequests:
         raise NotImplementedError
 
     async def tasks(
