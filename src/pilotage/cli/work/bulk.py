@@ -62,15 +62,15 @@ class Chosen:
                     "name tasks, or choose them by --label, --name, --owner, --vo, --state or --site"
                 )
             return list(dict.fromkeys(self.named))
-        found = self.filters.tasks(client, MOST_TASKS)
-        if len(found) == MOST_TASKS:
+        tasks = self.filters.tasks(client, MOST_TASKS)
+        if len(tasks) == MOST_TASKS:
             raise BadInput(f"these are {MOST_TASKS:,} tasks or more; choose fewer at once")
-        views = [view for view in found if _CHANGEABLE.get(verb, _is_live)(view)]
+        views = [view for view in tasks if _CHANGEABLE.get(verb, _is_live)(view)]
         if not views:
-            if not found:
+            if not tasks:
                 raise CommandFailure(f"no task to {verb} matches")
-            states = counts(Counter(view["state"] for view in found))
-            many = plural(len(found), "task")
+            states = counts(Counter(view["state"] for view in tasks))
+            many = plural(len(tasks), "task")
             raise CommandFailure(f"nothing to {verb}: the filters match {many} ({states})")
         self._ask(verb, views)
         return [str(view["id"]) for view in views]
@@ -78,9 +78,9 @@ class Chosen:
     def _ask(self, verb: str, views: list[Any]) -> None:
         jobs = sum(sum(view["jobs"].values()) for view in views)
         states = counts(Counter(view["state"] for view in views))
-        told = f"{verb} {plural(len(views), 'task')} with {plural(jobs, 'job')} ({states})"
+        question = f"{verb} {plural(len(views), 'task')} with {plural(jobs, 'job')} ({states})"
         if self.yes:
             return
         named = ", ".join(f"{view['id']} {view['name']}" for view in views[:MOST_NAMED])
         more = f" and {len(views) - MOST_NAMED:,} more" if len(views) > MOST_NAMED else ""
-        ask(told, f"{named}{more}")
+        ask(question, f"{named}{more}")

@@ -109,34 +109,34 @@ def cancel(
 
 def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
     """Return the same with the tasks of workflows that a verb can change; the last ones first to cancel."""
-    found: list[str] = []
+    words: list[str] = []
     for subject in subjects:
         work = None if subject.startswith("job:") else work_of(client, subject)
         if work is None or work.kind == "task":
-            found.append(f"{work.number}" if work else subject)
+            words.append(f"{work.number}" if work else subject)
             continue
         views = [view for view in tasks_of(client, work) if is_changeable(verb, view)]
         if not views:
             raise CommandFailure(f"no task of workflow {work.number} is there to {verb}")
         # What follows goes first, so that the end of a task before it starts nothing.
         ordered = reversed(views) if verb == "cancel" else views
-        found += [str(view["id"]) for view in ordered]
-    return list(dict.fromkeys(found))
+        words += [str(view["id"]) for view in ordered]
+    return list(dict.fromkeys(words))
 
 
 def _changes(words: list[str]) -> dict[str, Any]:
     """Return changed fields by name."""
     from pilotage.cli.terminal.what_if_options import parsed
 
-    found = parsed(words)
-    if found["queues"]:
-        queue, fields = next(iter(found["queues"].items()))
+    hypothesis = parsed(words)
+    if hypothesis["queues"]:
+        queue, fields = next(iter(hypothesis["queues"].items()))
         field = next(iter(fields))
         raise BadInput(
             f"{queue}.{field} is no whole field of a task; give one, as in ram=2000, "
             "and change queues with pilotage federation"
         )
-    changes: dict[str, Any] = found["task"]
+    changes: dict[str, Any] = hypothesis["task"]
     return changes
 
 
@@ -144,9 +144,9 @@ def _moved(verb: Verb, answer: Any, dry_run: bool) -> str:
     """Return how many jobs a verb moved, and their states before; empty if it does not say."""
     if not verb.outcome or (jobs := answer.get("jobs")) is None:
         return ""
-    many = sum(jobs.values())
-    before = f" ({counts(jobs)} before)" if many else ""
-    return f", {plural(many, 'job')} {'would be ' if dry_run else ''}{verb.outcome}{before}"
+    count = sum(jobs.values())
+    before = f" ({counts(jobs)} before)" if count else ""
+    return f", {plural(count, 'job')} {'would be ' if dry_run else ''}{verb.outcome}{before}"
 
 
 def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **options: bool) -> None:

@@ -69,9 +69,9 @@ def _of_job(visit: Visit) -> _WorkSubject:
 
 def _says(verb: Verb, work: _WorkSubject) -> list[str]:
     waiting, running = work.count(_WAITING), work.count(AT_A_PILOT)
-    many = [(waiting, "waiting job"), (running, "running job")]
-    open_jobs = " and ".join(plural(count, noun) for count, noun in many if count) or "No job"
-    made = work.count((JobState.FINISHED, JobState.MERGING))
+    open_counts = [(waiting, "waiting job"), (running, "running job")]
+    open_jobs = " and ".join(plural(count, noun) for count, noun in open_counts if count) or "No job"
+    finished = work.count((JobState.FINISHED, JobState.MERGING))
     ends = f"{open_jobs} will end, and all transfers of the task."
     ends = "The other jobs of its task go on." if work.job else ends
     return {
@@ -80,7 +80,7 @@ def _says(verb: Verb, work: _WorkSubject) -> list[str]:
             *([f"{plural(running, 'running job')} will go on."] if running else []),
         ],
         "release": ["Its jobs are brokered again, and start where there is room."],
-        "finish": [f"{plural(made, 'finished job')} will stay.", f"{open_jobs} will be closed."],
+        "finish": [f"{plural(finished, 'finished job')} will stay.", f"{open_jobs} will be closed."],
         "cancel": [ends, "Outputs that are stored stay."],
     }[verb.name]
 
@@ -104,10 +104,10 @@ def _nothing_left(visit: Visit, work: _WorkSubject) -> str:
 
 
 def _do(verb: Verb, visit: Visit, work: _WorkSubject) -> int | None:
-    wanted = Wanted(fields=values(visit, FieldQuery).changes(), anyway=visit.form.get("anyway") == "yes")
-    if verb is SET and not wanted.fields:
+    changes = Wanted(fields=values(visit, FieldQuery).changes(), anyway=visit.form.get("anyway") == "yes")
+    if verb is SET and not changes.fields:
         raise NotNow("say what to change")
-    effect = effects.do(visit.runtime, verb, actor(visit.caller), work.task.id, work.job_id, wanted)
+    effect = effects.do(visit.runtime, verb, actor(visit.caller), work.task.id, work.job_id, changes)
     return sum(effect.moved.values()) if verb.outcome else None
 
 
@@ -125,15 +125,17 @@ def _changing(verb: Verb, visit: Visit, work: _WorkSubject, fault: str) -> Actio
     if not preview.can:
         return preview
     try:
-        moved, found = effects.preview(visit.runtime, verb, work.task.id, work.job_id, Wanted(fields=changes))
+        moved, what_if = effects.preview(
+            visit.runtime, verb, work.task.id, work.job_id, Wanted(fields=changes)
+        )
     except BadDocument as bad:
         faults = [f"{field_name(one.path)}: {one.text}" for one in bad.faults]
         return replace(preview, says=(), faults=faults, can=False)
     except NotNow as error:
         return replace(preview, says=(), faults=[str(error)], can=False)
-    states = ", ".join(f"{many:,} {state}" for state, many in moved.items()) or "none that is made already"
+    states = ", ".join(f"{count:,} {state}" for state, count in moved.items()) or "none that is made already"
     happens = f"{plural(sum(moved.values()), 'job')} will {'run again' if verb is RETRY else 'change'}"
-    return replace(preview, says=[f"{happens}: {states}."], comparison=compare(found))
+    return replace(preview, says=[f"{happens}: {states}."], comparison=compare(what_if))
 
 
 def _change_command(verb: Verb, work: _WorkSubject, words: Sequence[str]) -> str:
@@ -158,18 +160,21 @@ def _of_breakers(visit: Visit) -> ActionSubject:
 
 def _lifting(visit: Visit, subject: ActionSubject, _: str) -> ActionPreview:
     query = values(visit, LiftQuery)
-    found = _breakers(visit, query)
+    breakers = _breakers(visit, query)
     return ActionPreview(
-        says=[f"{plural(len(found), 'circuit breaker')} will close, and all is tried again at once."],
+        says=[f"{plural(len(breakers), 'circuit breaker')} will close, and all is tried again at once."],
         lines=[
             line
-            for one in found
-            for line in (f"{one.what}: {one.reason}", "" if one.error in one.reason else f"    {one.error}")
+            for breaker in breakers
+            for line in (
+                f"{breaker.what}: {breaker.reason}",
+                "" if breaker.error in breaker.reason else f"    {breaker.error}",
+            )
             if line
         ],
-        faults=[] if found else [f"nothing rests at {query.name}"],
+        faults=[] if breakers else [f"nothing rests at {query.name}"],
         hidden={"name": query.name, "back": subject.path} | ({"kind": query.kind} if query.kind else {}),
-        can=bool(found),
+        can=bool(breakers),
         command=command("breakers", "lift", query.name, kind=query.kind),
     )
 
@@ -181,8 +186,10 @@ def _lift(visit: Visit, _: ActionSubject) -> None:
 
 def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:
     tripped = circuit_breakers.tripped(visit.runtime)
-    chosen = [one for one in tripped if query.name in one.names and query.kind in (None, one.kind)]
-    return [shown(one, visit.now) for one in chosen]
+    chosen = [
+        breaker for breaker in tripped if query.name in breaker.names and query.kind in (None, breaker.kind)
+    ]
+    return [shown(breaker, visit.now) for breaker in chosen]
 
 
 def _routes() -> Iterator[Route]:

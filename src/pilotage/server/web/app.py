@@ -84,9 +84,12 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
 def _safe(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            found = [*message["headers"]]
-            named = {name.lower() for name, _ in found}
-            message = {**message, "headers": found + [one for one in _HEADERS if one[0] not in named]}
+            headers = [*message["headers"]]
+            names = {name.lower() for name, _ in headers}
+            message = {
+                **message,
+                "headers": headers + [header for header in _HEADERS if header[0] not in names],
+            }
         await send(message)
 
     return with_headers
@@ -95,8 +98,8 @@ def _safe(send: Send) -> Send:
 async def _guarded(router: Router, hosts: HostCheck, scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     if not hosts.allows(request):
-        told = "this server does not know the name that you asked for; set PILOTAGE_URL to its address"
-        await _refusal(request, 421, told)(scope, receive, send)
+        reason = "this server does not know the name that you asked for; set PILOTAGE_URL to its address"
+        await _refusal(request, 421, reason)(scope, receive, send)
         return
     await router(scope, receive, _safe(send))
 
@@ -129,24 +132,24 @@ class _Door:
         if not is_from_here(request):
             return _sign_in_page(after, "this form came from another site", 403)
         token = form.get("token", "").strip()
-        known = _tokens(request)
-        credential = await known.find(token) if 0 < len(token) <= LONGEST_TOKEN else None
+        tokens = _tokens(request)
+        credential = await tokens.find(token) if 0 < len(token) <= LONGEST_TOKEN else None
         if credential is None or credential.role not in ("user", "operator"):
             return self._refused(request, after)
         runtime: Runtime = request.app.state.runtime
         session = session_of(credential, runtime.clock())
         try:
-            made = await run_in_threadpool(runtime.store.tokens.open_session, session, token)
+            cookie = await run_in_threadpool(runtime.store.tokens.open_session, session, token)
         except LookupError:  # it was revoked a moment ago
             return self._refused(request, after)
-        return _opened(request, made, after, (session.expires or 0) - runtime.clock())
+        return _opened(request, cookie, after, (session.expires or 0) - runtime.clock())
 
     def _refused(self, request: Request, after: str) -> Response:
         """Refuse a wrong token. Right ones open sessions, whoever else tries from the same address."""
         if self._wrong.count(request.client.host if request.client else "") <= MOST_WRONG:
             return _sign_in_page(after, NO_TOKEN, 403)
-        told = f"more than {MOST_WRONG} wrong tokens came from your address within a minute; wait a minute"
-        return _sign_in_page(after, told, 429)
+        reason = f"more than {MOST_WRONG} wrong tokens came from your address within a minute; wait a minute"
+        return _sign_in_page(after, reason, 429)
 
     async def open(self, request: Request) -> Response:
         """Open a session with the one-time code of the server's terminal."""
@@ -154,12 +157,12 @@ class _Door:
         if self._code is None or not is_loopback(request):
             return _sign_in_page("/", "a one-time link works on the server's own machine alone", 403)
         if not self._code.redeem(code):
-            told = "the one-time link was used, or is older than ten minutes; paste your token instead"
-            return _sign_in_page("/", told, 403)
+            reason = "the one-time link was used, or is older than ten minutes; paste your token instead"
+            return _sign_in_page("/", reason, 403)
         runtime: Runtime = request.app.state.runtime
         session = operator_session(runtime.clock())
-        made = await run_in_threadpool(runtime.store.tokens.open_session, session)
-        return _opened(request, made, "/", SESSION_LIFE)
+        cookie = await run_in_threadpool(runtime.store.tokens.open_session, session)
+        return _opened(request, cookie, "/", SESSION_LIFE)
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
@@ -194,16 +197,16 @@ def _tokens(request: Request) -> KnownTokens:
 def _static_files() -> Mapping[str, tuple[bytes, str]]:
     folder = files("pilotage.server.web") / "static"
     return {
-        one.name: (one.read_bytes(), _KINDS[f".{one.name.rpartition('.')[2]}"])
-        for one in folder.iterdir()
-        if f".{one.name.rpartition('.')[2]}" in _KINDS
+        file.name: (file.read_bytes(), _KINDS[f".{file.name.rpartition('.')[2]}"])
+        for file in folder.iterdir()
+        if f".{file.name.rpartition('.')[2]}" in _KINDS
     }
 
 
 async def _static(request: Request) -> Response:
-    found = _static_files().get(request.path_params["name"])
-    if found is None:
+    file = _static_files().get(request.path_params["name"])
+    if file is None:
         raise HTTPException(404, "there is no such file")
     # Addresses name the file's content (rendering.asset), so a browser may keep it.
-    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(found[0], media_type=found[1], headers=kept)
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(file[0], media_type=file[1], headers=headers)

@@ -23,19 +23,19 @@ class GraphNode:
 
 def graph(nodes: Sequence[GraphNode]) -> Markup:
     """Return tasks in their order, each after those before it; nothing if they are too many to be drawn."""
-    known = {one.id for one in nodes}
-    edges = [(before, one.id) for one in nodes for before in one.before if before in known]
+    ids = {node.id for node in nodes}
+    edges = [(before, node.id) for node in nodes for before in node.before if before in ids]
     if not nodes or 3 * len(nodes) + len(edges) > MOST_MARKS:
         return Markup("")
     places = _places(nodes)
     width = max(x for x, _ in places.values()) + BOX_WIDTH + 2
     height = max(y for _, y in places.values()) + BOX_HEIGHT + 2
     lines = [_edge(places[before], places[after]) for before, after in edges]
-    told = f"Graph of {len(nodes)} tasks; the table below names what each comes after"
+    label = f"Graph of {len(nodes)} tasks; the table below names what each comes after"
     return Markup(
         f'<svg class="chain" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(told)}">{"".join(lines)}'
-        f"{''.join(_box(one, *places[one.id]) for one in nodes)}</svg>"
+        f'aria-label="{escape(label)}">{"".join(lines)}'
+        f"{''.join(_box(node, *places[node.id]) for node in nodes)}</svg>"
     )
 
 
@@ -44,11 +44,11 @@ def _places(nodes: Sequence[GraphNode]) -> Mapping[int, tuple[int, int]]:
     depths: dict[int, int] = {}
     rows: dict[int, int] = {}
     places = {}
-    for one in nodes:
-        depth = 1 + max((depths[before] for before in one.before if before in depths), default=-1)
-        depths[one.id] = depth
+    for node in nodes:
+        depth = 1 + max((depths[before] for before in node.before if before in depths), default=-1)
+        depths[node.id] = depth
         row = rows[depth] = rows.get(depth, -1) + 1
-        places[one.id] = (1 + depth * (BOX_WIDTH + GAP_X), 1 + row * (BOX_HEIGHT + GAP_Y))
+        places[node.id] = (1 + depth * (BOX_WIDTH + GAP_X), 1 + row * (BOX_HEIGHT + GAP_Y))
     return places
 
 

@@ -51,29 +51,29 @@ class BarPart:
 
 def parts(counts: Mapping[str, int]) -> list[BarPart]:
     """Return counts by state as parts of a bar."""
-    found: dict[str, int] = {}
+    counts_by_look: dict[str, int] = {}
     for state, count in counts.items():
         look = state_class(str(state))
-        found[look] = found.get(look, 0) + count
-    return [BarPart(look, found[look], LABELS[look]) for look in ORDER if found.get(look)]
+        counts_by_look[look] = counts_by_look.get(look, 0) + count
+    return [BarPart(look, counts_by_look[look], LABELS[look]) for look in ORDER if counts_by_look.get(look)]
 
 
 def bar(counts: Mapping[str, int], height: int = 10, look: str = "") -> Markup:
     """Return one bar of all jobs by state. Even one job in a million is visible."""
-    shown = parts(counts)
-    whole = sum(part.count for part in shown)
-    told = ", ".join(f"{part.count:,} {part.label}" for part in shown) or "no jobs yet"
-    widths = _widths([part.count for part in shown], whole)
+    bar_parts = parts(counts)
+    whole = sum(part.count for part in bar_parts)
+    label = ", ".join(f"{part.count:,} {part.label}" for part in bar_parts) or "no jobs yet"
+    widths = _widths([part.count for part in bar_parts], whole)
     rectangles, x = [], 0.0
-    for part, width in zip(shown, widths, strict=True):
+    for part, width in zip(bar_parts, widths, strict=True):
         rectangles.append(
             f'<rect x="{x:.1f}" width="{max(width - 2, 1):.1f}" height="{height}" class="{part.look}"/>'
         )
         x += width
-    track = "" if shown else f'<rect width="1000" height="{height}" class="t"/>'
+    track = "" if bar_parts else f'<rect width="1000" height="{height}" class="t"/>'
     return Markup(
         f'<svg class="states {look}" viewBox="0 0 1000 {height}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}">{track}{"".join(rectangles)}</svg>'
+        f'aria-label="{escape(label)}">{track}{"".join(rectangles)}</svg>'
     )
 
 
@@ -96,9 +96,9 @@ def meter(part: float, whole: float, label: str) -> Markup:
 
 def slots(held: float, emergency: float, promised: float, whole: float) -> Markup:
     """Return the slots that a share holds, the emergency ones apart, with a mark at what is promised."""
-    told = f"{held:g} held, {emergency:g} of them in emergency, {promised:g} promised, of {whole:g}"
+    label = f"{held:g} held, {emergency:g} of them in emergency, {promised:g} promised, of {whole:g}"
     scale = 100 / max(whole, held, promised, 1.0)
-    return _marked(scale * held, scale * promised, told, scale * emergency)
+    return _marked(scale * held, scale * promised, label, scale * emergency)
 
 
 def use(used: float, target: float) -> Markup:
@@ -169,21 +169,22 @@ class TimeSpan:
 
 def time_line(spans: Sequence[TimeSpan]) -> Markup:
     """Return the states of a record along time; the last ones only, if there are very many."""
-    shown = spans[-MOST_MARKS:]
-    if not shown:
+    latest = spans[-MOST_MARKS:]
+    if not latest:
         return Markup("")
-    counts = [max(one.end - one.start, 0.0) for one in shown]
+    counts = [max(span.end - span.start, 0.0) for span in latest]
     whole = sum(counts)
-    widths = _widths(counts, whole, 3.0) if whole else [1000 / len(shown)] * len(shown)
+    widths = _widths(counts, whole, 3.0) if whole else [1000 / len(latest)] * len(latest)
     marks, x = [], 0.0
-    for one, width in zip(shown, widths, strict=True):
+    for span, width in zip(latest, widths, strict=True):
+        look = state_class(span.state)
         marks.append(
-            f'<rect x="{x:.1f}" width="{max(width - 1, 1):.1f}" height="20" class="{state_class(one.state)}">'
-            f"<title>{escape(one.state)}, {one.end - one.start:,.0f} s</title></rect>"
+            f'<rect x="{x:.1f}" width="{max(width - 1, 1):.1f}" height="20" class="{look}">'
+            f"<title>{escape(span.state)}, {span.end - span.start:,.0f} s</title></rect>"
         )
         x += width
-    told = ", then ".join(f"{one.state} for {one.end - one.start:,.0f} s" for one in shown[-12:])
+    label = ", then ".join(f"{span.state} for {span.end - span.start:,.0f} s" for span in latest[-12:])
     return Markup(
         '<svg class="states tall" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}">{"".join(marks)}</svg>'
+        f'aria-label="{escape(label)}">{"".join(marks)}</svg>'
     )

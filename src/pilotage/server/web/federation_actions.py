@@ -157,20 +157,20 @@ def _version_of(visit: Visit) -> _Version:
 
 
 def _going_back(visit: Visit, of: _Version, fault: str) -> ActionPreview:
-    found = federation_changes.review(visit.store, federation_changes.of_version(visit.store, of.number))
+    review = federation_changes.review(visit.store, federation_changes.of_version(visit.store, of.number))
     now = visit.store.version()
-    changes = [change.text for change in found.changes]
+    changes = [change.text for change in review.changes]
     return ActionPreview(
         says=[
             f"What version {of.number} declared is in force again, as a new version after {now}.",
             "Drains and closures stay as they are.",
             *([] if changes else ["Nothing would change."]),
         ],
-        lines=[*changes[:MOST_LINES], *(effect.text for effect in found.effects[:MOST_LINES])],
-        faults=[] if fault else [f"It would lose: {loss.text}" for loss in found.losses[:20]],
+        lines=[*changes[:MOST_LINES], *(effect.text for effect in review.effects[:MOST_LINES])],
+        faults=[] if fault else [f"It would lose: {loss.text}" for loss in review.losses[:20]],
         hidden={"version": str(of.number), "expected": str(now)},
-        can=bool(changes) and not found.losses,
-        may_insist=bool(found.losses),
+        can=bool(changes) and not review.losses,
+        may_insist=bool(review.losses),
         command=command("federation", "rollback", of.number, dry_run=True),
     )
 

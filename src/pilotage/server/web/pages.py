@@ -104,16 +104,16 @@ class Visit:
         """Return the form as a model, without empty fields. Raises RequestValidationError with each fault."""
         return validated(model, {name: value for name, value in self.form.items() if value.strip()})
 
-    def next_page(self, found: ListPage[Any]) -> str:
+    def next_page(self, rows: ListPage[Any]) -> str:
         """Return the address of the page after one; empty after the last."""
-        return self.address(after=found.next, done=None) if found.next else ""
+        return self.address(after=rows.next, done=None) if rows.next else ""
 
     def address(self, **changes: object) -> str:
         """Return this view's address with other parameters; None or "" leaves one out."""
-        given = self.request.query_params.multi_items()
-        left = [(name, value) for name, value in given if name not in changes]
+        parameters = self.request.query_params.multi_items()
+        others = [(name, value) for name, value in parameters if name not in changes]
         added = [(name, str(value)) for name, value in changes.items() if value not in (None, "")]
-        query = urlencode([*left, *added])
+        query = urlencode([*others, *added])
         return self.request.url.path + (f"?{query}" if query else "")
 
 
@@ -160,11 +160,11 @@ class Staleness:
 
     def address(self, after: int) -> str:
         """Return the address of the stream that tells when a page is stale that was made after an event."""
-        given: list[tuple[str, object]] = [("after", after)]
-        given += [("task", one) for one in self.tasks] + [("kind", one) for one in self.kinds]
-        given += [("everybody", "true")] if self.everybody else []
-        given += [self.log] if self.log else []
-        return f"/live?{urlencode(given)}"
+        parameters: list[tuple[str, object]] = [("after", after)]
+        parameters += [("task", name) for name in self.tasks] + [("kind", name) for name in self.kinds]
+        parameters += [("everybody", "true")] if self.everybody else []
+        parameters += [self.log] if self.log else []
+        return f"/live?{urlencode(parameters)}"
 
 
 OF_PLACES = Staleness(everybody=True, kinds=("job", "pilot", "transfer", "breaker", "federation"), seconds=5)
@@ -267,10 +267,10 @@ async def read_form(request: Request) -> dict[str, str]:
 
 def _fields(body: bytes) -> dict[str, str]:
     try:
-        given = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError as error:
         raise HTTPException(400, f"the form cannot be read: {error}") from error
-    return dict(given)
+    return dict(pairs)
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -292,19 +292,19 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
 
 def in_words(error: RequestValidationError) -> str:
     """Return what is wrong with a request, field by field."""
-    return "; ".join(f"{one.field}: {one.message}" for one in misread(error.errors()))
+    return "; ".join(f"{fault.field}: {fault.message}" for fault in misread(error.errors()))
 
 
 def _drawn(function: View, visit: Visit) -> Response:
     # Before the view reads anything: what happens from here on makes it stale.
     newest = visit.store.event_log.visible()
-    found = function(visit)
-    if isinstance(found, Redirect):
-        return RedirectResponse(found.address, 303)
+    shown = function(visit)
+    if isinstance(shown, Redirect):
+        return RedirectResponse(shown.address, 303)
     is_fragment = visit.request.headers.get("hx-request") == "true"
-    visit = replace(visit, live=found.stale.address(newest) if found.stale else "")
-    values = {"page": found, "visit": visit, "model": found.model, "now": visit.now}
-    return HTMLResponse(rendering.page(found.template, values, is_fragment=is_fragment), found.status)
+    visit = replace(visit, live=shown.stale.address(newest) if shown.stale else "")
+    values = {"page": shown, "visit": visit, "model": shown.model, "now": visit.now}
+    return HTMLResponse(rendering.page(shown.template, values, is_fragment=is_fragment), shown.status)
 
 
 def own_path(path: str) -> str:
@@ -317,9 +317,9 @@ def refuse(request: Request, status: int, detail: str) -> Response:
     """Return a page that says why a request was refused. Whoever is not signed in is sent to do so."""
     is_fragment = request.headers.get("hx-request") == "true"
     if status == 401:
-        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        where = f"/sign-in?{urlencode({'next': wanted if request.method == 'GET' else '/'})}"
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        sign_in = f"/sign-in?{urlencode({'next': target if request.method == 'GET' else '/'})}"
         if is_fragment:
             return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
-        return RedirectResponse(where, 303)
+        return RedirectResponse(sign_in, 303)
     return HTMLResponse(rendering.refusal(status, detail), status)

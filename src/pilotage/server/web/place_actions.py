@@ -107,7 +107,7 @@ def _restrict(mode: RestrictionMode, visit: Visit, of: _RestrictedPlace) -> None
         until = end_of(form.until, visit.now, UTC) if form.until else None
     except ValueError as error:
         raise BadDocument([Fault(("until",), str(error))]) from error
-    asked = Restriction(
+    restriction = Restriction(
         kind=of.kind,
         name=of.place,
         mode=mode,
@@ -116,7 +116,7 @@ def _restrict(mode: RestrictionMode, visit: Visit, of: _RestrictedPlace) -> None
         since=visit.now,
         until=until,
     )
-    restrictions.restrict(visit.runtime, asked)
+    restrictions.restrict(visit.runtime, restriction)
 
 
 def _opening(visit: Visit, of: _RestrictedPlace, _: str) -> ActionPreview:

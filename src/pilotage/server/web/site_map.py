@@ -83,11 +83,13 @@ def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
         return Markup("")
     height = ROW_HEIGHT if len(sites) <= MOST_IN_ROW else HEIGHT
     places = _places(sites)
-    lines = [_line(one, places) for one in links if one.source in places and one.destination in places]
-    told = f"Map of {len(sites)} sites and {len(lines)} links between them; the table below has their numbers"
+    lines = [_line(site, places) for site in links if site.source in places and site.destination in places]
+    label = (
+        f"Map of {len(sites)} sites and {len(lines)} links between them; the table below has their numbers"
+    )
     return Markup(
-        f'<svg class="map" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(told)}">'
-        f"{''.join(lines)}{''.join(_site(one, *places[one.name]) for one in sites)}</svg>"
+        f'<svg class="map" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(lines)}{''.join(_site(site, *places[site.name]) for site in sites)}</svg>"
     )
 
 
@@ -109,12 +111,12 @@ def _row(names: Sequence[str]) -> dict[str, tuple[float, float]]:
 
 
 def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[float, float]]:
-    found = {}
+    places = {}
     for at, name in enumerate(names):
         angle = 2 * pi * at / len(names) + turn - pi / 2
         # Wider than high: names stand beside their sites.
-        found[name] = (WIDTH / 2 + 1.7 * radius * cos(angle), HEIGHT / 2 - 8 + radius * sin(angle))
-    return found
+        places[name] = (WIDTH / 2 + 1.7 * radius * cos(angle), HEIGHT / 2 - 8 + radius * sin(angle))
+    return places
 
 
 def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
@@ -126,7 +128,7 @@ def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
     width = 1.0 if link.rate is None else 1.0 + 2.5 * log10(1 + max(link.rate, 0.0))
     rate = [f"{link.rate:.3g} MB/s"] if link.rate is not None else []
     files = [plural(link.files, "file")] if link.files else []
-    told = [f"{link.source} to {link.destination}", *rate, *files]
+    facts = [f"{link.source} to {link.destination}", *rate, *files]
     look = "busy" if link.files else "idle"
     path = f"M{x1:.0f} {y1:.0f}Q{x:.0f} {y:.0f} {x2:.0f} {y2:.0f}"
     # The middle of the curve is half as far from the chord as the point that bends it.
@@ -135,18 +137,18 @@ def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
     text = f'<text x="{middle_x:.0f}" y="{middle_y:.0f}" class="files">{words}</text>' if words else ""
     return (
         f'<path d="{path}" class="{look}" stroke-width="{min(width, 12):.1f}">'
-        f"<title>{escape(', '.join(told))}</title></path>{text}"
+        f"<title>{escape(', '.join(facts))}</title></path>{text}"
     )
 
 
 def _site(site: MapSite, x: float, y: float) -> str:
     name = site.name if len(site.name) <= 18 else f"{site.name[:17]}…"
     sign = "✕ " if site.is_bad else ""
-    told = f"{site.name}: {site.running:,} jobs at pilots" + (", in trouble" if site.is_bad else "")
+    label = f"{site.name}: {site.running:,} jobs at pilots" + (", in trouble" if site.is_bad else "")
     radius = LARGE if site.is_nucleus else SMALL
     return (
         f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{radius}" '
-        f'class="{"err" if site.is_bad else "ok"}"><title>{escape(told)}</title></circle>'
+        f'class="{"err" if site.is_bad else "ok"}"><title>{escape(label)}</title></circle>'
         f'<text x="{x:.0f}" y="{y + 5:.0f}" class="count">{_short(site.running)}</text>'
         f'<text x="{x:.0f}" y="{y + radius + 18:.0f}" class="name">{sign}{escape(name)}</text>'
     )

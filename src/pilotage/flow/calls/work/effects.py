@@ -43,6 +43,6 @@ def preview(runtime: Runtime, verb: Verb, task: int, job: int | None, wanted: Wa
 
 def refuse_to_cancel(runtime: Runtime, job: int) -> None:
     """Raise ``NotNow`` if nothing of a job is left to cancel."""
-    found = runtime.store.queries.job(job)
-    if found and (found.state in ENDED["job"] or found.state is JobState.MERGING):
-        raise NotNow(f"job {job} is {found.state}: nothing of it is left to cancel")
+    details = runtime.store.queries.job(job)
+    if details and (details.state in ENDED["job"] or details.state is JobState.MERGING):
+        raise NotNow(f"job {job} is {details.state}: nothing of it is left to cancel")

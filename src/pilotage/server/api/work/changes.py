@@ -43,8 +43,8 @@ class Retry(RequestBody):
         wanted = Wanted(fields=self.changes, anyway=self.anyway)
         try:
             if self.dry_run:
-                moved, found = effects.preview(runtime, verb, task, job, wanted)
-                lines = tuple(side_by_side(found, width))
+                moved, comparison = effects.preview(runtime, verb, task, job, wanted)
+                lines = tuple(side_by_side(comparison, width))
             else:
                 effect = effects.do(runtime, verb, who, task, job, wanted)
                 moved, lines = effect.moved, effect.lines

@@ -146,10 +146,12 @@ def refusals(
     misread: Iterable[tuple[int, BadDocument]], refused: Iterable[tuple[int, list[Fault]]]
 ) -> list[RefusedTask]:
     """Return invalid tasks, and those with other faults, by index."""
-    found = {index: faults_of(bad) for index, bad in misread}
-    found |= {index: [FieldFault(*fault) for fault in faults] for index, faults in refused}
-    most = MOST_FAULTS // max(1, len(found))
-    return [RefusedTask(index=index, errors=found[index][:most]) for index in sorted(found)]
+    faults_by_index = {index: faults_of(bad) for index, bad in misread}
+    faults_by_index |= {index: [FieldFault(*fault) for fault in faults] for index, faults in refused}
+    bound = MOST_FAULTS // max(1, len(faults_by_index))
+    return [
+        RefusedTask(index=index, errors=faults_by_index[index][:bound]) for index in sorted(faults_by_index)
+    ]
 
 
 @router.get("", responses=documented(Tasks, 404))
@@ -173,8 +175,8 @@ def get_tasks(
         return _submitted(store, submit.name_of(caller.identity, key), limit)
     owner = caller.identity if mine else owner_seen(caller)
     page = TaskPage(owner=owner, wanted=wanted, state=state, sort=sort, limit=limit, after=after)
-    found = store.task_lists.page(page)
-    return listed("tasks", found, _with_set_aside(store, found))
+    tasks = store.task_lists.page(page)
+    return listed("tasks", tasks, _with_set_aside(store, tasks))
 
 
 def _submitted(store: Store, submission: str, limit: int) -> Response:
@@ -243,19 +245,21 @@ def post_retry(
     """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
     seen(runtime.store, caller, task)
     body = body or Retry()
-    told = body.done(runtime, RETRY, actor(caller), width, task)
-    if isinstance(told, Response):
-        return told
-    told.lines += folded(chains.of_readers(runtime.store.workflow_queries.readers(task, MOST_READERS)), width)
-    return _answered(runtime, caller, task, told)
+    outcome = body.done(runtime, RETRY, actor(caller), width, task)
+    if isinstance(outcome, Response):
+        return outcome
+    outcome.lines += folded(
+        chains.of_readers(runtime.store.workflow_queries.readers(task, MOST_READERS)), width
+    )
+    return _answered(runtime, caller, task, outcome)
 
 
 @router.post("/{task}/set", responses=documented(Steered, 404, 409))
 def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Change fields of a task for jobs that have not started, also for unmade ones."""
     seen(runtime.store, caller, task)
-    told = body.done(runtime, SET, actor(caller), width, task)
-    return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
+    outcome = body.done(runtime, SET, actor(caller), width, task)
+    return outcome if isinstance(outcome, Response) else _answered(runtime, caller, task, outcome)
 
 
 def _answered(runtime: Runtime, caller: Credential, task: int, told: Told) -> Response:
