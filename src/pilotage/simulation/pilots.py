@@ -205,7 +205,7 @@ class VirtualPilot:
             scene = self.site.scene
             self._rest(
                 scene.runtime.idle_timeouts.seconds(
-                    matched.federation, matched.queue, scene.clock(), matched.beyond, self.order.pilot
+                    matched.federation, matched.queue, scene.clock(), matched.unfit_jobs, self.order.pilot
                 )
             )
         elif self.free and matched.jobs:

@@ -31,12 +31,12 @@ class Admissions:
         self._lock = threading.Lock()
         self._breakers = Cache(self._tripped)
         self._probes = Probes(fast=0.0)
-        store.listeners.append(self._heard)
+        store.listeners.append(self._notice)
 
     def admission(self, pilot: Pilot, time: float) -> Admission:
         """Return the admission of a pilot: all, one job as a probe, or nothing; and whose secrets stay."""
-        found, unreadable = self._of_breakers(pilot, time), self._unreadable(time)
-        return replace(found, unreadable=unreadable) if unreadable else found
+        answer, unreadable = self._of_breakers(pilot, time), self._unreadable(time)
+        return replace(answer, unreadable=unreadable) if unreadable else answer
 
     def _of_breakers(self, pilot: Pilot, time: float) -> Admission:
         with self._lock:
@@ -69,12 +69,12 @@ class Admissions:
     ) -> Sequence[ClaimResult]:
         """Give a pilot jobs of task queues; a probe counts only for jobs that it gets."""
         probes = self.begin(pilot, requirements, time)
-        given: Sequence[ClaimResult] = ()
+        results: Sequence[ClaimResult] = ()
         try:
-            given = commit()
+            results = commit()
         finally:
-            self.settle(probes, [job for one in given for job in one.jobs])
-        return given
+            self.settle(probes, [job for result in results for job in result.jobs])
+        return results
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[ProbeKey]:
         """Note that a pilot is about to be given jobs of task queues; return the probes that these may be."""
@@ -83,13 +83,13 @@ class Admissions:
         with self._lock:
             return self._probes.begin(breakers, pilot.queue, pilot.place, requirements, time)
 
-    def settle(self, probes: Sequence[ProbeKey], given: Iterable[Job]) -> None:
+    def settle(self, probes: Sequence[ProbeKey], jobs: Iterable[Job]) -> None:
         """Forget the probes of unassigned jobs: others took them, or they were spares."""
         if probes:
             with self._lock:
-                self._probes.settle(probes, given)
+                self._probes.settle(probes, jobs)
 
-    def _heard(self, decision: Decision, _: Committed) -> None:
+    def _notice(self, decision: Decision, _: Committed) -> None:
         if any(_is_news(change) for change in decision.changes):
             self._breakers.forget()
 

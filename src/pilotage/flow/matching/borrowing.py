@@ -78,7 +78,7 @@ class BorrowableJobs:
         self,
         queue: Queue,
         version: int,
-        asked: MatchRequest,
+        match_request: MatchRequest,
         pilot: Pilot,
         admission: Admission,
         seed: int,
@@ -89,26 +89,26 @@ class BorrowableJobs:
         if newest is None:
             return None
         with self._lock:
-            known = self._known.get(queue.name)
-        if known is None or not known.holds(version, newest, time):
-            known = self._read(version, newest, queue, time, seed)
+            search = self._known.get(queue.name)
+        if search is None or not search.holds(version, newest, time):
+            search = self._read(version, newest, queue, time, seed)
         with self._lock:
-            known = self._known.get(queue.name, known)
-            return known.look.request(asked, pilot, admission, policy.SPARES * WIDER**known.misses)
+            search = self._known.get(queue.name, search)
+            return search.look.request(match_request, pilot, admission, policy.SPARES * WIDER**search.misses)
 
-    def note(self, asked: BorrowRequest, given: ClaimResult) -> None:
+    def note(self, request: BorrowRequest, result: ClaimResult) -> None:
         """Note the jobs that a pilot got.
 
         If it got none, a claim may no longer hold, or its reason may not. Then the next request reads all
         again.
         """
         with self._lock:
-            if known := self._known.get(asked.queue):
-                known.look.note(asked, [job.id for job in given.jobs])
-                known.misses = 0 if given.jobs else known.misses + 1
-                unsure = not given.jobs and (asked.claims or not given.good)
-                if unsure or known.misses >= MISSES:
-                    self._known.pop(asked.queue)
+            if search := self._known.get(request.queue):
+                search.look.note(request, [job.id for job in result.jobs])
+                search.misses = 0 if result.jobs else search.misses + 1
+                unsure = not result.jobs and (request.claims or not result.good)
+                if unsure or search.misses >= MISSES:
+                    self._known.pop(request.queue)
 
     def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownLook:
         world = self._store.snapshots.read(Pass(time, seed, 0), [for_queue(queue.name)])
@@ -116,13 +116,13 @@ class BorrowableJobs:
         longest = max(KNOWN_FOR, len(self._newest.at(time)) / LOOKS)
         with self._lock:
             # Another thread that searched meanwhile may have chosen some of these: use its result.
-            other = self._known.get(queue.name)
-            if other is not None and other.holds(version, newest, max(time, other.look.time)):
-                return other
+            newer = self._known.get(queue.name)
+            if newer is not None and newer.holds(version, newest, max(time, newer.look.time)):
+                return newer
             were_any, waits = bool(look.offers), bool(world.jobs)
             lasts = KNOWN_FOR if were_any else self._next_look(queue.name, world, longest)
-            known = self._known[queue.name] = _KnownLook(version, newest, look, were_any, lasts, waits)
-        return known
+            search = self._known[queue.name] = _KnownLook(version, newest, look, were_any, lasts, waits)
+        return search
 
     def _next_look(self, queue: str, world: World, longest: float) -> float:
         """Return the seconds to the next search after one without offers."""

@@ -24,27 +24,27 @@ class IdleTimeouts:
         return pace(federation.loops, self._live.at(time))
 
     def seconds(
-        self, federation: Federation, queue: Queue | None, time: float, beyond: int = 0, pilot: int = 0
+        self, federation: Federation, queue: Queue | None, time: float, unfit_jobs: int = 0, pilot: int = 0
     ) -> float:
         """Return the s that a pilot of a queue stays without work, at a time in s since 1970.
 
-        It leaves at once if jobs that the ``pilot`` could never run, ``beyond`` of them or at queues with
+        It leaves at once if jobs that the ``pilot`` could never run, ``unfit_jobs`` of them or at queues with
         which its queue shares a limit (B2), wait for its place.
         """
         loops = federation.loops
-        if queue is not None and self._is_in_the_way(federation, queue, beyond, f"{pilot} {time}"):
+        if queue is not None and self._is_in_the_way(federation, queue, unfit_jobs, f"{pilot} {time}"):
             return 0.0
         if queue is None or loops.pilot_idle_most <= loops.pilot_idle:
             return loops.pilot_idle
         return stay(loops, queue, self._waits.at(time).get(queue.name, 0.0))
 
-    def _is_in_the_way(self, federation: Federation, queue: Queue, beyond: int, draw: str) -> bool:
-        if not starts_pilots(queue) or not (beyond or queue.parent):
+    def _is_in_the_way(self, federation: Federation, queue: Queue, unfit_jobs: int, draw: str) -> bool:
+        if not starts_pilots(queue) or not (unfit_jobs or queue.parent):
             return False
         heartbeats = self._store.heartbeats
         for limit in pilot_limits(federation)[queue.name]:
-            others = [name for name in limit.queues if name != queue.name]
-            waiting = beyond + (heartbeats.waiting(others) if others else 0)
+            siblings = [name for name in limit.queues if name != queue.name]
+            waiting = unfit_jobs + (heartbeats.waiting(siblings) if siblings else 0)
             if waiting and is_in_the_way(limit.pilots, *heartbeats.live(limit.queues), waiting, draw):
                 return True
         return False

@@ -12,7 +12,7 @@ from pilotage.store.matching.match_requests import ClaimResult
 class Matched:
     """Jobs that a pilot got, with the federation and queue at that time.
 
-    If it got none, ``beyond`` counts jobs waiting at its queue that it could never run.
+    If it got none, ``unfit_jobs`` counts jobs waiting at its queue that it could never run.
     """
 
     federation: Federation
@@ -21,7 +21,7 @@ class Matched:
     tasks: tuple[Task, ...]
     files: tuple[File, ...]
     replicas: tuple[Replica, ...] = ()
-    beyond: int = 0
+    unfit_jobs: int = 0
 
 
 def matched(federation: Federation, queue: Queue | None, parts: Sequence[ClaimResult]) -> Matched:

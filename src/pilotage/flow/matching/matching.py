@@ -87,104 +87,105 @@ class Matching:
         if served == (request.queue,):
             return self._match(request, time, seed)
         for name in self._in_turn(served, request, time, seed):
-            found = self._match(replace(request, queue=name), time, seed)
-            if found.jobs:
+            result = self._match(replace(request, queue=name), time, seed)
+            if result.jobs:
                 break
-        return found
+        return result
 
     def _in_turn(self, served: Sequence[str], request: MatchRequest, time: float, seed: int) -> list[str]:
         pilot = self.pilot(request.pilot, time, seed)
-        known = {name: self._task_queues(name) for name in served}
-        first = known[served[0]]
-        self._shares.known(first.federation, first.version, time)
+        by_queue = {name: self._task_queues(name) for name in served}
+        first = by_queue[served[0]]
+        self._shares.refresh(first.federation, first.version, time)
         with self._lock, self._shares.turns() as turns:
-            return in_turn({name: one.columns for name, one in known.items()}, request, pilot, seed, turns)
+            columns_of = {name: waiting.columns for name, waiting in by_queue.items()}
+            return in_turn(columns_of, request, pilot, seed, turns)
 
     def _match(self, request: MatchRequest, time: float, seed: int) -> Matched:
-        pilot, known = self._looked_up(request, time, seed)
+        pilot, waiting = self._looked_up(request, time, seed)
         if time < self._begin:
-            return matched(known.federation, known.queue, ())
+            return matched(waiting.federation, waiting.queue, ())
         parts: list[ClaimResult] = []
-        kept: list[Draw] = []
+        repeats: list[Draw] = []
         for number in range(TRIES):
             admission = self._admissions.admission(pilot, time)
-            left = request.less(_given(parts))
-            asked = self._claim(known, left, pilot, admission, kept, time, seed + number)
-            if not asked.heads and (borrowed := self._borrowed(known, pilot, left, time, seed)):
+            rest = request.less(_requirements(parts))
+            claim = self._claim(waiting, rest, pilot, admission, repeats, time, seed + number)
+            if not claim.heads and (borrowed := self._borrowed(waiting, pilot, rest, time, seed)):
                 # With this, the store checked that nothing of its own queue came meanwhile.
                 parts += borrowed
                 if borrowed[-1].good:
-                    return matched(known.federation, known.queue, parts)
-                pilot, known = self._looked_up(request, time, seed, True, True)
+                    return matched(waiting.federation, waiting.queue, parts)
+                pilot, waiting = self._looked_up(request, time, seed, True, True)
                 continue
-            result = self._committed(known, pilot, asked, time, seed)
+            result = self._committed(waiting, pilot, claim, time, seed)
             parts.append(result)
-            missing = _missing(asked, result)
+            missing = _missing(claim, result)
             self._shares.take_back(missing)
-            if result.good and not missing and not kept:
+            if result.good and not missing and not repeats:
                 break
             stale = not result.good
-            pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
-            kept = _keeping_their_turn(known.columns, missing if result.good else (), seed + number)
-        if asked.heads:
-            parts += self._borrowed(known, pilot, request.less(_given(parts)), time, seed)
-        return _with_beyond(known, parts, request, pilot)
+            pilot, waiting = self._looked_up(request, time, seed, stale, stale or bool(missing))
+            repeats = _keeping_their_turn(waiting.columns, missing if result.good else (), seed + number)
+        if claim.heads:
+            parts += self._borrowed(waiting, pilot, request.less(_requirements(parts)), time, seed)
+        return _with_unfit(waiting, parts, request, pilot)
 
     def _claim(
         self,
-        known: Known,
+        waiting: Known,
         request: MatchRequest,
         pilot: Pilot,
         admission: Admission,
-        kept: Sequence[Draw],
+        repeats: Sequence[Draw],
         time: float,
         seed: int,
     ) -> ClaimRequest:
-        """What a pilot takes of its own queue: what ``kept`` its turn, else what is drawn."""
-        if kept:
-            return matcher.claimed(pilot, kept, admission)
-        self._shares.known(known.federation, known.version, time)
+        """What a pilot takes of its own queue: what keeps its turn (``repeats``), else what is drawn."""
+        if repeats:
+            return matcher.claimed(pilot, repeats, admission)
+        self._shares.refresh(waiting.federation, waiting.version, time)
         with self._lock, self._shares.turns() as turns:
-            return matcher.claim(known.columns, request, pilot, seed, admission, turns)
+            return matcher.claim(waiting.columns, request, pilot, seed, admission, turns)
 
     def _borrowed(
-        self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
+        self, waiting: Known, pilot: Pilot, rest: MatchRequest, time: float, seed: int
     ) -> list[ClaimResult]:
         """Give a pilot jobs of other queues for its free resources, with replacements for those that are
         gone.
 
         The last result says whether its basis still holds. Raises ``PilotGone``.
         """
-        found: list[ClaimResult] = []
-        queue = known.queue
-        while queue and is_open(queue) and len(found) < TRIES and (not found or found[-1].good):
-            room = left.less(_given(found))
+        results: list[ClaimResult] = []
+        queue = waiting.queue
+        while queue and is_open(queue) and len(results) < TRIES and (not results or results[-1].good):
+            room = rest.less(_requirements(results))
             if room.max_jobs < 1 or room.cores < 1:
                 break
             pilot = self._pilots.get(pilot.id, pilot)
             admission = self._admissions.admission(pilot, time)
-            asked = self._borrowing.request(queue, known.version, room, pilot, admission, seed, time)
-            if not asked:
+            borrow = self._borrowing.request(queue, waiting.version, room, pilot, admission, seed, time)
+            if not borrow:
                 break
-            found.append(self._committed(known, pilot, asked, time, seed))
-        return found
+            results.append(self._committed(waiting, pilot, borrow, time, seed))
+        return results
 
     def _committed(
-        self, known: Known, pilot: Pilot, asked: ClaimRequest | BorrowRequest, time: float, seed: int
+        self, waiting: Known, pilot: Pilot, claim: ClaimRequest | BorrowRequest, time: float, seed: int
     ) -> ClaimResult:
         """Commit what a pilot asks for, and note what it was given. Raises ``PilotGone``."""
-        decision = Decision(step=MATCH, time=time, seed=seed, changes=(asked,))
-        basis = Basis(known.number, known.version, pilot.matched > 0)
+        decision = Decision(step=MATCH, time=time, seed=seed, changes=(claim,))
+        basis = Basis(waiting.number, waiting.version, pilot.matched > 0)
         (result,) = self._admissions.probed(
-            pilot, _wanted(asked), time, lambda: self._store.matches.commit(decision, (basis,))
+            pilot, _requirements_of(claim), time, lambda: self._store.matches.commit(decision, (basis,))
         )
-        if isinstance(asked, BorrowRequest):
-            self._borrowing.note(asked, result)
+        if isinstance(claim, BorrowRequest):
+            self._borrowing.note(claim, result)
             self._shares.note(result.jobs)
         else:
             with self._lock:
                 for draw, jobs in Counter(map(_drawn, result.jobs)).items():
-                    known.columns.remove(draw, jobs)
+                    waiting.columns.remove(draw, jobs)
         if not result.alive:
             self._pilots.pop(pilot.id, None)
             raise PilotGone(pilot.id)
@@ -193,59 +194,60 @@ class Matching:
         return result
 
     def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
-        """Give jobs to several pilots in one commit. Return each one's jobs in order; None for one that is
-        gone.
+        """Give jobs to several pilots in one commit. Return the jobs of each; None for one that is gone.
 
         ``pilots`` must have found the pilots. Raises ``PilotRefused``.
         """
         self._let_go_of_changed()
         self._read_ahead({request.queue for request in requests})
-        asked = [self._asked(request, time, seed) for request in requests]
-        decision = Decision(step=MATCH, time=time, seed=seed, changes=tuple([one.claim for one in asked]))
-        results = self._store.matches.commit(decision, [one.basis for one in asked]) if asked else []
-        found: list[Matched | None] = []
-        for request, one, result in zip(requests, asked, results, strict=True):
-            self._admissions.settle(one.probes, result.jobs)
-            if result.jobs and not one.pilot.matched:
-                self._remember(replace(one.pilot, matched=len(result.jobs)))
-            if len(result.jobs) < sum(head.jobs for head in one.claim.heads):
+        orders = [self._order(request, time, seed) for request in requests]
+        claims = tuple([order.claim for order in orders])
+        decision = Decision(step=MATCH, time=time, seed=seed, changes=claims)
+        results = self._store.matches.commit(decision, [order.basis for order in orders]) if orders else []
+        matches: list[Matched | None] = []
+        for request, order, result in zip(requests, orders, results, strict=True):
+            self._admissions.settle(order.probes, result.jobs)
+            if result.jobs and not order.pilot.matched:
+                self._remember(replace(order.pilot, matched=len(result.jobs)))
+            if len(result.jobs) < sum(head.jobs for head in order.claim.heads):
                 self._known.pop(request.queue, None)
-            is_served = result.good and (result.jobs or not one.claim.heads)
-            found.append(self._completed(request, one, result if is_served else None, time, seed))
-        return found
+            is_served = result.good and (result.jobs or not order.claim.heads)
+            matches.append(self._completed(request, order, result if is_served else None, time, seed))
+        return matches
 
     def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
         """Return calling pilots by number, which run from now on, without ended ones."""
         unknown = [id_ for id_ in ids if id_ not in self._pilots]
-        found = [one for one in self._store.matches.pilots(unknown) if one.state in LIVE_PILOTS]
-        if calling := [one for one in found if one.state is not PilotState.RUNNING]:
+        read = [pilot for pilot in self._store.matches.pilots(unknown) if pilot.state in LIVE_PILOTS]
+        if calling := [pilot for pilot in read if pilot.state is not PilotState.RUNNING]:
             self._store.commit(calls(time, seed, *calling), "pilots")
-        known = {id_: self._pilots[id_] for id_ in ids if id_ in self._pilots}
-        for pilot in found:
+        remembered = {id_: self._pilots[id_] for id_ in ids if id_ in self._pilots}
+        for pilot in read:
             self._remember(pilot)
-        return known | {pilot.id: pilot for pilot in found}
+        return remembered | {pilot.id: pilot for pilot in read}
 
     def _let_go_of_changed(self) -> None:
         """Forget task queues of queues where jobs were activated since they were read."""
         version, numbers = self._store.matches.numbers()
         with self._lock:
-            for queue, known in list(self._known.items()):
-                if (known.number, known.version) != (numbers.get(queue, 0), version):
+            for queue, waiting in list(self._known.items()):
+                if (waiting.number, waiting.version) != (numbers.get(queue, 0), version):
                     del self._known[queue]
 
-    def _asked(self, request: MatchRequest, time: float, seed: int) -> "_Asked":
+    def _order(self, request: MatchRequest, time: float, seed: int) -> "_Asked":
         """Draw for one of several pilots, of what those before it leave; add the probes that these are."""
-        pilot, known = self._looked_up(request, time, seed)
+        pilot, waiting = self._looked_up(request, time, seed)
         admission = self._admissions.admission(pilot, time)
-        asked = self._claim(known, request, pilot, admission, (), time, seed)
+        claim = self._claim(waiting, request, pilot, admission, (), time, seed)
         with self._lock:
-            for head in asked.heads:
-                known.columns.remove(Draw(head.requirements, head.priority), head.jobs)
-        basis = Basis(known.number, known.version, pilot.matched > 0)
-        return _Asked(pilot, known, asked, basis, self._admissions.begin(pilot, _wanted(asked), time))
+            for head in claim.heads:
+                waiting.columns.remove(Draw(head.requirements, head.priority), head.jobs)
+        basis = Basis(waiting.number, waiting.version, pilot.matched > 0)
+        probes = self._admissions.begin(pilot, _requirements_of(claim), time)
+        return _Asked(pilot, waiting, claim, basis, probes)
 
     def _completed(
-        self, request: MatchRequest, asked: "_Asked", result: ClaimResult | None, time: float, seed: int
+        self, request: MatchRequest, order: "_Asked", result: ClaimResult | None, time: float, seed: int
     ) -> Matched | None:
         """Return what one of several pilots got, with jobs of other queues for its free resources.
 
@@ -253,13 +255,13 @@ class Matching:
         is gone.
         """
         try:
-            if result is None or asked.known.served != (request.queue,):
+            if result is None or order.waiting.served != (request.queue,):
                 return self.match(request, time, seed)
             if len(result.jobs) == request.max_jobs:
-                return matched(asked.known.federation, asked.known.queue, [result])
-            left = request.less(_given([result]))
-            parts = [result, *self._borrowed(asked.known, asked.pilot, left, time, seed)]
-            return _with_beyond(asked.known, parts, request, asked.pilot)
+                return matched(order.waiting.federation, order.waiting.queue, [result])
+            rest = request.less(_requirements([result]))
+            parts = [result, *self._borrowed(order.waiting, order.pilot, rest, time, seed)]
+            return _with_unfit(order.waiting, parts, request, order.pilot)
         except PilotGone:
             return None
 
@@ -275,8 +277,8 @@ class Matching:
         pilot = self.pilot(request.pilot, time, seed, pilot_anew)
         if pilot.queue != request.queue:
             pilot = replace(pilot, queue=request.queue)
-        known = self._task_queues(request.queue, task_queues_anew)
-        return self._described(pilot, known.queue, request, time, seed), known
+        waiting = self._task_queues(request.queue, task_queues_anew)
+        return self._described(pilot, waiting.queue, request, time, seed), waiting
 
     def _described(
         self, pilot: Pilot, queue: Queue | None, request: MatchRequest, time: float, seed: int
@@ -292,16 +294,16 @@ class Matching:
             decision = containments.refuse(refused, reason, request.containment, time, seed)
             self._store.commit(decision, f"pilot:{pilot.id}")
             raise PilotRefused(reason)
-        told = containments.described(pilot, queue, request)
-        if told is not pilot:
-            self._remember(told)
-        return told
+        described = containments.described(pilot, queue, request)
+        if described is not pilot:
+            self._remember(described)
+        return described
 
     def _task_queues(self, queue: str, anew: bool = False) -> Known:
-        known = None if anew else self._known.get(queue)
-        if known is None:
-            known = self._keep(queue, self._store.matches.standing(queue), self._store.federation())
-        return known
+        waiting = None if anew else self._known.get(queue)
+        if waiting is None:
+            waiting = self._keep(queue, self._store.matches.standing(queue), self._store.federation())
+        return waiting
 
     def _read_ahead(self, queues: Iterable[str]) -> None:
         """Read the missing task queues of these queues, all at once."""
@@ -311,32 +313,32 @@ class Matching:
                 self._keep(queue, standing, federation)
 
     def _keep(self, queue: str, standing: Standing, federation: Federation) -> Known:
-        declared = next((one for one in federation.queues if one.name == queue), None)
+        declared = next((candidate for candidate in federation.queues if candidate.name == queue), None)
         levels = [Level(*level) for level in standing.levels] if declared else []
-        made = columns(declared, levels)
+        queue_columns = columns(declared, levels)
         served = queues_served(federation, queue)
-        known = Known(standing.number, standing.version, federation, declared, made, served)
+        waiting = Known(standing.number, standing.version, federation, declared, queue_columns, served)
         with self._lock:
-            self._known[queue] = known
-        return known
+            self._known[queue] = waiting
+        return waiting
 
     def pilot(self, pilot: int, time: float, seed: int, anew: bool = False) -> Pilot:
         """Return a calling pilot, which runs from now on. Raises ``PilotGone``."""
-        found = None if anew else self._pilots.get(pilot)
-        if found is None:
-            found = self._store.queries.pilot(pilot)
-            if found is None or found.state not in LIVE_PILOTS:
+        record = None if anew else self._pilots.get(pilot)
+        if record is None:
+            record = self._store.queries.pilot(pilot)
+            if record is None or record.state not in LIVE_PILOTS:
                 raise PilotGone(pilot)
-            if found.state is not PilotState.RUNNING:
-                self._store.commit(calls(time, seed, found), f"pilot:{pilot}")
-            self._remember(found)
-        return found
+            if record.state is not PilotState.RUNNING:
+                self._store.commit(calls(time, seed, record), f"pilot:{pilot}")
+            self._remember(record)
+        return record
 
     def _remember(self, pilot: Pilot) -> None:
         with self._lock:
-            known = self._pilots.get(pilot.id, pilot)
-            if known.queue != pilot.queue:  # it asked for jobs of a pseudo-queue
-                pilot = replace(pilot, queue=known.queue)
+            former = self._pilots.get(pilot.id, pilot)
+            if former.queue != pilot.queue:  # it asked for jobs of a pseudo-queue
+                pilot = replace(pilot, queue=former.queue)
             self._pilots[pilot.id] = pilot
             self._pilots.move_to_end(pilot.id)
             while len(self._pilots) > KNOWN_PILOTS:
@@ -348,34 +350,35 @@ class _Asked:
     """What one of several pilots asks for, and the probes that this may be (F2)."""
 
     pilot: Pilot
-    known: Known
+    waiting: Known
     claim: ClaimRequest
     basis: Basis
     probes: Sequence[ProbeKey]
 
 
-def _wanted(asked: ClaimRequest | BorrowRequest) -> set[str]:
+def _requirements_of(request: ClaimRequest | BorrowRequest) -> set[str]:
     """The requirements of jobs that a pilot may be given."""
-    return {one.requirements for one in (asked.heads if isinstance(asked, ClaimRequest) else asked.jobs)}
+    parts = request.heads if isinstance(request, ClaimRequest) else request.jobs
+    return {part.requirements for part in parts}
 
 
-def _with_beyond(known: Known, parts: Sequence[ClaimResult], request: MatchRequest, pilot: Pilot) -> Matched:
+def _with_unfit(waiting: Known, parts: Sequence[ClaimResult], request: MatchRequest, pilot: Pilot) -> Matched:
     """Return what a pilot got; if nothing, with the number of jobs that it could never run."""
-    found = matched(known.federation, known.queue, parts)
-    if found.jobs or not known.columns.names:
-        return found
-    return replace(found, beyond=unfit_jobs(known.columns, request, pilot))
+    result = matched(waiting.federation, waiting.queue, parts)
+    if result.jobs or not waiting.columns.names:
+        return result
+    return replace(result, unfit_jobs=unfit_jobs(waiting.columns, request, pilot))
 
 
 def _drawn(job: Job) -> Draw:
     return Draw(job.requirements, job.priority)
 
 
-def _missing(asked: ClaimRequest, result: ClaimResult) -> list[Draw]:
+def _missing(claim: ClaimRequest, result: ClaimResult) -> list[Draw]:
     """Return the draws whose job was gone. The store never gives more than was drawn."""
-    if sum([head.jobs for head in asked.heads]) == len(result.jobs):
+    if sum([head.jobs for head in claim.heads]) == len(result.jobs):
         return []
-    drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in asked.heads})
+    drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in claim.heads})
     return list((drawn - Counter(map(_drawn, result.jobs))).elements())
 
 
@@ -392,6 +395,6 @@ def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed
     ]
 
 
-def _given(parts: Sequence[ClaimResult]) -> list[str]:
+def _requirements(parts: Sequence[ClaimResult]) -> list[str]:
     """The requirements of jobs that were given."""
     return [job.requirements for part in parts for job in part.jobs]

@@ -21,10 +21,10 @@ class ShareCache:
         self._turns: ShareTurns | None = None
         self._since: tuple[int, float] = (0, 0.0)
 
-    def known(self, federation: Federation, version: int, time: float) -> None:
+    def refresh(self, federation: Federation, version: int, time: float) -> None:
         """Count jobs at pilots again if the cache is old or from another version of the federation."""
-        kept, since = self._since
-        if kept == version and is_fresh(since, time):
+        former_version, since = self._since
+        if former_version == version and is_fresh(since, time):
             return
         turns = ShareTurns.of(federation.shares, self._store.matches.job_counts)
         with self._lock:

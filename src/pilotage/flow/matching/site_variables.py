@@ -15,7 +15,7 @@ class SiteVariables:
     def __init__(self, store: Store) -> None:
         def read(time: float) -> Mapping[str, Mapping[str, Constant]]:
             world = store.snapshots.read(Pass(time, 0, 1), ("advertisements",))
-            return {one.site: one.attributes for one in world.advertisements}
+            return {ad.site: ad.attributes for ad in world.advertisements}
 
         self._advertised = Cache(read)
 
@@ -24,5 +24,5 @@ class SiteVariables:
         monitoring URL."""
         site = next(site for site in federation.sites if site.name == queue.site)
         storage = next(storage for storage in federation.storages if storage.name == queue.storage)
-        told, _ = usable(site.attributes, self._advertised.at(time).get(site.name, {}))
-        return payload_variables(site, storage, told)
+        attributes, _ = usable(site.attributes, self._advertised.at(time).get(site.name, {}))
+        return payload_variables(site, storage, attributes)

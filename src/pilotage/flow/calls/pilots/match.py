@@ -122,7 +122,7 @@ def _answer(
     # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
-        idle = runtime.idle_timeouts.seconds(federation, matched.queue, time, matched.beyond, pilot)
+        idle = runtime.idle_timeouts.seconds(federation, matched.queue, time, matched.unfit_jobs, pilot)
     # Each job's own values stand in its work. Agents that do not know these use the shortest of all.
     shortest = shortest_heartbeat(federation.timeouts)
     return MatchAnswer(
