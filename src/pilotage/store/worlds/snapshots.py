@@ -2,7 +2,6 @@
 length."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pilotage.model.documents.moves import FULL
@@ -56,7 +55,13 @@ class Snapshots:
                 if (values := part.read(reading)) is None:
                     break
                 reading.add(part, values)
-            return replace(empty, **reading.found)
+            return World(
+                time=now.time,
+                seed=now.seed,
+                federation=federation,
+                queues_changed=declared.changed,
+                **reading.found,
+            )
 
         return self._database.read(work)
 
