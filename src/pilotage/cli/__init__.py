@@ -18,10 +18,10 @@ def _load_when_used(name: str) -> None:
     """
     stand_in, spec = ModuleType(name), find_spec(name)
 
-    def attribute(wanted: str) -> Any:
+    def attribute(member: str) -> Any:
         if sys.modules.get(name) is stand_in:
             del sys.modules[name]
-        return getattr(import_module(name), wanted)
+        return getattr(import_module(name), member)
 
     if name not in sys.modules and spec is not None:
         stand_in.__spec__, stand_in.__path__ = spec, spec.submodule_search_locations or []

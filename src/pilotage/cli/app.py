@@ -77,8 +77,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(value: bool) -> None:
+    if value:
         from pilotage.release import full_version
 
         typer.echo(full_version())

@@ -234,9 +234,9 @@ class LazyGroup(TyperGroup):
         from typer._click.core import Command
         from typer._click.shell_completion import CompletionItem
 
-        found = [
+        commands = [
             CompletionItem(name, help=entry.help)
             for name, entry in ENTRIES.items()
             if name.startswith(incomplete)
         ]
-        return [*found, *Command.shell_complete(self, ctx, incomplete)]
+        return [*commands, *Command.shell_complete(self, ctx, incomplete)]

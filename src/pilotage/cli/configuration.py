@@ -26,11 +26,11 @@ def settings() -> "Settings":
         raise BadInput(f"{error.filename}: {error.strerror}") from error
 
 
-def connect(known: "Settings | None" = None) -> "Client":
+def connect(config: "Settings | None" = None) -> "Client":
     """Return a client of the server. Raises ``BadInput`` that names the wrong variable."""
     from pilotage.client import Client
 
-    return Client(settings=known or settings())
+    return Client(settings=config or settings())
 
 
 def _place(name: str) -> str:

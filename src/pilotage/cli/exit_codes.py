@@ -26,8 +26,8 @@ def tell(failure: "BadFile | CommandFailure | ClientError") -> int:
     if isinstance(failure, BadFile):
         for fault in failure.faults[:MOST_FAULTS]:
             echo(str(fault), err=True)
-        if left := len(failure.faults[MOST_FAULTS:]):
-            echo(f"and {left} more faults", err=True)
+        if remaining := len(failure.faults[MOST_FAULTS:]):
+            echo(f"and {remaining} more faults", err=True)
         return BadInput.code
     echo(str(with_versions(failure)), err=True)
     return exit_code(failure)

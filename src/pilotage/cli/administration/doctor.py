@@ -42,36 +42,36 @@ def doctor(
     from pilotage.server.doctor.examination import examined
     from pilotage.server.doctor.installation import Installation
 
-    wanted = _wanted(all_checks(), only or [])
+    chosen = _chosen_checks(all_checks(), only or [])
     if checks:
-        _list(wanted, json_output)
+        _list(chosen, json_output)
         return
-    known = Installation()
-    found: list[Examined] = []
+    installation = Installation()
+    results: list[Examined] = []
     with console(stderr=True).status("examining") as status:
         try:
-            for one in examined(known, wanted):
-                status.update(f"examined {one.check} {one.about}".strip())
-                found.append(one)
+            for result in examined(installation, chosen):
+                status.update(f"examined {result.check} {result.about}".strip())
+                results.append(result)
         finally:
-            known.close()
+            installation.close()
     if json_output:
-        show_json({"sound": not _faults(found), "examined": [asdict(one) for one in found]})
+        show_json({"sound": not _faults(results), "examined": [asdict(result) for result in results]})
     else:
-        _show(found)
-    if _faults(found):
+        _show(results)
+    if _faults(results):
         raise typer.Exit(1)
 
 
-def _wanted(known: "Sequence[DoctorCheck]", names: Sequence[str]) -> "list[DoctorCheck]":
+def _chosen_checks(checks: "Sequence[DoctorCheck]", names: Sequence[str]) -> "list[DoctorCheck]":
     """Return the checks of some names, with the checks before them."""
-    if unknown := sorted({*names} - {one.name for one in known}):
+    if unknown := sorted({*names} - {check.name for check in checks}):
         raise BadInput(f"there is no check {unknown[0]!r}; pilotage doctor --list lists them")
-    return [one for one in known if not names or one.first or one.name in names]
+    return [check for check in checks if not names or check.first or check.name in names]
 
 
-def _list(wanted: "Sequence[DoctorCheck]", json_output: bool) -> None:
-    described = {one.name: (one.examine.__doc__ or "").partition("\n")[0] for one in wanted}
+def _list(checks: "Sequence[DoctorCheck]", json_output: bool) -> None:
+    described = {check.name: (check.examine.__doc__ or "").partition("\n")[0] for check in checks}
     if json_output:
         show_json(described)
         return
@@ -79,23 +79,23 @@ def _list(wanted: "Sequence[DoctorCheck]", json_output: bool) -> None:
         echo(f"{name}: {text}")
 
 
-def _faults(found: "Sequence[Examined]") -> int:
-    return sum(one.severity == "fault" for result in found for one in result.findings)
+def _faults(results: "Sequence[Examined]") -> int:
+    return sum(finding.severity == "fault" for result in results for finding in result.findings)
 
 
-def _show(found: "Sequence[Examined]") -> None:
+def _show(results: "Sequence[Examined]") -> None:
     for severity in ("fault", "warning"):
-        for result in found:
-            for one in result.findings:
-                if one.severity == severity:
+        for result in results:
+            for finding in result.findings:
+                if finding.severity == severity:
                     about = f"{result.check} {result.about}".strip()
-                    echo(f"{severity}: {about}: {one.what}", colour=COLOURS[severity])
-                    echo(f"    why:  {one.why}")
-                    echo(f"    mend: {one.mend}")
-    skipped = Counter(one.skipped for one in found if one.skipped)
+                    echo(f"{severity}: {about}: {finding.what}", colour=COLOURS[severity])
+                    echo(f"    why:  {finding.why}")
+                    echo(f"    mend: {finding.mend}")
+    skipped = Counter(result.skipped for result in results if result.skipped)
     for reason, count in skipped.items():
         echo(f"not examined: {plural(count, 'check')}, {reason}")
-    faults = _faults(found)
-    warnings = sum(len(one.findings) for one in found) - faults
-    done = len(found) - skipped.total()
+    faults = _faults(results)
+    warnings = sum(len(result.findings) for result in results) - faults
+    done = len(results) - skipped.total()
     echo(f"{plural(done, 'check')}: {plural(faults, 'fault')}, {plural(warnings, 'warning')}")

@@ -32,18 +32,18 @@ def archive(
     from pilotage.flow.outside.membership import joined
     from pilotage.store import ARCHIVE
 
-    known = settings()
-    if not has_store(known.store):
+    config = settings()
+    if not has_store(config.store):
         # Opening a missing store would create it, empty.
-        raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
+        raise BadInput(f"there is no store at {store_name(config.store)}; PILOTAGE_STORE names it")
     now = time.time()
     before = now - older_than * 86400
     moved: Counter[str] = Counter()
-    with using_store(known.store), joined(known.store, (ARCHIVE,)) as (store, member):
+    with using_store(config.store), joined(config.store, (ARCHIVE,)) as (store, member):
         file = archiving.ArchiveFile(to, store.federation().name, now)
         try:
-            for found in archiving.archive_alone(store, member, before, file.write):
-                moved[found.what] += len(found.ids)
+            for batch in archiving.archive_alone(store, member, before, file.write):
+                moved[batch.what] += len(batch.ids)
         except OSError as error:
             # Each batch is deleted from the store once it is in the file, so earlier batches stay archived.
             done = f"; {archiving.counted(moved)} were archived before" if moved else ""

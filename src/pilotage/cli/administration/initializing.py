@@ -48,8 +48,8 @@ def init(json_output: Json = False) -> None:
     if storage is None:
         echo(f"{task}: not written, for no queue of this machine has a storage in a folder")
     else:
-        said = "an example" if str(task) in written else "kept as it is; the example"
-        echo(f"{task}: {said}; its files are in {_folder(storage)}")
+        status = "an example" if str(task) in written else "kept as it is; the example"
+        echo(f"{task}: {status}; its files are in {_folder(storage)}")
     echo("\nNext:\n    pilotage up                          # the server; leave it running")
     echo("    pilotage submit task.yaml --watch    # in another terminal")
 
@@ -81,9 +81,13 @@ def _line_of_federation(file: Path, records: Mapping[str, Any], *, is_new: bool)
 
 def _storage_here(records: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the first storage in a folder of this machine that a queue of this machine uses."""
-    storages = {one["name"]: one for one in records["storages"] if one["url"].startswith("file://")}
-    queues = (one for one in records["queues"] if (one["computing_element"] or {}).get("kind") == "process")
-    return next((storages[one["storage"]] for one in queues if one["storage"] in storages), None)
+    storages = {
+        storage["name"]: storage for storage in records["storages"] if storage["url"].startswith("file://")
+    }
+    queues = (
+        queue for queue in records["queues"] if (queue["computing_element"] or {}).get("kind") == "process"
+    )
+    return next((storages[queue["storage"]] for queue in queues if queue["storage"] in storages), None)
 
 
 def _folder(storage: Mapping[str, Any]) -> str:

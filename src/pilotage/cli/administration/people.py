@@ -54,32 +54,32 @@ def close(
 
 
 def _closed(client: "Client", would: Mapping[str, Any], because: str) -> Mapping[str, Any]:
-    """Close the person, again until no live task is left. Return the sum of it all."""
-    found: dict[str, Any] = dict(client.close_person(would["name"], because=because, vo=would["vo"]))
-    while found["left"]:
+    """Close the person, again until no live task is left. Return what all calls closed together."""
+    summary: dict[str, Any] = dict(client.close_person(would["name"], because=because, vo=would["vo"]))
+    while summary["left"]:
         more = client.close_person(would["name"], because=because, vo=would["vo"])
-        found |= {"tasks": [*found["tasks"], *more["tasks"]], "left": more["left"]}
-        found["jobs"] += more["jobs"]
-    return found
+        summary |= {"tasks": [*summary["tasks"], *more["tasks"]], "left": more["left"]}
+        summary["jobs"] += more["jobs"]
+    return summary
 
 
-def _counted(found: Mapping[str, Any]) -> str:
-    numbers = {one: found[f"{one}s"] for one in COUNTED}
-    sizes = {one: len(many) if isinstance(many, list) else many for one, many in numbers.items()}
-    sizes["task"] += found["left"]
-    return ", ".join(plural(many, one) for one, many in sizes.items() if many) or "nothing"
+def _counted(summary: Mapping[str, Any]) -> str:
+    numbers = {noun: summary[f"{noun}s"] for noun in COUNTED}
+    sizes = {noun: len(value) if isinstance(value, list) else value for noun, value in numbers.items()}
+    sizes["task"] += summary["left"]
+    return ", ".join(plural(count, noun) for noun, count in sizes.items() if count) or "nothing"
 
 
-def _show(found: Mapping[str, Any], word: str, json_output: bool) -> None:
+def _show(summary: Mapping[str, Any], word: str, json_output: bool) -> None:
     if json_output:
-        show_json(found)
+        show_json(summary)
         return
-    who = f"{found['name']} ({found['vo']})" if found["vo"] else found["name"]
-    echo(f"{who}: {word}: {_counted(found)}")
-    if found["tasks"]:
-        shown = ", ".join(map(str, found["tasks"][:20])) + (", ..." if len(found["tasks"]) > 20 else "")
-        echo(f"tasks: {shown}")
-    datasets = found["datasets"]
+    who = f"{summary['name']} ({summary['vo']})" if summary["vo"] else summary["name"]
+    echo(f"{who}: {word}: {_counted(summary)}")
+    if summary["tasks"]:
+        numbers = ", ".join(map(str, summary["tasks"][:20])) + (", ..." if len(summary["tasks"]) > 20 else "")
+        echo(f"tasks: {numbers}")
+    datasets = summary["datasets"]
     owned = f", and {plural(len(datasets), 'dataset')}" if datasets else ""
     echo(f"what stays: {'outputs,' if owned else 'outputs and'} what has ended{owned}")
     for dataset in datasets:

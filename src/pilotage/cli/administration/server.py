@@ -95,23 +95,23 @@ def up(
     # Loaded modules stay for ever: searching them for garbage took a quarter of the start. The server
     # collects once it runs.
     gc.disable()
-    known = settings()
+    config = settings()
     if not no_api:
-        known = serving.reachable(known.at(host, port))
+        config = serving.reachable(config.at(host, port))
     elif host or port is not None:
-        known = known.at(host, port)
-    file = file or federation or _of_home(known)
+        config = config.at(host, port)
+    file = file or federation or _of_home(config)
     with log_lines.logged(log_format.value, log_level.value, access=access_log):
-        _run(known, file, only, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
+        _run(config, file, only, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
 
 
-def _of_home(known: "Settings") -> Path | None:
-    file = known.home / FILE
+def _of_home(settings: "Settings") -> Path | None:
+    file = settings.home / FILE
     return file if file.is_file() else None
 
 
 def _run(
-    known: "Settings",
+    settings: "Settings",
     declared: Path | None,
     only: str | None,
     *,
@@ -120,7 +120,7 @@ def _run(
     is_terminal: bool,
 ) -> None:
     if is_terminal:  # what follows loads much of Python, for many seconds on a busy machine
-        echo(f"starting the server for {known.url}, with {declared or 'no federation'} ...", err=True)
+        echo(f"starting the server for {settings.url}, with {declared or 'no federation'} ...", err=True)
     from pilotage.federation.documents import read
     from pilotage.flow.calls.administration import acceptance
     from pilotage.flow.calls.administration.federation_changes import WorkInTheWay
@@ -129,25 +129,28 @@ def _run(
 
     loops = _loops(only)
     federation = read(Federation, declared, acceptance.faults) if declared else None
-    name = store_name(known.store)
-    with ExitStack() as held:
+    name = store_name(settings.store)
+    with ExitStack() as stack:
         # Open the port first, so that a port in use fails before the store is touched.
-        listener = held.enter_context(_listener(known)) if with_api else None
+        listener = stack.enter_context(_listener(settings)) if with_api else None
         if with_api:
-            held.enter_context(serving.home_of(known))
-        where = serving.place(known) if with_api else serving.sibling_path(known)
+            stack.enter_context(serving.home_of(settings))
+        address = serving.place(settings) if with_api else serving.sibling_path(settings)
         if is_terminal:
-            echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
+            echo(f"Pilotage {address}, store {name}; Ctrl-C ends it", err=True)
         else:
-            log.info("Pilotage %s, store %s", where, name)
-        held.enter_context(using_store(known.store))
+            log.info("Pilotage %s, store %s", address, name)
+        stack.enter_context(using_store(settings.store))
         path = str(declared.resolve()) if declared else ""
         # A log is read by others, and later: the code is for a terminal alone.
-        code = serving.one_time_code(known) if with_api and is_terminal else None
+        code = serving.one_time_code(settings) if with_api and is_terminal else None
         if code:
-            echo(f"the page, signed in, once, within 10 minutes: {known.url}/open?code={code.code}", err=True)
+            echo(
+                f"the page, signed in, once, within 10 minutes: {settings.url}/open?code={code.code}",
+                err=True,
+            )
         try:
-            server.run(known, federation, only=loops, listener=listener, path=path, force=force, code=code)
+            server.run(settings, federation, only=loops, listener=listener, path=path, force=force, code=code)
         except WorkInTheWay as error:
             raise BadInput(f"{declared} is not put in force: {error}. Or lose it, with --force") from error
 
@@ -163,7 +166,7 @@ def _loops(only: str | None) -> tuple[str, ...]:
     return loops
 
 
-def _listener(known: "Settings") -> "socket":
+def _listener(settings: "Settings") -> "socket":
     """Open the API's socket. Raises ``CommandFailure`` if something else already listens."""
     import os
 
@@ -171,16 +174,16 @@ def _listener(known: "Settings") -> "socket":
     from pilotage.server import process as server
 
     try:
-        return server.listen(known.host, known.port)
+        return server.listen(settings.host, settings.port)
     except OSError as error:
-        if taken := server_of(known.home):
-            raise serving.home_taken(known, taken) from error
+        if holder := server_of(settings.home):
+            raise serving.home_taken(settings, holder) from error
         remedy = "give another with --port and in PILOTAGE_URL, or end what listens there"
-        where = f"port {known.port} of {known.host}"
+        address = f"port {settings.port} of {settings.host}"
         # If the host has no address, this number is no errno.
         number = error.errno or 0
         reason = os.strerror(number) if number > 0 else error.strerror
-        raise CommandFailure(f"{where} cannot be listened on: {reason}; {remedy}") from error
+        raise CommandFailure(f"{address} cannot be listened on: {reason}; {remedy}") from error
 
 
 @app.command(epilog="Example: pilotage demo --directory results")

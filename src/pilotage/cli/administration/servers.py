@@ -36,58 +36,61 @@ def servers(
     no more. Those that have gone are shown for a day.
     """
     with connect() as client:
-        found = client.servers()
-    named = [one for one in found["servers"] if name in ("", one["name"])]
+        document = client.servers()
+    named = [server for server in document["servers"] if name in ("", server["name"])]
     if name and not named:
         raise BadInput(f"there is no server {name}; `pilotage servers` lists them")
     if json_output:
-        show_json(named[0] if name else found)
+        show_json(named[0] if name else document)
     elif name:
         _show_loops(named[0])
     else:
-        _show_all(found)
+        _show_all(document)
 
 
-def _show_all(found: Mapping[str, Any]) -> None:
-    known = {loop["name"] for one in found["servers"] for loop in one["loops"]} | {*found["missing_loops"]}
+def _show_all(document: Mapping[str, Any]) -> None:
+    loop_names = {loop["name"] for server in document["servers"] for loop in server["loops"]} | {
+        *document["missing_loops"]
+    }
     rows = [
         (
-            *(one["name"], one["state"], one["version"], one["host"]),
-            *(f"{ago(one['started'])} ago", f"{ago(one['seen'])} ago", _loops(one, known)),
+            *(server["name"], server["state"], server["version"], server["host"]),
+            *(f"{ago(server['started'])} ago", f"{ago(server['seen'])} ago", _loops(server, loop_names)),
         )
-        for one in found["servers"]
+        for server in document["servers"]
     ]
     show(SERVERS, rows, "No server has joined this store yet.")
-    for one in found["servers"]:
-        if one["silent_for"]:
-            echo(f"{one['name']}: others took over after {one['silent_for']:.1f} s of silence")
-        for lack in one["lacks"] if one["state"] == "live" else ():
-            echo(f"{one['name']} leaves to others: {lack}")
-    if found["missing_loops"]:
-        echo(f"no server runs: {', '.join(found['missing_loops'])}; start one with `pilotage up --only ...`")
-    echo(f"others take over from a server that beats no more within {found['takeover']:g} s")
+    for server in document["servers"]:
+        if server["silent_for"]:
+            echo(f"{server['name']}: others took over after {server['silent_for']:.1f} s of silence")
+        for lack in server["lacks"] if server["state"] == "live" else ():
+            echo(f"{server['name']} leaves to others: {lack}")
+    if document["missing_loops"]:
+        loops = ", ".join(document["missing_loops"])
+        echo(f"no server runs: {loops}; start one with `pilotage up --only ...`")
+    echo(f"others take over from a server that beats no more within {document['takeover']:g} s")
 
 
-def _loops(server: Mapping[str, Any], known: Collection[str]) -> str:
+def _loops(server: Mapping[str, Any], loop_names: Collection[str]) -> str:
     loops = server["loops"]
-    failing = [one["name"] for one in loops if one["error"]]
-    held = [one["name"] for one in loops if one["has_lease"]]
-    words = ["all" if len(loops) == len(known) else ", ".join(one["name"] for one in loops)]
+    failing = [loop["name"] for loop in loops if loop["error"]]
+    leased = [loop["name"] for loop in loops if loop["has_lease"]]
+    words = ["all" if len(loops) == len(loop_names) else ", ".join(loop["name"] for loop in loops)]
     words += [f"failing: {', '.join(failing)}"] if failing else []
-    words += [f"with the lease of {', '.join(held)}"] if held else []
+    words += [f"with the lease of {', '.join(leased)}"] if leased else []
     return "; ".join(words)
 
 
 def _show_loops(server: Mapping[str, Any]) -> None:
     rows = [
         (
-            one["name"],
-            f"{ago(one['ended'])} ago" if one["ended"] else "none yet",
-            span(one["seconds"]) if (one["seconds"] or 0) >= 1 else _milliseconds(one["seconds"]),
-            "has it" if one["has_lease"] else "",
-            one["error"],
+            loop["name"],
+            f"{ago(loop['ended'])} ago" if loop["ended"] else "none yet",
+            span(loop["seconds"]) if (loop["seconds"] or 0) >= 1 else _milliseconds(loop["seconds"]),
+            "has it" if loop["has_lease"] else "",
+            loop["error"],
         )
-        for one in server["loops"]
+        for loop in server["loops"]
     ]
     show(LOOPS, rows, "It has no loops.")
 

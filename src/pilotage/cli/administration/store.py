@@ -32,9 +32,9 @@ def backup(file: Annotated[Path, typer.Argument(help="A new file.")], json_outpu
     """
     from pilotage.store import backup as backups
 
-    known = _with_store()
-    with _using(known.store):
-        written = backups.backup(known.store, file)
+    config = _with_store()
+    with _using(config.store):
+        written = backups.backup(config.store, file)
     if json_output:
         show_json({"file": str(file), "bytes": written})
     else:
@@ -54,11 +54,11 @@ def restore(
     """
     from pilotage.store import restore as restores
 
-    known = settings()
-    store_name(known.store)
-    with _using(known.store):
-        restores.restore(known.store, file, replace)
-    _show(_restored(known, pilots_ended), pilots_ended, json_output)
+    config = settings()
+    store_name(config.store)
+    with _using(config.store):
+        restores.restore(config.store, file, replace)
+    _show(_restored(config, pilots_ended), pilots_ended, json_output)
 
 
 @app.command(epilog="Example: pilotage store restored")
@@ -89,12 +89,12 @@ def upgrade(
     """
     from pilotage.store import upgrading
 
-    known = _with_store()
-    with _using(known.store):
+    config = _with_store()
+    with _using(config.store):
         if finish:
-            upgrading.finish(known.store)
+            upgrading.finish(config.store)
         else:
-            done = upgrading.upgrade(known.store)
+            done = upgrading.upgrade(config.store)
     if json_output:
         show_json({"finished": True} if finish else asdict(done))
     elif finish:
@@ -119,22 +119,22 @@ def _using(url: str) -> Iterator[None]:
 
 
 def _with_store() -> "Settings":
-    known = settings()
-    if not has_store(known.store):
-        raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
-    return known
+    config = settings()
+    if not has_store(config.store):
+        raise BadInput(f"there is no store at {store_name(config.store)}; PILOTAGE_STORE names it")
+    return config
 
 
-def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
+def _restored(settings: "Settings", pilots_ended: bool) -> "Restored":
     from pilotage.store import Store
     from pilotage.store import backup as backups
     from pilotage.store.restored import restored
 
-    with _using(known.store):
-        backups.refuse_while_used(known.store)
-        with closing(Store.open(known.store)) as store:
+    with _using(settings.store):
+        backups.refuse_while_used(settings.store)
+        with closing(Store.open(settings.store)) as store:
             done = restored(store, pilots_ended)
-            token = known.home / "token"
+            token = settings.home / "token"
             if token.is_file() and store.tokens.find(token.read_text().strip()) is None:
                 # The next server writes a new one there.
                 token.unlink()

@@ -64,35 +64,38 @@ def create(
     seconds = expires * 86400 or None
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
     if to is None:
-        token = _made(role, identity, seconds)
+        token = _make_token(role, identity, seconds)
         if json_output:
             show_json({"token": token})
         else:
             typer.echo(token)
         return
-    _write_private(to, lambda: _made(role, identity, seconds))
+    _write_private(to, lambda: _make_token(role, identity, seconds))
     if json_output:
         show_json({"file": str(to)})
     else:
         echo(f"{to}: the token of {name}, a {role.value}'s; only you can read it")
 
 
-def _made(role: Role, identity: dict[str, str], seconds: float | None) -> str:
-    known = settings()
-    if has_store(known.store):
-        return _made_in_store(known, role, identity, seconds)
-    with connect(known) as client:
+def _make_token(role: Role, identity: dict[str, str], seconds: float | None) -> str:
+    config = settings()
+    if has_store(config.store):
+        return _make_in_store(config, role, identity, seconds)
+    with connect(config) as client:
         return client.make_token(**identity, role=role.value, expires_in=seconds)
 
 
-def _write_private(file: Path, made: Callable[[], str]) -> None:
-    """Write a token into a file of mode 600, in place of one there. Without the file it is not made."""
+def _write_private(file: Path, make: Callable[[], str]) -> None:
+    """Write a token into a file of mode 600, in place of one there.
+
+    If the file cannot be written, ``make`` is not called.
+    """
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(descriptor, "w") as stream:
-                stream.write(f"{made()}\n")
+                stream.write(f"{make()}\n")
             draft.replace(file)
         finally:
             draft.unlink(missing_ok=True)
@@ -104,19 +107,26 @@ def _write_private(file: Path, made: Callable[[], str]) -> None:
 def list_(limit: Limit = 100, after: After = "", json_output: Json = False) -> None:
     """List the unexpired tokens of people, newest first. The secrets themselves are not stored."""
     with connect() as client:
-        found = client.tokens(after=after or None, limit=limit)
+        tokens = client.tokens(after=after or None, limit=limit)
     if json_output:
-        show_json(found)
+        show_json(tokens)
         return
     rows = [
-        (one["id"], one["role"], one["name"], one["vo"], f"{ago(one['created'])} ago", _left(one["expires"]))
-        for one in found
+        (
+            token["id"],
+            token["role"],
+            token["name"],
+            token["vo"],
+            f"{ago(token['created'])} ago",
+            _time_left(token["expires"]),
+        )
+        for token in tokens
     ]
     show(TOKENS, rows, "There are no tokens.")
-    hint_next(found, "token")
+    hint_next(tokens, "token")
 
 
-def _left(expires: float | None) -> str:
+def _time_left(expires: float | None) -> str:
     # ago() expects a moment in the past: mirror this one, which lies ahead.
     return "never" if expires is None else ago(2 * time.time() - expires)
 
@@ -135,11 +145,11 @@ def revoke(
     if json_output:
         show_json({"tokens": revoked})
         return
-    for one in revoked:
-        echo(f"token {one['id']} of {one['name']} is revoked")
+    for record in revoked:
+        echo(f"token {record['id']} of {record['name']} is revoked")
 
 
-def _made_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
+def _make_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
     from pilotage.model.values.identity import Credential, Identity, UnfitName
     from pilotage.store import Store
 

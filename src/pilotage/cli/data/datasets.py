@@ -38,15 +38,15 @@ def datasets(
 ) -> None:
     """List datasets, each with its current version."""
     with connect() as client:
-        found = client.datasets(scope=scope, limit=limit, after=after or None)
-    _show(found, json_output, "There are no datasets.", "dataset")
+        page = client.datasets(scope=scope, limit=limit, after=after or None)
+    _show(page, json_output, "There are no datasets.", "dataset")
 
 
 def versions(dataset: DatasetName, limit: Limit = 100, after: After = "", json_output: Json = False) -> None:
     """List the versions of a dataset, the newest first."""
     with connect() as client:
-        found = client.dataset_versions(dataset, limit=limit, after=after or None)
-    _show(found, json_output, "There are none.", "version")
+        page = client.dataset_versions(dataset, limit=limit, after=after or None)
+    _show(page, json_output, "There are none.", "version")
 
 
 def define(
@@ -70,22 +70,25 @@ def define(
     if not (named or match):
         raise BadInput("name files, or give --match PATTERN or --from FILE")
     with connect() as client:
-        made = client.make_dataset(name, scope=scope if colon else "", edit=edit, files=named, match=match)
+        version = client.make_dataset(name, scope=scope if colon else "", edit=edit, files=named, match=match)
     if json_output:
-        show_json(made)
+        show_json(version)
     else:
-        echo(f"{made['dataset']}@{made['version']}: {plural(made['files'], 'file')}, {made['size']} bytes")
+        echo(
+            f"{version['dataset']}@{version['version']}: "
+            f"{plural(version['files'], 'file')}, {version['size']} bytes"
+        )
 
 
 def undefine(dataset: DatasetName, dry_run: DryRun = False, json_output: Json = False) -> None:
     """Forget a dataset with all its versions, unless a task still reads one. Its files stay as they are."""
     with connect() as client:
-        found = client.forget_dataset(dataset, dry_run=dry_run)
+        record = client.forget_dataset(dataset, dry_run=dry_run)
     if json_output:
-        show_json(found if dry_run else {"forgotten": dataset})
-    elif found:
-        files = plural(found["files"], "file")
-        echo(f"{found['dataset']} would be forgotten, up to version {found['version']}; its {files} stay")
+        show_json(record if dry_run else {"forgotten": dataset})
+    elif record:
+        files = plural(record["files"], "file")
+        echo(f"{record['dataset']} would be forgotten, up to version {record['version']}; its {files} stay")
     else:
         echo(f"{dataset} is forgotten; its files stay")
 
@@ -97,13 +100,13 @@ def list_members(dataset: str, limit: int, after: str, json_output: bool) -> Non
         raise BadInput(f"{version!r} is no version: give NAME@3, for instance")
     chosen = int(version) if version else None
     with connect() as client:
-        found = client.dataset_files(name, limit=limit, after=after or None, version=chosen)
+        page = client.dataset_files(name, limit=limit, after=after or None, version=chosen)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
-    rows = [(file["file"], file["size"], file["checksum"]) for file in found]
+    rows = [(file["file"], file["size"], file["checksum"]) for file in page]
     show(MEMBERS, rows, "It has no files.")
-    hint_next(found, "file")
+    hint_next(page, "file")
 
 
 def _names(path: Path | None) -> list[str]:
@@ -115,13 +118,20 @@ def _names(path: Path | None) -> list[str]:
         raise BadInput(f"{path}: {error}") from error
 
 
-def _show(found: "Table[Record]", json_output: bool, nothing: str, noun: str) -> None:
+def _show(page: "Table[Record]", json_output: bool, nothing: str, noun: str) -> None:
     if json_output:
-        show_json(found)
+        show_json(page)
         return
     rows = [
-        (one["dataset"], one["version"], one["files"], one["size"], ago(one["created"]), one["author"])
-        for one in found
+        (
+            dataset["dataset"],
+            dataset["version"],
+            dataset["files"],
+            dataset["size"],
+            ago(dataset["created"]),
+            dataset["author"],
+        )
+        for dataset in page
     ]
     show(DATASETS, rows, nothing)
-    hint_next(found, noun)
+    hint_next(page, noun)

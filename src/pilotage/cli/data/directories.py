@@ -63,71 +63,73 @@ class DirectoryListing:
                 return None
 
         with ThreadPoolExecutor(WORKERS) as workers:
-            return [one for one in workers.map(described, files) if one]
+            return [description for description in workers.map(described, files) if description]
 
     def unread(self, files: Iterable[LyingFile]) -> list[dict[str, Any]]:
         """Describe files without their checksums."""
         return [_described(file, self.storage, "") for file in files]
 
-    def batches(self, most: int) -> Iterator[list[LyingFile]]:
-        """Yield the files in batches of at most ``most``."""
-        left = iter(self.files)
-        while batch := list(islice(left, most)):
+    def batches(self, size: int) -> Iterator[list[LyingFile]]:
+        """Yield the files in batches of at most ``size``."""
+        remaining = iter(self.files)
+        while batch := list(islice(remaining, size)):
             yield batch
 
 
 def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryListing:
     """List the files below a directory by name, without outputs of tasks.
 
-    Special files are passed over, and told.
+    Special files go to ``passed_over``.
     ``storages`` are the federation's. Without ``storage``, use the one with the nearest root. Raises BadInput
     if the directory lies on no storage, or not on this one.
     """
     place = directory.resolve()
     roots = {
-        one["name"]: Path(one["url"].removeprefix("file://")).resolve()
-        for one in storages
-        if one["url"].startswith("file://") and storage in ("", one["name"])
+        record["name"]: Path(record["url"].removeprefix("file://")).resolve()
+        for record in storages
+        if record["url"].startswith("file://") and storage in ("", record["name"])
     }
     holding = {name: root for name, root in roots.items() if place.is_relative_to(root)}
     if not holding:
-        known = ", ".join(f"{name} at {root}" for name, root in roots.items()) or "none that is a directory"
-        raise BadInput(f"{place} lies on no storage: {storage or 'the federation'} has {known}")
+        root_list = (
+            ", ".join(f"{name} at {root}" for name, root in roots.items()) or "none that is a directory"
+        )
+        raise BadInput(f"{place} lies on no storage: {storage or 'the federation'} has {root_list}")
     name = max(holding, key=lambda name: len(holding[name].parts))
-    found = DirectoryListing(name)
+    listing = DirectoryListing(name)
     root = holding[name]
-    for path, size in _walk(place, found):
+    for path, size in _walk(place, listing):
         file = LyingFile(path.relative_to(root).as_posix(), size, path)
         if file.name.startswith(f"{OUTPUTS}/") or is_own(file.name) or is_part(file.name):
             continue
         if not is_file_name(file.name):
-            found.left_out[file.name] = FILE_NAMES
+            listing.left_out[file.name] = FILE_NAMES
         elif not path.is_symlink():
-            found.files.append(file)
+            listing.files.append(file)
         elif path.exists() and path.resolve().is_relative_to(root):
-            found.links.append(glob.escape(file.name) + "/**" * path.is_dir())
+            listing.links.append(glob.escape(file.name) + "/**" * path.is_dir())
         else:
-            found.left_out[file.name] = OUT
-    found.files.sort(key=lambda file: file.name)
-    return found
+            listing.left_out[file.name] = OUT
+    listing.files.sort(key=lambda file: file.name)
+    return listing
 
 
 def _walk(place: Path, listing: DirectoryListing) -> Iterator[tuple[Path, int]]:
-    """Yield plain files and links, and their sizes. Tell paths that cannot be read, and special files."""
+    """Yield plain files and links, and their sizes. Note paths that cannot be read, and special files."""
 
-    def tell(error: OSError) -> None:
+    def note(error: OSError) -> None:
         listing.left_out[str(error.filename)] = error.strerror or str(error)
 
-    for folder, folders, names in os.walk(place, onerror=tell):
-        for name in (*names, *(one for one in folders if Path(folder, one).is_symlink())):
+    for folder, folders, names in os.walk(place, onerror=note):
+        for name in (*names, *(subfolder for subfolder in folders if Path(folder, subfolder).is_symlink())):
             path = Path(folder, name)
             try:
-                found = path.lstat()
+                status = path.lstat()
             except OSError as error:
-                tell(error)
+                note(error)
                 continue
-            if S_ISREG(found.st_mode) or S_ISLNK(found.st_mode):
-                yield path, found.st_size
+            if S_ISREG(status.st_mode) or S_ISLNK(status.st_mode):
+                yield path, status.st_size
             else:
                 listing.passed_over[path.relative_to(place).as_posix()] = SPECIAL
 

@@ -37,12 +37,12 @@ def fetch(
     """
     with connect() as client:
         number = task_number(client, task)
-        with bar(1, json_output) as shown:
+        with bar(1, json_output) as progress_bar:
 
             def advance(name: str, more: int, total: int) -> None:
-                if shown is not None:
-                    (row,) = shown.task_ids
-                    shown.update(row, description=visible(name), advance=more, total=total)
+                if progress_bar is not None:
+                    (row,) = progress_bar.task_ids
+                    progress_bar.update(row, description=visible(name), advance=more, total=total)
 
             fetched = client.fetch(number, to, merged=merged, match=match, hidden=hidden, progress=advance)
     if fetched.lost:
@@ -52,7 +52,7 @@ def fetch(
     if fetched.no_manifest:
         echo(f"no manifest is written: {fetched.no_manifest}", err=True)
     if json_output:
-        files = [{"file": one.file, "path": str(one.place.path)} for one in fetched.files]
+        files = [{"file": output.file, "path": str(output.place.path)} for output in fetched.files]
         failed = list(fetched.failed.values())
         show_json({"files": files, "failed": failed, "manifest": fetched.manifest})
     elif not fetched.failed:

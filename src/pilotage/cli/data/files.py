@@ -46,40 +46,45 @@ def list_files(
         list_members(dataset, limit, after, json_output)
         return
     with connect() as client:
-        found = client.files(match=match, scope=scope, limit=limit, after=after or None)
+        page = client.files(match=match, scope=scope, limit=limit, after=after or None)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
     rows = [
-        (file["file"], file["size"], file["checksum"], ", ".join(one["storage"] for one in file["replicas"]))
-        for file in found
+        (
+            file["file"],
+            file["size"],
+            file["checksum"],
+            ", ".join(replica["storage"] for replica in file["replicas"]),
+        )
+        for file in page
     ]
     show(FILES, rows, "No file matches.")
-    hint_next(found, "file")
+    hint_next(page, "file")
 
 
 @app.command(epilog="Example: pilotage files describe atlas:runs/7/events.root")
 def describe(file: FileName, json_output: Json = False) -> None:
     """Describe a file: size, checksum, who made it, and its replicas."""
-    found = _described(file)
+    record = _described(file)
     if json_output:
-        show_json(found)
+        show_json(record)
         return
-    made = f", output of job {found['job']} of task {found['task']}" if found["job"] is not None else ""
-    echo(f"{found['file']}: {found['size']} bytes, {found['checksum'] or 'checksum unknown'}{made}")
-    for line in found["published"]:
+    origin = f", output of job {record['job']} of task {record['task']}" if record["job"] is not None else ""
+    echo(f"{record['file']}: {record['size']} bytes, {record['checksum'] or 'checksum unknown'}{origin}")
+    for line in record["published"]:
         echo(line)
-    _show_replicas(found)
+    _show_replicas(record)
 
 
 @app.command(epilog="Example: pilotage files replicas atlas:runs/7/events.root")
 def replicas(file: FileName, json_output: Json = False) -> None:
     """List the storages that hold a file, with its address at each."""
-    found = _described(file)
+    record = _described(file)
     if json_output:
-        show_json({"replicas": found["replicas"]})
+        show_json({"replicas": record["replicas"]})
     else:
-        _show_replicas(found)
+        _show_replicas(record)
 
 
 @app.command(epilog="Example: pilotage files forget atlas:runs/7/events.root --storage north-disk")
@@ -94,13 +99,13 @@ def forget(
     A file that a task still reads cannot be forgotten.
     """
     with connect() as client:
-        found = client.forget_file(file, storage=storage, dry_run=dry_run)
+        preview = client.forget_file(file, storage=storage, dry_run=dry_run)
     if json_output:
-        show_json(found if dry_run else {"forgotten": file, "storage": storage})
-    elif found:
-        echo(f"{found['file']} would be forgotten" + (f" at {storage}" if storage else ""))
-        echo(f"copies deleted: {', '.join(found['deleted']) or 'none'}")
-        echo(f"originals that stay: {', '.join(found['kept']) or 'none'}")
+        show_json(preview if dry_run else {"forgotten": file, "storage": storage})
+    elif preview:
+        echo(f"{preview['file']} would be forgotten" + (f" at {storage}" if storage else ""))
+        echo(f"copies deleted: {', '.join(preview['deleted']) or 'none'}")
+        echo(f"originals that stay: {', '.join(preview['kept']) or 'none'}")
     else:
         echo(f"{file} is forgotten" + (f" at {storage}" if storage else ""))
 
@@ -109,15 +114,17 @@ def forget(
 def verify(file: FileName, json_output: Json = False) -> None:
     """Read every replica of a file, and compare size and checksum with the catalogue."""
     with connect() as client:
-        found = client.file(file)
-        outcomes = {one["storage"]: _outcome(client, found, one["storage"]) for one in found["replicas"]}
+        record = client.file(file)
+        outcomes = {
+            replica["storage"]: _outcome(client, record, replica["storage"]) for replica in record["replicas"]
+        }
     if json_output:
         show_json({"replicas": outcomes})
     else:
         show(VERIFIED, list(outcomes.items()), "It has no replicas.")
     wrong = [storage for storage, outcome in outcomes.items() if not outcome.startswith("right")]
     if wrong:
-        name = found["file"]
+        name = record["file"]
         raise CommandFailure(
             f"{name} is wrong at {', '.join(wrong)}; pilotage files forget {name} --storage {wrong[0]}"
         )
@@ -128,26 +135,26 @@ def _described(file: str) -> Any:
         return client.file(file)
 
 
-def _show_replicas(found: Any) -> None:
-    rows = [(one["storage"], one["url"] or "not in the federation") for one in found["replicas"]]
+def _show_replicas(record: Any) -> None:
+    rows = [(replica["storage"], replica["url"] or "not in the federation") for replica in record["replicas"]]
     show(REPLICAS, rows, "No storage holds it.")
 
 
-def _outcome(client: "Client", found: Any, storage: str) -> str:
+def _outcome(client: "Client", record: Any, storage: str) -> str:
     """Compare the bytes at a storage with the catalogue."""
     from pilotage.client import ClientError
     from pilotage.client.output_files import Digest
 
-    digest, size = Digest(found["checksum"]), 0
+    digest, size = Digest(record["checksum"]), 0
     try:
-        with client.content(found["file"], storage=storage, as_it_lies=True) as chunks:
+        with client.content(record["file"], storage=storage, as_it_lies=True) as chunks:
             for chunk in chunks:
                 size += len(chunk)
                 digest.add(chunk)
     except ClientError as failure:
         return f"cannot be read: {failure}"
-    if size != found["size"] or found["checksum"] not in ("", str(digest)):
+    if size != record["size"] or record["checksum"] not in ("", str(digest)):
         # The server sends at most one byte too many.
-        lies = f"more than {found['size']} bytes" if size > found["size"] else f"{size} bytes, {digest}"
-        return f"wrong: {lies}; should be {found['size']} bytes, {found['checksum'] or 'checksum unknown'}"
-    return "right" if found["checksum"] else f"right in size; its checksum is {digest}"
+        lies = f"more than {record['size']} bytes" if size > record["size"] else f"{size} bytes, {digest}"
+        return f"wrong: {lies}; should be {record['size']} bytes, {record['checksum'] or 'checksum unknown'}"
+    return "right" if record["checksum"] else f"right in size; its checksum is {digest}"

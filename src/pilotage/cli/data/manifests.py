@@ -44,16 +44,16 @@ def entries(manifest: Path, storage: str, left_out: dict[str, str]) -> Iterator[
                 if not text or (number == 1 and text.lower().startswith(HEADER)):
                     continue
                 try:
-                    found = {**_entry(text, len(line)), "replicas": [storage]}
-                    found["checksum"] = plain_checksum(found["checksum"])
-                    _check(found)
+                    entry = {**_entry(text, len(line)), "replicas": [storage]}
+                    entry["checksum"] = plain_checksum(entry["checksum"])
+                    _check(entry)
                 except ValueError as error:
                     if len(left_out) >= MOST_FAULTY:
                         left_out[f"line {number} and all after it"] = f"{MOST_FAULTY} others cannot be read"
                         return
                     left_out[f"line {number}: {one_line(text, 60)}"] = str(error)
                 else:
-                    yield f"line {number}: {found['name']}", found
+                    yield f"line {number}: {entry['name']}", entry
     except OSError as error:
         raise BadInput(f"{manifest}: {error}") from error
 
@@ -74,7 +74,6 @@ def _entry(line: str, length: int) -> dict[str, Any]:
     if length > LONGEST_LINE:
         raise ValueError(f"longer than {LONGEST_LINE} bytes")
     wrong = ValueError(f"no NAME,SIZE,CHECKSUM such as {EXAMPLE}")
-    wrong = ValueError(f"no NAME,SIZE,CHECKSUM such as {EXAMPLE}")
     if _JSON.match(line):
         try:
             entry = json.loads(line)
@@ -82,10 +81,10 @@ def _entry(line: str, length: int) -> dict[str, Any]:
         except (ValueError, KeyError, RecursionError):
             raise wrong from None
     # The name may hold commas and quotes. In quotes, it may also begin and end with blanks.
-    if (found := _LINE.fullmatch(line)) is None:
+    if (match := _LINE.fullmatch(line)) is None:
         raise wrong
-    name = found["name"] if found["quoted"] is None else found["quoted"].replace('""', '"')
-    return {"name": name, "size": int(found["size"]), "checksum": found["checksum"] or ""}
+    name = match["name"] if match["quoted"] is None else match["quoted"].replace('""', '"')
+    return {"name": name, "size": int(match["size"]), "checksum": match["checksum"] or ""}
 
 
 def _check(entry: dict[str, Any]) -> None:

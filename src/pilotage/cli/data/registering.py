@@ -59,12 +59,12 @@ def register(
         if match:
             answer = _scanned(client, storage, match, scope, dry_run, left_out)
         elif source and source.is_dir():
-            found, read = _listed(client, source, storage), read and not dry_run
-            left_out = found.left_out
-            _tell_passed_over(found.passed_over)
-            with bar(found.size if read else 0, quiet=json_output) as progress:
-                answer = _sent(client, _described(found, progress, read), scope, dry_run, left_out)
-            _add_linked(client, found, scope, dry_run, answer)
+            listing, read = _listed(client, source, storage), read and not dry_run
+            left_out = listing.left_out
+            _tell_passed_over(listing.passed_over)
+            with bar(listing.size if read else 0, quiet=json_output) as progress:
+                answer = _sent(client, _described(listing, progress, read), scope, dry_run, left_out)
+            _add_linked(client, listing, scope, dry_run, answer)
         elif source:
             answer = _sent(client, _listed_by(source, storage, left_out), scope, dry_run, left_out)
     _show(answer, left_out, dry_run, json_output)
@@ -89,13 +89,13 @@ def _show(answer: dict[str, Any], left_out: dict[str, str], dry_run: bool, json_
         done = "would be registered" if dry_run else "registered"
         echo(f"{plural(answer['files'], 'file')} {done}, {answer['new']} of them new")
     if left_out:
-        raise CommandFailure(_told(left_out))
+        raise CommandFailure(_summarize(left_out))
 
 
 def _tell_passed_over(paths: dict[str, str]) -> None:
     """Name what a directory has besides plain files."""
     if paths:
-        echo(_told(paths, "passed over, which are no plain files"), err=True)
+        echo(_summarize(paths, "passed over, which are no plain files"), err=True)
 
 
 def _scanned(
@@ -103,16 +103,16 @@ def _scanned(
 ) -> dict[str, int]:
     """Let the server list a storage. Files that it refuses go into ``left_out``."""
     answer = client.scan(storage, match, scope=scope, dry_run=dry_run)
-    left_out |= {one["name"]: one["reason"] for one in answer["refused"]}
+    left_out |= {file["name"]: file["reason"] for file in answer["refused"]}
     return {"files": answer["files"], "new": answer["new"]}
 
 
 def _add_linked(
-    client: "Client", found: "DirectoryListing", scope: str, dry_run: bool, answer: dict[str, int]
+    client: "Client", listing: "DirectoryListing", scope: str, dry_run: bool, answer: dict[str, int]
 ) -> None:
     """Let the server list what links of a directory lead to, and add its counts to the answer."""
-    for link in found.links:
-        more = _scanned(client, found.storage, link, scope, dry_run, found.left_out)
+    for link in listing.links:
+        more = _scanned(client, listing.storage, link, scope, dry_run, listing.left_out)
         for name, count in more.items():
             answer[name] += count
 
@@ -131,24 +131,24 @@ def _listed_by(manifest: Path, storage: str, left_out: dict[str, str]) -> Batche
     return iter(lambda: list(islice(lines, BATCH)), [])
 
 
-def _described(found: "DirectoryListing", progress: "Progress | None", read: bool) -> Batches:
+def _described(listing: "DirectoryListing", progress: "Progress | None", read: bool) -> Batches:
     """Yield the descriptions of a directory's files in batches. With ``read`` they have checksums."""
 
     def advanced(size: int) -> None:
         if progress is not None:
             progress.advance(progress.task_ids[0], size)
 
-    for batch in found.batches(BATCH):
-        described = found.read(batch, advanced) if read else found.unread(batch)
-        yield [(one["name"], one) for one in described]
+    for batch in listing.batches(BATCH):
+        described = listing.read(batch, advanced) if read else listing.unread(batch)
+        yield [(file["name"], file) for file in described]
 
 
-def _told(left_out: dict[str, str], what: str = "left out") -> str:
+def _summarize(left_out: dict[str, str], label: str = "left out") -> str:
     """Return which files were left out, and why, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for path in sorted(left_out, key=_natural):
         reasons.setdefault(left_out[path], []).append(path.replace("\n", "\\n"))
-    lines = [f"{len(left_out)} {what}"]
+    lines = [f"{len(left_out)} {label}"]
     for reason, paths in list(reasons.items())[:MOST_NAMED]:
         lines += [f"{reason}:", *(f"  {path}" for path in paths[:MOST_NAMED])]
         lines += [f"  and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
@@ -174,9 +174,9 @@ def _sent(
     for batch in batches:
         if not batch:
             continue
-        files = [{**one, "scope": scope} for _, one in batch]
-        told = client.register(files, each=True, dry_run=dry_run)
-        left_out |= {batch[one["at"]][0]: one["reason"] for one in told["refused"]}
-        answer["new"] += told["new"]
-        answer["files"] += len(batch) - len(told["refused"])
+        files = [{**entry, "scope": scope} for _, entry in batch]
+        reply = client.register(files, each=True, dry_run=dry_run)
+        left_out |= {batch[refusal["at"]][0]: refusal["reason"] for refusal in reply["refused"]}
+        answer["new"] += reply["new"]
+        answer["files"] += len(batch) - len(reply["refused"])
     return answer

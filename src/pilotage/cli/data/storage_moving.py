@@ -47,57 +47,57 @@ def move(
     """
     from pilotage.cli.configuration import connect
 
-    asked = {"same_place": same_place, "again": retry, "dry_run": dry_run}
+    options = {"same_place": same_place, "again": retry, "dry_run": dry_run}
     with connect() as client:
-        found = _round(client, old, new, asked)
-        while watch and not dry_run and any(found["steps"].get(step) for step in WAITING):
-            echo(_progress(old, found), err=True)
+        result = _round(client, old, new, options)
+        while watch and not dry_run and any(result["steps"].get(step) for step in WAITING):
+            echo(_progress(old, result), err=True)
             time.sleep(PERIOD)
-            found = _round(client, old, new, {**asked, "again": False})
+            result = _round(client, old, new, {**options, "again": False})
     if json_output:
-        show_json({**found, "steps": dict(found["steps"])})
+        show_json({**result, "steps": dict(result["steps"])})
     else:
-        _show(old, new, found, dry_run)
-    if lost := sum(one["lost"] for one in found["files"]):
+        _show(old, new, result, dry_run)
+    if lost := sum(file["lost"] for file in result["files"]):
         raise CommandFailure(f"{plural(lost, 'file')} would be lost with {old}: no other storage has them")
 
 
-def _round(client: "Client", old: str, new: str, asked: dict[str, bool]) -> dict[str, Any]:
+def _round(client: "Client", old: str, new: str, options: dict[str, bool]) -> dict[str, Any]:
     """Ask for every page once. Return the files that did not move, and counts by step."""
     steps: Counter[str] = Counter()
     files: list[Any] = []
-    after, seen = "", {""}
+    after, cursors = "", {""}
     while True:
-        page = client.move_storage(old, new, after=after, **asked)
-        steps.update(one["step"] for one in page["files"])
-        files += [one for one in page["files"] if one["step"] in ("failed", "missing")]
+        page = client.move_storage(old, new, after=after, **options)
+        steps.update(file["step"] for file in page["files"])
+        files += [file for file in page["files"] if file["step"] in ("failed", "missing")]
         after = page["next"]
         if not after:
             rest = {name: page[name] for name in ("left", "bytes_left", "same_place")}
             return {"steps": steps, "files": files, **rest}
-        if after in seen:
+        if after in cursors:
             raise CommandFailure(f"the server's pages of {old} lead back to one that was read already")
-        seen.add(after)
+        cursors.add(after)
 
 
-def _progress(old: str, found: dict[str, Any]) -> str:
-    steps = ", ".join(f"{many} {step}" for step, many in sorted(found["steps"].items()))
-    return f"{steps or 'nothing to move'}; {old} still has {plural(found['left'], 'file')}"
+def _progress(old: str, result: dict[str, Any]) -> str:
+    steps = ", ".join(f"{count} {step}" for step, count in sorted(result["steps"].items()))
+    return f"{steps or 'nothing to move'}; {old} still has {plural(result['left'], 'file')}"
 
 
-def _show(old: str, new: str, found: dict[str, Any], dry_run: bool) -> None:
-    way = "recorded there, for both are one place" if found["same_place"] else "copied"
-    echo(f"{old} to {new}, {way}{': it would be' if dry_run else ''}")
-    size = found["bytes_left"] / 1e9
-    echo(f"    {_progress(old, found)}, {size:.1f} GB")
-    for one in found["files"][:MOST_NAMED]:
-        reason = one_line(one["error"]) or f"it does not lie at {new}, or has other bytes"
-        rest = "lost with the old storage" if one["lost"] else "other storages have it"
-        echo(f"    {one['file']}: {reason}; {rest}")
-    if len(found["files"]) > MOST_NAMED:
-        echo(f"    and {len(found['files']) - MOST_NAMED} more: --json names all")
-    if dry_run or not found["left"]:
+def _show(old: str, new: str, result: dict[str, Any], dry_run: bool) -> None:
+    method = "recorded there, for both are one place" if result["same_place"] else "copied"
+    echo(f"{old} to {new}, {method}{': it would be' if dry_run else ''}")
+    size = result["bytes_left"] / 1e9
+    echo(f"    {_progress(old, result)}, {size:.1f} GB")
+    for file in result["files"][:MOST_NAMED]:
+        reason = one_line(file["error"]) or f"it does not lie at {new}, or has other bytes"
+        rest = "lost with the old storage" if file["lost"] else "other storages have it"
+        echo(f"    {file['file']}: {reason}; {rest}")
+    if len(result["files"]) > MOST_NAMED:
+        echo(f"    and {len(result['files']) - MOST_NAMED} more: --json names all")
+    if dry_run or not result["left"]:
         echo("    files that the catalogue does not know stay behind; to bring them, first:")
         echo(f"    pilotage files register --match '**' --storage {old}")
-    if not found["left"] and not dry_run:
+    if not result["left"] and not dry_run:
         echo(f"nothing is left: take {old} out of the federation's file, and load it")

@@ -39,11 +39,11 @@ def storages(context: typer.Context, json_output: Json = False) -> None:
     if context.invoked_subcommand:
         return
     with connect() as client:
-        found = client.storages()
+        records = client.storages()
     if json_output:
-        show_json(found)
+        show_json(records)
         return
-    rows = [row for storage in found for row in _rows(storage)]
+    rows = [row for storage in records for row in _rows(storage)]
     show(STORAGES, rows, "There are no storages; load a federation with: pilotage federation load FILE")
 
 
@@ -52,7 +52,8 @@ def _rows(storage: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     if not storage["breakers"]:
         return [(*first, "", "", storage.get("restriction", ""))]
     return [
-        (*first, f"{one['what']}: {one['state']}", until(one), one["reason"]) for one in storage["breakers"]
+        (*first, f"{breaker['what']}: {breaker['state']}", until(breaker), breaker["reason"])
+        for breaker in storage["breakers"]
     ]
 
 

@@ -51,10 +51,10 @@ class Rate:
         self._over, self._seen = over, 0.0
         self.mean = 0.0
 
-    def add(self, amount: float, passed: float) -> None:
-        """Add the amount of the seconds since the last request."""
-        self._seen = min(self._over, self._seen + passed)
-        self.mean += (amount / passed - self.mean) * min(1.0, passed / self._seen)
+    def add(self, amount: float, seconds: float) -> None:
+        """Add what happened in the ``seconds`` since the last request."""
+        self._seen = min(self._over, self._seen + seconds)
+        self.mean += (amount / seconds - self.mean) * min(1.0, seconds / self._seen)
 
 
 class TransferRates:
@@ -65,51 +65,63 @@ class TransferRates:
         self._rates: dict[tuple[int, int], Rate] = {}
         self._done: dict[str, Rate] = {}
 
-    def update(self, seen: Mapping[str, Any]) -> None:
+    def update(self, progress: Mapping[str, Any]) -> None:
         """Add another document of ``/transfers/progress``."""
-        passed = seen["time"] - self._last.get("time", seen["time"])
-        if passed > 0:
-            self._update_bytes(seen, passed)
-            for share, counts in seen["shares"].items():
+        seconds = progress["time"] - self._last.get("time", progress["time"])
+        if seconds > 0:
+            self._update_bytes(progress, seconds)
+            for share, counts in progress["shares"].items():
                 before = self._last["shares"].get(share, {}).get("done", 0)
                 # Archived transfers are no longer counted, so the number may fall.
                 ended = max(0, counts.get("done", 0) - before)
-                self._done.setdefault(share, Rate(ENDS_OVER)).add(ended, passed)
-        self._last = seen
+                self._done.setdefault(share, Rate(ENDS_OVER)).add(ended, seconds)
+        self._last = progress
 
-    def _update_bytes(self, seen: Mapping[str, Any], passed: float) -> None:
-        before = {_key(one): one["moved"] for one in self._last["delivering"]}
+    def _update_bytes(self, progress: Mapping[str, Any], seconds: float) -> None:
+        before = {_key(transfer): transfer["moved"] for transfer in self._last["delivering"]}
         rates, self._rates = self._rates, {}
-        for one in seen["delivering"]:
-            key = _key(one)
-            if one["moved"] is not None and key in before:
+        for transfer in progress["delivering"]:
+            key = _key(transfer)
+            if transfer["moved"] is not None and key in before:
                 self._rates[key] = rates.get(key) or Rate(BYTES_OVER)
-                self._rates[key].add(one["moved"] - (before[key] or 0), passed)
+                self._rates[key].add(transfer["moved"] - (before[key] or 0), seconds)
 
     def rows(self) -> list[tuple[object, ...]]:
         """Return the running transfers, one row each."""
-        return [self._row(one) for one in self._last["delivering"]]
+        return [self._row(transfer) for transfer in self._last["delivering"]]
 
-    def _row(self, one: Mapping[str, Any]) -> tuple[object, ...]:
-        rate = self._rates.get(_key(one))
-        moved, left = "at another server", ""
-        if one["moved"] is not None:
-            moved = f"{one['moved'] / max(1, one['size']):.0%} of {one['size'] / 1e6:,.1f} MB"
-            left = duration((one["size"] - one["moved"]) / rate.mean) if rate and rate.mean else ""
-        shown = "" if rate is None else f"{rate.mean / 1e6:,.1f}"
-        return one["id"], one["file"], one["destination"], one["share"], moved, shown, left
+    def _row(self, transfer: Mapping[str, Any]) -> tuple[object, ...]:
+        rate = self._rates.get(_key(transfer))
+        moved, time_left = "at another server", ""
+        if transfer["moved"] is not None:
+            moved = f"{transfer['moved'] / max(1, transfer['size']):.0%} of {transfer['size'] / 1e6:,.1f} MB"
+            time_left = (
+                duration((transfer["size"] - transfer["moved"]) / rate.mean) if rate and rate.mean else ""
+            )
+        speed = "" if rate is None else f"{rate.mean / 1e6:,.1f}"
+        return (
+            transfer["id"],
+            transfer["file"],
+            transfer["destination"],
+            transfer["share"],
+            moved,
+            speed,
+            time_left,
+        )
 
     def shares(self) -> list[tuple[object, ...]]:
         """Return the shares with active transfers: rates of moving ones, times of waiting ones."""
         rows: list[tuple[object, ...]] = []
         for share, counts in sorted(self._last["shares"].items()):
             waiting, done = _waiting(counts), self._done.get(share)
-            mine = [one for one in self._last["delivering"] if one["share"] == share]
+            mine = [transfer for transfer in self._last["delivering"] if transfer["share"] == share]
             if mine or waiting:
-                moved = sum(self._rates[key].mean for one in mine if (key := _key(one)) in self._rates)
+                moved = sum(
+                    self._rates[key].mean for transfer in mine if (key := _key(transfer)) in self._rates
+                )
                 ends = "" if done is None else f"{done.mean:,.1f}"
-                left = duration((waiting + len(mine)) / done.mean) if done and done.mean else ""
-                rows.append((share, len(mine), waiting, f"{moved / 1e6:,.1f}", ends, left))
+                time_left = duration((waiting + len(mine)) / done.mean) if done and done.mean else ""
+                rows.append((share, len(mine), waiting, f"{moved / 1e6:,.1f}", ends, time_left))
         return rows
 
     def summary(self) -> str:
@@ -117,14 +129,14 @@ class TransferRates:
         take."""
         moving = len(self._last["delivering"])
         waiting = _waiting(self._last["counts"])
-        rate = sum(one.mean for one in self._rates.values())
-        told = f"{plural(moving, 'transfer')} delivered at {rate / 1e6:,.1f} MB/s, {waiting} waiting"
+        rate = sum(average.mean for average in self._rates.values())
+        line = f"{plural(moving, 'transfer')} delivered at {rate / 1e6:,.1f} MB/s, {waiting} waiting"
         if self._done:
-            ends = sum(one.mean for one in self._done.values())
-            told += f"; {ends:,.1f} done a second"
-            if ends and (left := waiting + moving):
-                told += f", about {duration(left / ends)} left"
-        return told
+            ends = sum(average.mean for average in self._done.values())
+            line += f"; {ends:,.1f} done a second"
+            if ends and (remaining := waiting + moving):
+                line += f", about {duration(remaining / ends)} left"
+        return line
 
     def screen(self, width: int, height: int) -> list[str]:
         """Return everything as lines, with as many transfers as fit the screen."""
@@ -132,19 +144,19 @@ class TransferRates:
         if shares := self.shares():
             lines += ["", *lay_out(SHARES, shares, width, has_colour()), ""]
         rows = sorted(self.rows(), key=lambda row: (str(row[SHARE]), row[0]))
-        shown = rows[: max(1, height - len(lines) - ROOM)]
+        visible_rows = rows[: max(1, height - len(lines) - ROOM)]
         at = list(range(len(MOVING)))
-        if len(lay_out(MOVING, shown, width)) > len(shown) + 1:
+        if len(lay_out(MOVING, visible_rows, width)) > len(visible_rows) + 1:
             # One line each: the shares stand above, and each transfer names its destination.
             at = [place for place in at if MOVING[place].essential]
         if rows:
             lines += lay_out(
                 [MOVING[place] for place in at],
-                [[row[place] for place in at] for row in shown],
+                [[row[place] for place in at] for row in visible_rows],
                 width,
                 has_colour(),
             )
-        if more := len(rows) - len(shown):
+        if more := len(rows) - len(visible_rows):
             lines.append(f"and {more} more")
         return lines
 
@@ -166,8 +178,8 @@ def keep_showing(client: "Client") -> NoReturn:
             time.sleep(PERIOD)
 
 
-def _key(one: Mapping[str, Any]) -> tuple[int, int]:
-    return one["id"], one["attempt"]
+def _key(transfer: Mapping[str, Any]) -> tuple[int, int]:
+    return transfer["id"], transfer["attempt"]
 
 
 def _waiting(counts: Mapping[str, int]) -> int:

@@ -45,22 +45,22 @@ def transfers(
     json_output: Json = False,
 ) -> None:
     """Show transfers, newest first, or change the priority of some."""
-    wanted = [_priority(text) for text in prioritise or []]
+    priorities = [_priority(text) for text in prioritise or []]
     with connect() as client:
-        if wanted:
-            _prioritise(client, wanted, json_output)
+        if priorities:
+            _prioritise(client, priorities, json_output)
             return
         if watch and not json_output:
             from pilotage.cli.data.transfer_rates import keep_showing
 
             keep_showing(client)
-        found = client.transfers(state=state, limit=limit, after=after or None)
+        page = client.transfers(state=state, limit=limit, after=after or None)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
-    rows = [_row(transfer) for transfer in found]
+    rows = [_row(transfer) for transfer in page]
     show(TRANSFERS, rows, f"No transfer is {state}." if state else "There are no transfers.")
-    hint_next(found, "transfer")
+    hint_next(page, "transfer")
 
 
 def _row(transfer: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -80,23 +80,23 @@ def _row(transfer: Mapping[str, Any]) -> tuple[Any, ...]:
 def _priority(text: str) -> tuple[int, int]:
     id_, _, priority = text.partition("=")
     try:
-        found = int(id_), int(priority)
+        change = int(id_), int(priority)
     except ValueError:
         raise BadInput(f"--prioritise {text!r} is not ID=PRIORITY; give for example 17=90") from None
-    if not 1 <= found[1] <= 100:
-        raise BadInput(f"--prioritise {text!r}: {found[1]} is outside 1 to 100")
-    return found
+    if not 1 <= change[1] <= 100:
+        raise BadInput(f"--prioritise {text!r}: {change[1]} is outside 1 to 100")
+    return change
 
 
-def _prioritise(client: "Client", wanted: list[tuple[int, int]], json_output: bool) -> None:
-    document = client.prioritise_transfers(wanted)
+def _prioritise(client: "Client", priorities: list[tuple[int, int]], json_output: bool) -> None:
+    document = client.prioritise_transfers(priorities)
     changed = set(document["changed"])
     if json_output:
         show_json(document)
     else:
-        for id_, priority in wanted:
+        for id_, priority in priorities:
             if id_ in changed:
                 echo(f"transfer {id_} has priority {priority}")
-    missing = ", ".join(str(id_) for id_, _ in wanted if id_ not in changed)
+    missing = ", ".join(str(id_) for id_, _ in priorities if id_ not in changed)
     if missing:
         raise CommandFailure(f"not changed, since no such transfer is live: {missing}")

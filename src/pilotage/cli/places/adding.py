@@ -56,17 +56,17 @@ def add(
 
     The rest of the file stays as it is, with its comments. The command reports every guess, field by field.
     """
-    given = {"ssh": host, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
-    found = _inspected(kind, site, {name: value for name, value in given.items() if value})
+    options = {"ssh": host, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
+    inspection = _inspected(kind, site, {name: value for name, value in options.items() if value})
     file = file or settings().home / FILE
-    write(file, found.records)
+    write(file, inspection.records)
     if json_output:
-        notes = [asdict(note) for note in found.notes]
-        show_json({"file": str(file), **found.records, "notes": notes})
+        notes = [asdict(note) for note in inspection.notes]
+        show_json({"file": str(file), **inspection.records, "notes": notes})
         return
     columns = (Column("done"), Column("field"), Column("times", number=True), Column("for example"))
-    show(columns, found.report().summary(), "", stderr=True)
-    sites, queues = found.records["sites"], found.records["queues"]
+    show(columns, inspection.report().summary(), "", stderr=True)
+    sites, queues = inspection.records["sites"], inspection.records["queues"]
     echo(f"{file} has site {sites[0]['name']} with {plural(len(queues), 'queue')}")
 
 
@@ -137,5 +137,5 @@ def _refuse_known(text: str, name: str, file: Path) -> None:
 
     document = parse(text)
     sites = document.get("sites") if isinstance(document, dict) else None
-    if any(isinstance(one, dict) and one.get("name") == name for one in sites or ()):
+    if any(isinstance(entry, dict) and entry.get("name") == name for entry in sites or ()):
         raise BadInput(f"{file} has a site {name} already; give another name with --site")

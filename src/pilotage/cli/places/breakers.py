@@ -39,25 +39,25 @@ def breakers(
     from pilotage.model.values.phrases import moment
 
     with connect() as client:
-        found = client.breakers(after=after or None, limit=limit)
+        page = client.breakers(after=after or None, limit=limit)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
     rows = [
         (
-            one["kind"],
-            one["what"],
-            one["state"],
-            moment(one["since"]),
-            until(one),
-            one["reason"],
+            breaker["kind"],
+            breaker["what"],
+            breaker["state"],
+            moment(breaker["since"]),
+            until(breaker),
+            breaker["reason"],
         )
-        for one in found
+        for breaker in page
     ]
     show(BREAKERS, rows, "No circuit breaker has tripped.")
-    hint_next(found, "circuit breaker")
-    for one in map(RemarkRecord, found.document.get("set_aside", ())):
-        echo(f"{one.subject}: {sentence(one)}")
+    hint_next(page, "circuit breaker")
+    for remark in map(RemarkRecord, page.document.get("set_aside", ())):
+        echo(f"{remark.subject}: {sentence(remark)}")
 
 
 @app.command(
@@ -83,8 +83,8 @@ def lift(
     if json_output:
         show_json(document)
         return
-    for one in document["lifted"]:
-        echo(f"lifted: {one['what']}")
+    for breaker in document["lifted"]:
+        echo(f"lifted: {breaker['what']}")
     if not document["lifted"]:
         echo(f"no circuit breaker of {name} has tripped")
 
@@ -96,6 +96,9 @@ def until(breaker: Mapping[str, Any]) -> str:
     return f"{breaker['probe']} probes next" if breaker["state"] == "half-open" else moment(breaker["until"])
 
 
-def summary(found: Iterable[Mapping[str, Any]]) -> str:
-    """Tell the breakers of one queue or storage: their states, until when and why."""
-    return "; ".join(f"{one['what']}: {one['state']}, {until(one)}: {one['reason']}" for one in found)
+def summary(breakers: Iterable[Mapping[str, Any]]) -> str:
+    """Describe the breakers of one queue or storage: their states, until when and why."""
+    return "; ".join(
+        f"{breaker['what']}: {breaker['state']}, {until(breaker)}: {breaker['reason']}"
+        for breaker in breakers
+    )

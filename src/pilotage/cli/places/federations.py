@@ -65,8 +65,8 @@ def check(file: File, json_output: Json = False) -> None:
         show_json({"valid": True, "faults": []})
     else:
         parts = ("sites", "storages", "queues", "links", "shares")
-        held = ", ".join(plural(len(getattr(federation, part)), part[:-1]) for part in parts)
-        echo(f"{file} is sound: {federation.name} with {held}")
+        contents = ", ".join(plural(len(getattr(federation, part)), part[:-1]) for part in parts)
+        echo(f"{file} is sound: {federation.name} with {contents}")
 
 
 @app.command(epilog="Example: pilotage federation load federation.yaml --dry-run")
@@ -94,8 +94,8 @@ def load(
 
     source = SourceFile.of(file)
     federation = documents.read(Federation, source)
-    asked = {"dry_run": dry_run, "force": force, "expected": expect, "note": because}
-    answer = _loaded(to_document(federation), source, file=str(file.resolve()), **asked)
+    options = {"dry_run": dry_run, "force": force, "expected": expect, "note": because}
+    answer = _loaded(to_document(federation), source, file=str(file.resolve()), **options)
     if json_output:
         show_json(answer)
         return
@@ -114,13 +114,13 @@ def _show_changes(answer: Mapping[str, Any], dry_run: bool, done: str) -> None:
         echo("nothing would change")
 
 
-def _loaded(document: Any, source: "SourceFile", **asked: Any) -> "Record":
+def _loaded(document: Any, source: "SourceFile", **options: Any) -> "Record":
     """Return the server's answer. Raises ``BadInput``, or the file's faults with their lines."""
     from pilotage.client import Conflict, Refused
 
     try:
         with connect() as client:
-            return client.load_federation(document, **asked)
+            return client.load_federation(document, **options)
     except Conflict as conflict:
         raise BadInput(str(conflict).replace("`force` does", "--force does")) from conflict
     except Refused as refused:
@@ -150,22 +150,22 @@ def history(
     from pilotage.model.values.phrases import moment
 
     with connect() as client:
-        found = client.federation_history(limit=limit, after=after or None)
+        page = client.federation_history(limit=limit, after=after or None)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
     rows = [
         (
-            one["version"],
-            moment(one["time"]),
-            one["actor"],
-            "; ".join(text.strip() for text in (one["note"], *one["changes"]) if text),
-            one["file"],
+            version["version"],
+            moment(version["time"]),
+            version["actor"],
+            "; ".join(text.strip() for text in (version["note"], *version["changes"]) if text),
+            version["file"],
         )
-        for one in found
+        for version in page
     ]
     show(HISTORY, rows, "No federation was loaded yet: pilotage federation load FILE")
-    hint_next(found, "version")
+    hint_next(page, "version")
 
 
 @app.command(epilog="Example: pilotage federation rollback 3 --dry-run")

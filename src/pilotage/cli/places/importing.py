@@ -93,11 +93,11 @@ def _show(imported: "Imported", output: Path | None) -> None:
         show(columns, summary, "", stderr=True)
     house = imported.federation
     if house is None:
-        many = "1 entry" if imported.entries == 1 else f"{imported.entries} entries"
-        echo(f"nothing remains of {many}", err=True)
+        entries = "1 entry" if imported.entries == 1 else f"{imported.entries} entries"
+        echo(f"nothing remains of {entries}", err=True)
         return
     parts = ("queues", "sites", "storages", "links")
-    held = ", ".join(f"{len(getattr(house, part))} {part}" for part in parts)
-    where = str(output) if output else "the federation"
+    contents = ", ".join(f"{len(getattr(house, part))} {part}" for part in parts)
+    target = str(output) if output else "the federation"
     read = f"of {imported.entries} entries, {len(refusals)} refused"
-    echo(f"{where} has {held}, {read}; the notes above are whole with --json", err=True)
+    echo(f"{target} has {contents}, {read}; the notes above are whole with --json", err=True)

@@ -43,18 +43,18 @@ def pilots(
 ) -> None:
     """Show pilots, newest first."""
     with connect() as client:
-        found = client.pilots(state=state, queue=queue, empty=empty, limit=limit, after=after or None)
+        page = client.pilots(state=state, queue=queue, empty=empty, limit=limit, after=after or None)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
-    rows = [_row(pilot) for pilot in found]
+    rows = [_row(pilot) for pilot in page]
     nothing = "No pilot matches." if state or queue or empty else "There are no pilots."
     show(PILOTS, rows, nothing)
-    hint_next(found, "pilot")
-    for problem in found.document.get("problems", ()):
+    hint_next(page, "pilot")
+    for problem in page.document.get("problems", ()):
         echo(f"no pilots at {problem}")
-    for one in found.document["breakers"]:
-        echo(f"{one['what']}: circuit breaker {one['state']}, {until(one)}: {one['reason']}")
+    for breaker in page.document["breakers"]:
+        echo(f"{breaker['what']}: circuit breaker {breaker['state']}, {until(breaker)}: {breaker['reason']}")
 
 
 def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -34,14 +34,16 @@ def send_pilot(
     with connect() as client:
         pilot = client.test_queue(queue)["pilot"]
         echo(f"pilot {pilot} is sent to {queue}", err=True)
-        told, node = _await(client, pilot, time.monotonic() + timeout)
+        details, node = _await(client, pilot, time.monotonic() + timeout)
     if json_output:
-        show_json({"pilot": told, "node": node})
+        show_json({"pilot": details, "node": node})
         return
     waited = (
-        f", {told['since'] - told['created']:.0f} s after it was sent" if told["state"] == "running" else ""
+        f", {details['since'] - details['created']:.0f} s after it was sent"
+        if details["state"] == "running"
+        else ""
     )
-    echo(f"pilot {pilot} called from {told['node'] or 'a nameless node'}{waited}")
+    echo(f"pilot {pilot} called from {details['node'] or 'a nameless node'}{waited}")
     for name, text in _rows(node):
         echo(f"  {name:<12}{text}")
 
@@ -50,18 +52,20 @@ def _await(client: "Client", pilot: int, until: float) -> tuple[Mapping[str, Any
     """Return the pilot and its node once it has told about it. Raises CommandFailure where it does not."""
     state = ""
     while True:
-        told = client.pilot(pilot)
-        if told["state"] != state:
-            state = told["state"]
+        details = client.pilot(pilot)
+        if details["state"] != state:
+            state = details["state"]
             echo(f"pilot {pilot} is {state}", err=True)
         if node := client.logs(f"pilot:{pilot}")["node"]:
-            return told, node
-        why = f"; why: pilotage explain pilot:{pilot}, pilotage logs pilot:{pilot}"
+            return details, node
+        hint = f"; why: pilotage explain pilot:{pilot}, pilotage logs pilot:{pilot}"
         if state in ("finished", "failed", "cancelled"):
-            raise CommandFailure(f"pilot {pilot} is {state} before it told anything: {told['error']}{why}")
+            raise CommandFailure(
+                f"pilot {pilot} is {state} before it told anything: {details['error']}{hint}"
+            )
         if time.monotonic() >= until:
             raise CommandFailure(
-                f"pilot {pilot} is {state} still{why}; go on: pilotage queues test {told['queue']}"
+                f"pilot {pilot} is {state} still{hint}; go on: pilotage queues test {details['queue']}"
             )
         time.sleep(PERIOD)
 

@@ -54,9 +54,9 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
     if context.invoked_subcommand:
         return
     with connect() as client:
-        found = client.queues()
+        records = client.queues()
     if json_output:
-        show_json(found)
+        show_json(records)
         return
     rows = [
         (
@@ -70,14 +70,14 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
             counts(queue["pilots"]),
             "; ".join(filter(None, (queue.get("restriction", ""), summary(queue["breakers"])))),
         )
-        for queue in found
+        for queue in records
     ]
     show(QUEUES, rows, "There are no queues; load a federation with: pilotage federation load FILE")
 
 
 def _status(queue: Any) -> str:
     """Return a queue's status, with the state of a breaker that holds back more than single nodes."""
-    states = {one["state"] for one in queue["breakers"] if one["kind"] != "node"}
+    states = {breaker["state"] for breaker in queue["breakers"] if breaker["kind"] != "node"}
     return status(queue["status"], queue.get("restriction", ""), states)
 
 
@@ -101,9 +101,9 @@ def shares(
         _show_history(days, json_output)
         return
     with connect() as client:
-        found = client.shares()
+        records = client.shares()
     if json_output:
-        show_json(found)
+        show_json(records)
         return
     rows = [
         (
@@ -113,7 +113,7 @@ def shares(
             counts(share["jobs"]),
             counts(share["transfers"]),
         )
-        for share in found
+        for share in records
     ]
     show(SHARES, rows, "There are no shares.")
 
@@ -123,18 +123,18 @@ def _show_history(days: int, json_output: bool) -> None:
     from pilotage.explain.usage import bars
 
     with connect() as client:
-        found = client.share_history(days=days)
+        records = client.share_history(days=days)
     if json_output:
-        show_json(found)
+        show_json(records)
         return
     rows = [
         (
-            one["share"],
-            f"{one['target']:.0%}",
-            f"{one['used']:.0%}",
-            f"{one['running']:.1f}",
-            f"|{bars([span['used'] for span in one['spans'][-MOST_BARS:]], 1.0)}|",
+            share["share"],
+            f"{share['target']:.0%}",
+            f"{share['used']:.0%}",
+            f"{share['running']:.1f}",
+            f"|{bars([span['used'] for span in share['spans'][-MOST_BARS:]], 1.0)}|",
         )
-        for one in found
+        for share in records
     ]
     show(HISTORY, rows, "Nothing ran in that time, or no server has recorded it.")

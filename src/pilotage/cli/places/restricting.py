@@ -35,7 +35,7 @@ class RestrictionRequest(NamedTuple):
     until: str
 
     @property
-    def what(self) -> str:
+    def text(self) -> str:
         """Return ``queue north-short is draining``."""
         return f"{self.kind} {self.place} is {'draining' if self.mode == 'drain' else 'closed'}"
 
@@ -58,38 +58,45 @@ def add_verbs(app: typer.Typer, kind: str) -> None:
     @app.command("open", epilog=f"{example} open NAME", help=f"Open a {kind} that was drained or closed.")
     def open_(place: name, json_output: Json = False) -> None:
         with connect() as client:
-            found = client.open_place(kind, place)
+            answer = client.open_place(kind, place)
         if json_output:
-            show_json(found)
-        elif still := found.get("still"):
+            show_json(answer)
+        elif still := answer.get("still"):
             echo(f"{kind} {place} is not open yet: {still}")
         else:
-            echo(f"{kind} {place} is open" + ("" if found["opened"] else ": it was open before"))
+            echo(f"{kind} {place} is open" + ("" if answer["opened"] else ": it was open before"))
 
 
-def _restrict(wanted: RestrictionRequest, watch: bool, json_output: bool) -> None:
-    until = _time(wanted.until) if wanted.until else None
+def _restrict(request: RestrictionRequest, watch: bool, json_output: bool) -> None:
+    until = _time(request.until) if request.until else None
     with connect() as client:
-        restrict = client.drain if wanted.mode == "drain" else client.close_place
-        document: Record | None = restrict(wanted.kind, wanted.place, because=wanted.because, until=until)
-        told = ""
+        restrict = client.drain if request.mode == "drain" else client.close_place
+        document: Record | None = restrict(request.kind, request.place, because=request.because, until=until)
+        progress = ""
         while watch and document and not document["empty"]:
-            if told != (told := left(document)):
-                echo(f"{wanted.what}; {told}", err=True)
+            if progress != (progress := left(document)):
+                echo(f"{request.text}; {progress}", err=True)
             time.sleep(PERIOD)
-            document = _found(client, wanted)
+            document = _find_restriction(client, request)
     if document is None:
-        raise CommandFailure(f"{wanted.kind} {wanted.place} was opened before it was empty")
+        raise CommandFailure(f"{request.kind} {request.place} was opened before it was empty")
     if json_output:
         show_json(document)
     else:
-        echo(f"{wanted.what}; {left(document)}")
+        echo(f"{request.text}; {left(document)}")
 
 
-def _found(client: "Client", wanted: RestrictionRequest) -> "Record | None":
+def _find_restriction(client: "Client", request: RestrictionRequest) -> "Record | None":
     """Return the restriction with the work that is left now; None if it has ended."""
-    place = (wanted.kind, wanted.place)
-    return next((one for one in client.restrictions() if (one["kind"], one["name"]) == place), None)
+    place = (request.kind, request.place)
+    return next(
+        (
+            restriction
+            for restriction in client.restrictions()
+            if (restriction["kind"], restriction["name"]) == place
+        ),
+        None,
+    )
 
 
 def _time(text: str) -> float:

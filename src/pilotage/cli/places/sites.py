@@ -35,11 +35,11 @@ def sites(context: typer.Context, json_output: Json = False) -> None:
     if context.invoked_subcommand:
         return
     with connect() as client:
-        found = client.sites()
+        records = client.sites()
     if json_output:
-        show_json(found)
+        show_json(records)
         return
-    show(SITES, map(_row, found), "There are no sites; pilotage federation load FILE")
+    show(SITES, map(_row, records), "There are no sites; pilotage federation load FILE")
 
 
 def _row(site: Mapping[str, Any]) -> tuple[object, ...]:
@@ -59,9 +59,9 @@ def _matching(site: Mapping[str, Any]) -> str:
     return "matches; its batch system does not show other people's jobs" if hidden else "matches"
 
 
-def _of(count: int | None, most: int | None) -> str:
-    told = "" if count is None else str(count)
-    return told if most is None else f"{told} of {most}"
+def _of(count: int | None, limit: int | None) -> str:
+    text = "" if count is None else str(count)
+    return text if limit is None else f"{text} of {limit}"
 
 
 @app.command(epilog="Example: pilotage sites ad lab\n\nExample: pilotage sites ad lab --send lab.ad")
@@ -110,18 +110,18 @@ def match(
     """Show which sites match a task's jobs by the ads of both, and what fails at the others."""
     with connect() as client:
         number = task_number(client, task)
-        found = client.matches(number)
+        matches = client.matches(number)
     if json_output:
-        show_json(found)
+        show_json(matches)
         return
     rows = [
         (
-            one["site"],
-            one["queue"],
-            "" if one["rank"] is None else f"{one['rank']:g}",
-            "; ".join(f"{part['rule']} {part['name']} ({part['have']})" for part in one["refusals"]),
+            record["site"],
+            record["queue"],
+            "" if record["rank"] is None else f"{record['rank']:g}",
+            "; ".join(f"{part['rule']} {part['name']} ({part['have']})" for part in record["refusals"]),
         )
-        for one in found
+        for record in matches
     ]
     show(MATCHES, rows, f"Task {number} has no jobs yet.")
 

@@ -31,9 +31,9 @@ def step_names() -> list[str]:
 
 
 def _known_step(name: str) -> str:
-    known = step_names()
-    if name not in known:
-        raise typer.BadParameter(f"there is no step {name!r}; there are {', '.join(known)}")
+    names = step_names()
+    if name not in names:
+        raise typer.BadParameter(f"there is no step {name!r}; there are {', '.join(names)}")
     return name
 
 
@@ -89,7 +89,7 @@ def show_decision(step: str, saved: "World", world: Path, json_output: bool, deb
     from pilotage.flow import planning
     from pilotage.model.documents.serialization import canonical_json
 
-    with _told(step, world, debug):
+    with _errors_in_short(step, world, debug):
         decision = planning.plan(step, saved)
     if json_output:
         typer.echo(canonical_json(decision))
@@ -125,7 +125,7 @@ def _world(path: Path) -> "World":
 
 
 @contextmanager
-def _told(step: str, world: Path, debug: bool) -> Iterator[None]:
+def _errors_in_short(step: str, world: Path, debug: bool) -> Iterator[None]:
     """Turn the errors of a step into one sentence."""
     try:
         yield
@@ -141,7 +141,7 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
     from pilotage.federation.source_files import SourceFile
 
     source = SourceFile.of(file)
-    ask = _asked_of_server if world is None else partial(_asked_of_world, path=world, debug=debug)
+    ask = _ask_server if world is None else partial(_ask_world, path=world, debug=debug)
     specs = documents.read_tasks(source, partial(references, ask=ask))
     answer = ask(specs)
     if json_output:
@@ -162,7 +162,7 @@ def references(
     from pilotage.federation.faults import BadFile
 
     try:
-        return faults_of((ask or _asked_of_server)(specs)) if specs else []
+        return faults_of((ask or _ask_server)(specs)) if specs else []
     except (ClientError, CommandFailure, BadFile):
         # Report the faults of the file itself first. Further faults show after those are mended.
         return []
@@ -177,14 +177,14 @@ def faults_of(answer: Any) -> list[tuple[int, str, str]]:
     ]
 
 
-def _asked_of_server(specs: Any) -> Any:
+def _ask_server(specs: Any) -> Any:
     from pilotage.model.documents.serialization import to_document
 
     with connect() as client:
         return client.plan([to_document(spec) for spec in specs], width=width())
 
 
-def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
+def _ask_world(specs: Any, path: Path, debug: bool) -> Any:
     """Return the same from a saved world, where tasks may belong to any VO."""
     from pilotage.adapters.movers.loader import InstalledMovers
     from pilotage.explain.plans import PlannedTask
@@ -200,14 +200,14 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
         Lookup(lambda storage, glob: movers.for_storage(storage).scan(storage, glob)),
         partial(submit.faults_in, ads=world.advertisements),
     )
-    with _told(BROKER, path, debug):
-        found = preview.preview(world, [(index, one.spec) for index, one in accepted], None)
-    told = [
+    with _errors_in_short(BROKER, path, debug):
+        plan = preview.preview(world, [(index, submission.spec) for index, submission in accepted], None)
+    refusals = [
         {"index": index, "errors": [{"field": field, "message": message} for field, message in faults]}
-        for index, faults in (*submitted.refused, *found.undecided)
+        for index, faults in (*submitted.refused, *plan.undecided)
     ]
     tasks = [
         to_document(PlannedTask.of(task.index, task.name, task.jobs, task.choices, width()))
-        for task in found.tasks
+        for task in plan.tasks
     ]
-    return {"time": found.time, "seed": found.seed, "tasks": tasks, "refused": told}
+    return {"time": plan.time, "seed": plan.seed, "tasks": tasks, "refused": refusals}

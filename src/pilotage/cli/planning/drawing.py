@@ -43,49 +43,49 @@ def draw_scenario(
 
     declared = read(Federation, federation)
     try:
-        found = drawn(declared, queues, seed)
+        drawing = drawn(declared, queues, seed)
     except TooFewQueues as error:
         raise BadInput(f"{federation}: {error}") from error
-    how = (
+    header = (
         f"# Drawn of {declared.name} by: pilotage draw-scenario FEDERATION --queues {queues} --seed {seed}\n"
     )
-    _write(found, output, how)
-    _tell(found, output, json_output)
+    _write(drawing, output, header)
+    _show(drawing, output, json_output)
 
 
-def _write(found: "Drawn", folder: Path, how: str) -> None:
+def _write(drawing: "Drawn", folder: Path, header: str) -> None:
     from pilotage.federation.documents import write
     from pilotage.simulation.drawing import FEDERATION_FILE, SCENARIO_FILE, document_of
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / FEDERATION_FILE).write_text(how + write(found.federation), encoding="utf-8")
-        text = how + document_text(document_of(found.scenario))
+        (folder / FEDERATION_FILE).write_text(header + write(drawing.federation), encoding="utf-8")
+        text = header + document_text(document_of(drawing.scenario))
         (folder / SCENARIO_FILE).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}") from error
 
 
-def _tell(found: "Drawn", folder: Path, json_output: bool) -> None:
+def _show(drawing: "Drawn", folder: Path, json_output: bool) -> None:
     from pilotage.simulation.drawing import SCENARIO_FILE, jobs_expected, slots_of
 
     scenario = folder / SCENARIO_FILE
-    slots = sum(map(slots_of, found.federation.queues))
+    slots = sum(map(slots_of, drawing.federation.queues))
     numbers: dict[str, Any] = {
         "output": str(scenario),
-        "queues": len(found.federation.queues),
-        "sites": len(found.federation.sites),
+        "queues": len(drawing.federation.queues),
+        "sites": len(drawing.federation.sites),
         "slots": slots,
-        "jobs": jobs_expected(found.scenario),
-        "fitting": found.fitting,
-        "left_out": dict(found.left_out),
+        "jobs": jobs_expected(drawing.scenario),
+        "fitting": drawing.fitting,
+        "left_out": dict(drawing.left_out),
     }
     if json_output:
         show_json(numbers)
         return
-    drawn = f"{plural(numbers['queues'], 'queue')} of {found.fitting} that take the work"
-    where = f"{plural(numbers['sites'], 'site')}, {plural(slots, 'slot')}"
-    echo(f"{scenario} has {drawn}: {where}, about {plural(numbers['jobs'], 'job')}")
-    if found.left_out:
-        told = ", ".join(f"{count} by {check}" for check, count in found.left_out.items())
-        echo(f"not drawn from: {told}", err=True)
+    drawn = f"{plural(numbers['queues'], 'queue')} of {drawing.fitting} that take the work"
+    size = f"{plural(numbers['sites'], 'site')}, {plural(slots, 'slot')}"
+    echo(f"{scenario} has {drawn}: {size}, about {plural(numbers['jobs'], 'job')}")
+    if drawing.left_out:
+        reasons = ", ".join(f"{count} by {check}" for check, count in drawing.left_out.items())
+        echo(f"not drawn from: {reasons}", err=True)

@@ -43,7 +43,9 @@ PAGE = 1000
 def record(
     scenario: Annotated[Path, typer.Argument(help="The file to write, JSON where it ends in .json.")],
     hours: Annotated[float, typer.Option(min=0.1, max=8760, help="How far back.")] = 24,
-    most: Annotated[int, typer.Option(min=1, max=10_000, help="The most tasks, the newest.")] = 1000,
+    limit: Annotated[
+        int, typer.Option("--most", min=1, max=10_000, help="The most tasks, the newest.")
+    ] = 1000,
     federation: Annotated[
         Path, typer.Option(help="The federation's file that the scenario names, relative to it.")
     ] = Path("federation.yaml"),
@@ -57,20 +59,25 @@ def record(
     from pilotage.simulation.recording import document_of
 
     begin = time.time() - hours * 3600
-    made, declared, read = _recorded(scenario.stem, str(federation), (begin, inf), most)
-    if not made.tasks:
+    recording, declared, read = _recorded(scenario.stem, str(federation), (begin, inf), limit)
+    if not recording.tasks:
         raise CommandFailure(f"no job of the {plural(read, 'task')} of the last {hours:g} h has ended well")
-    _write(document_of(made), scenario)
-    left = read - len(made.tasks)
+    _write(document_of(recording), scenario)
+    left_out = read - len(recording.tasks)
     if json_output:
-        show_json({"output": str(scenario), "tasks": len(made.tasks), "left_out": left})
+        show_json({"output": str(scenario), "tasks": len(recording.tasks), "left_out": left_out})
     else:
         echo(
-            f"{scenario} holds {plural(len(made.tasks), 'task')}; {left} without a result left out", err=True
+            f"{scenario} holds {plural(len(recording.tasks), 'task')}; {left_out} without a result left out",
+            err=True,
         )
-        others = {queue.site for queue in declared.queues} - {*made.sites}
-        waits = f"pilots wait as they did at {plural(len(made.sites), 'site')}, {made.default_site.wait:g} s"
-        echo(f"{waits} (median) at {len(others)} where none started: add default_site to change it", err=True)
+        silent_sites = {queue.site for queue in declared.queues} - {*recording.sites}
+        waits = f"pilots wait as they did at {plural(len(recording.sites), 'site')}"
+        median = f"{recording.default_site.wait:g} s (median)"
+        echo(
+            f"{waits}, {median} at {len(silent_sites)} where none started: add default_site to change it",
+            err=True,
+        )
 
 
 def write_day(day: str, folder: Path) -> Path:
@@ -83,11 +90,11 @@ def write_day(day: str, folder: Path) -> Path:
     from pilotage.simulation.recording import document_of
 
     begin = _beginning(day)
-    made, declared, read = _recorded(day, "federation.yaml", (begin, begin + DAY), MOST_OF_A_DAY)
-    if not made.tasks:
+    recording, declared, read = _recorded(day, "federation.yaml", (begin, begin + DAY), MOST_OF_A_DAY)
+    if not recording.tasks:
         raise CommandFailure(f"no job of the {plural(read, 'task')} of {day} has ended well")
     _write(to_document(declared), folder / "federation.yaml")
-    _write(document_of(made), folder / "scenario.json")
+    _write(document_of(recording), folder / "scenario.json")
     return folder / "scenario.json"
 
 
@@ -103,7 +110,7 @@ def _beginning(day: str) -> float:
 
 
 def _recorded(
-    name: str, federation: str, span: tuple[float, float], most: int
+    name: str, federation: str, span: tuple[float, float], limit: int
 ) -> "tuple[Scenario, Federation, int]":
     """Return the scenario of the tasks of a span of time, the federation, and how many tasks were read."""
     from pilotage.model.records.federation import Federation
@@ -112,7 +119,7 @@ def _recorded(
     begin, end = span
     with connect() as client, console(stderr=True).status("reading tasks"):
         declared = _understood(Federation, client.federation().to_dict())
-        tasks = [task for task in _tasks(client, begin, most) if task.created < end]
+        tasks = [task for task in _tasks(client, begin, limit) if task.created < end]
         waits = client.pilot_waits(after=int(begin), limit=PAGE)["waits"]
     return recorded(name, federation, declared, tasks, begin, waits), declared, len(tasks)
 
@@ -142,12 +149,12 @@ def _write(document: dict[str, Any], file: Path) -> None:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from error
 
 
-def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]":
+def _tasks(client: "Client", begin: float, limit: int) -> "Iterator[RecordedTask]":
     """Yield recent tasks, newest first, with their first successful jobs."""
     from pilotage.model.records.work import TaskSpec
     from pilotage.simulation.recording import EndedJob, RecordedTask
 
-    for view in _views(client, begin, most):
+    for view in _views(client, begin, limit):
         spec = client.task(view["id"])["spec"]
         jobs = client.jobs(view["id"], state="finished", limit=PAGE)
         yield RecordedTask(
@@ -165,8 +172,8 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
         )
 
 
-def _views(client: "Client", begin: float, most: int) -> Iterator[Mapping[str, Any]]:
-    for view in islice(client.each(client.tasks, limit=min(most, PAGE)), most):
+def _views(client: "Client", begin: float, limit: int) -> Iterator[Mapping[str, Any]]:
+    for view in islice(client.each(client.tasks, limit=min(limit, PAGE)), limit):
         if view["created"] < begin:
             return
         yield view

@@ -34,11 +34,11 @@ def replay(
     """
     from pilotage.flow.outside.kept_worlds import FOLDER, kept
 
-    found = kept(settings().home / FOLDER)
+    worlds = kept(settings().home / FOLDER)
     if world is None:
-        _list([one for one in found if step in (None, one.step)], json_output)
+        _list([candidate for candidate in worlds if step in (None, candidate.step)], json_output)
         return
-    chosen = next((one for one in found if one.name == world), None)
+    chosen = next((candidate for candidate in worlds if candidate.name == world), None)
     if chosen is None:
         raise CommandFailure(f"no world {world!r} is kept here; pilotage replay lists them")
     _decide(chosen, json_output)
@@ -54,11 +54,11 @@ def _decide(chosen: "KeptWorld", json_output: bool) -> None:
     show_decision(chosen.step, saved, chosen.file, json_output, debug=False)
 
 
-def _list(found: "list[KeptWorld]", json_output: bool) -> None:
+def _list(worlds: "list[KeptWorld]", json_output: bool) -> None:
     from pilotage.model.values.phrases import moment
 
     if json_output:
-        show_json([asdict(one.view) for one in found])
+        show_json([asdict(world.view) for world in worlds])
         return
-    rows = [(one.name, moment(one.time), one.step, f"{one.size / 1000:.0f}") for one in found]
+    rows = [(world.name, moment(world.time), world.step, f"{world.size / 1000:.0f}") for world in worlds]
     show(WORLDS, rows, "No world is kept here: no server has decided anything lately, or keeps none.")

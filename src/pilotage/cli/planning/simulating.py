@@ -72,7 +72,7 @@ def simulate(
     if day is not None and scenario is None and replay is None:
         _show(_of_day(day, policies, seeds, workers, pictures), json_output)
     elif day is None and scenario is not None and replay is None:
-        _show(_found(scenario, policies, seeds, workers, pictures), json_output)
+        _show(_run_trials(scenario, policies, seeds, workers, pictures), json_output)
     elif day is None and replay is not None and pictures is None and (seeds, workers) == (1, None):
         _replay(replay, scenario, policies, json_output)
     else:
@@ -91,20 +91,20 @@ def _of_day(
     from pilotage.cli.planning.recording import write_day
 
     with TemporaryDirectory(prefix="pilotage-day-") as folder:
-        return _found(write_day(day, Path(folder)), policies, seeds, workers, pictures)
+        return _run_trials(write_day(day, Path(folder)), policies, seeds, workers, pictures)
 
 
-def _found(
+def _run_trials(
     scenario: Path, policies: Sequence[str], seeds: int, workers: int | None, pictures: Path | None
 ) -> "list[Trial]":
     """Run a scenario in the requested number of processes, at most one per core, and draw the results."""
     if pictures is not None:
         _make(pictures)
     cores = len(os.sched_getaffinity(0))
-    found = _run(scenario, policies, seeds, min(workers or cores, cores))
+    trials = _run(scenario, policies, seeds, min(workers or cores, cores))
     if pictures is not None:
-        _draw(found, pictures)
-    return found
+        _draw(trials, pictures)
+    return trials
 
 
 def _run(scenario: Path, policies: Sequence[str], seeds: int, workers: int) -> "list[Trial]":
@@ -119,8 +119,11 @@ def _run(scenario: Path, policies: Sequence[str], seeds: int, workers: int) -> "
         for name in policies:
             policy_of(name, case.scenario.policies)
         if case.scenario.swf and (wide := too_wide(case.log, case.scenario.swf)):
-            told = f"{wide} of the {plural(len(case.log), 'job')} that ran are wider than most_cores"
-            echo(f"{case.scenario.swf.path}: {told} ({case.scenario.swf.most_cores}), and left out", err=True)
+            warning = f"{wide} of the {plural(len(case.log), 'job')} that ran are wider than most_cores"
+            echo(
+                f"{case.scenario.swf.path}: {warning} ({case.scenario.swf.most_cores}), and left out",
+                err=True,
+            )
         with _quiet(), _bar(len(policies) * seeds) as bar:
             return trials(case, policies, range(1, seeds + 1), workers, lambda: bar.advance(bar.task_ids[0]))
     except UnknownPolicy as error:
@@ -149,13 +152,13 @@ def _make(folder: Path) -> None:
         raise BadInput(f"{folder} cannot be made: {error.strerror}") from error
 
 
-def _draw(found: "Sequence[Trial]", folder: Path) -> None:
+def _draw(trials: "Sequence[Trial]", folder: Path) -> None:
     from pilotage.simulation.pictures import ratios, runs
     from pilotage.simulation.trials import compared
 
     try:
-        (folder / "ratios.svg").write_text(ratios(compared(found)))
-        (folder / "runs.svg").write_text(runs(found))
+        (folder / "ratios.svg").write_text(ratios(compared(trials)))
+        (folder / "runs.svg").write_text(runs(trials))
     except OSError as error:
         raise BadInput(f"{folder} cannot be written: {error.strerror}") from error
 
@@ -170,15 +173,15 @@ def _replay(path: Path, scenario: Path | None, names: Sequence[str], json_output
     policies = _replayable(scenario, names)
     world = read(World, path)
     try:
-        found = {name: replay(world, policy) for name, policy in policies.items()}
+        replays = {name: replay(world, policy) for name, policy in policies.items()}
     except (ValueError, BadDocument) as error:
         raise BadInput(str(error)) from error
     if json_output:
-        show_json({name: to_document(one) for name, one in found.items()})
+        show_json({name: to_document(result) for name, result in replays.items()})
         return
-    _show_replays(found)
-    if alike := ", ".join(name for name, policy in policies.items() if policy.shows_afterwards):
-        echo(f"{alike}: differs only in what follows a decision, which a scenario shows", err=True)
+    _show_replays(replays)
+    if later_policies := ", ".join(name for name, policy in policies.items() if policy.shows_afterwards):
+        echo(f"{later_policies}: differs only in what follows a decision, which a scenario shows", err=True)
 
 
 def _replayable(scenario: Path | None, names: Sequence[str]) -> "dict[str, Policy]":
@@ -186,26 +189,30 @@ def _replayable(scenario: Path | None, names: Sequence[str]) -> "dict[str, Polic
     from pilotage.simulation.policies import KNOWN, UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
 
-    own = read(scenario).scenario.policies if scenario is not None else {}
-    known = {name: one for name, one in {**KNOWN, **own}.items() if one.is_of_the_brokerage}
-    if unknown := [name for name in names if name not in known]:
+    scenario_policies = read(scenario).scenario.policies if scenario is not None else {}
+    policies = {
+        name: policy for name, policy in {**KNOWN, **scenario_policies}.items() if policy.is_of_the_brokerage
+    }
+    if unknown := [name for name in names if name not in policies]:
         try:
-            policy_of(unknown[0], own)
+            policy_of(unknown[0], scenario_policies)
         except UnknownPolicy as error:
             raise BadInput(str(error)) from error
-        raise BadInput(f"no world is brokered under the policy {unknown[0]!r}; there are {', '.join(known)}")
-    return {name: known[name] for name in names}
+        raise BadInput(
+            f"no world is brokered under the policy {unknown[0]!r}; there are {', '.join(policies)}"
+        )
+    return {name: policies[name] for name in names}
 
 
-def _show_replays(found: "Mapping[str, Replay]") -> None:
-    queues = sorted({queue for one in found.values() for queue in one.queues})
+def _show_replays(replays: "Mapping[str, Replay]") -> None:
+    queues = sorted({queue for replay in replays.values() for queue in replay.queues})
     rows: list[tuple[object, ...]] = [
-        (queue, *(one.queues.get(queue, 0) for one in found.values())) for queue in queues
+        (queue, *(replay.queues.get(queue, 0) for replay in replays.values())) for queue in queues
     ]
-    rows.append(("no queue", *(one.left for one in found.values())))
-    rows.append(("elsewhere than now", *(one.elsewhere for one in found.values())))
-    rows.append(("GB to move", *(f"{one.to_move:.4g}" for one in found.values())))
-    show((Column("jobs at"), *(Column(name, number=True) for name in found)), rows, "No job waits")
+    rows.append(("no queue", *(replay.left for replay in replays.values())))
+    rows.append(("elsewhere than now", *(replay.elsewhere for replay in replays.values())))
+    rows.append(("GB to move", *(f"{replay.to_move:.4g}" for replay in replays.values())))
+    show((Column("jobs at"), *(Column(name, number=True) for name in replays)), rows, "No job waits")
 
 
 @contextmanager
@@ -220,27 +227,27 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _show(found: "Sequence[Trial]", json_output: bool) -> None:
+def _show(trials: "Sequence[Trial]", json_output: bool) -> None:
     from pilotage.model.documents.serialization import to_document
     from pilotage.simulation.trials import NAMES, compared
 
-    estimates = compared(found)
+    estimates = compared(trials)
     if json_output:
         compared_document = {
-            policy: {name: to_document(one) for name, one in by_name.items()}
+            policy: {name: to_document(estimate) for name, estimate in by_name.items()}
             for policy, by_name in estimates.items()
         }
-        show_json({"runs": [to_document(trial) for trial in found], "compared": compared_document})
+        show_json({"runs": [to_document(trial) for trial in trials], "compared": compared_document})
         return
     policies = (Column(name, essential=not at, number=True) for at, name in enumerate(estimates))
     columns = (Column("metric"), *policies)
     show(columns, _rows(NAMES, estimates), "No run")
-    for trial in found:
+    for trial in trials:
         if trial.unended.states:
             echo(f"{trial.policy}, seed {trial.seed}: jobs left at the limit: {trial.unended}", err=True)
-    lives = sum(trial.metrics.jobs for trial in found)
-    seconds = sum(trial.seconds for trial in found)
-    echo(f"{plural(len(found), 'run')}, {plural(lives, 'job')} in {seconds:.0f} s", err=True)
+    lives = sum(trial.metrics.jobs for trial in trials)
+    seconds = sum(trial.seconds for trial in trials)
+    echo(f"{plural(len(trials), 'run')}, {plural(lives, 'job')} in {seconds:.0f} s", err=True)
 
 
 def _rows(names: Iterable[str], estimates: "Mapping[str, Mapping[str, Estimate]]") -> Iterable[Sequence[Any]]:

@@ -26,7 +26,7 @@ def visible(text: str) -> str:
 
     Names and errors come from others, whose control characters could rewrite the screen.
     """
-    return HIDDEN.sub(lambda found: _escaped(found[0]), text)
+    return HIDDEN.sub(lambda match: _escaped(match[0]), text)
 
 
 def _escaped(character: str) -> str:
@@ -48,9 +48,9 @@ def lay_out(
     columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int, coloured: bool = False
 ) -> list[str]:
     """Return the lines of a table for a screen of ``width`` columns; 0 means no limit."""
-    shown = ([visible("" if cell is None else str(cell)).replace("\n", " ") for cell in row] for row in rows)
+    texts = ([visible("" if cell is None else str(cell)).replace("\n", " ") for cell in row] for row in rows)
     lines = []
-    for line in table_lines(columns, shown, width, cell_width):
+    for line in table_lines(columns, texts, width, cell_width):
         cells = [*line.cells[:-1], line.cells[-1].rstrip()]
         if coloured:
             cells = [_styled(cell, line.is_heading) for cell in cells]

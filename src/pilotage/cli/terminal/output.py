@@ -46,8 +46,8 @@ def show(
     columns: Sequence[Column], rows: Iterable[Sequence[object]], nothing: str, stderr: bool = False
 ) -> None:
     """Print a table, or a sentence if it is empty."""
-    found = list(rows)
-    lines = lay_out(columns, found, width(stderr), has_colour(stderr)) if found else [nothing]
+    table = list(rows)
+    lines = lay_out(columns, table, width(stderr), has_colour(stderr)) if table else [nothing]
     typer.echo("\n".join(lines), err=stderr)
 
 
@@ -75,9 +75,9 @@ def width(stderr: bool = False) -> int:
     # A program that reads a pipe wants unfolded lines, whatever COLUMNS says.
     if not is_terminal(stderr):
         return 0
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isascii() and wanted.isdigit() and int(wanted):
-        return int(wanted)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
     with suppress(OSError):
         return os.get_terminal_size((sys.stderr if stderr else sys.stdout).fileno()).columns or UNKNOWN_WIDTH
     return UNKNOWN_WIDTH
@@ -103,13 +103,13 @@ def show_json(document: object) -> None:
     """Print a document for programs."""
     text = json.dumps(document, indent=2, ensure_ascii=False, default=lambda record: record.to_dict())
     # JSON escapes only some control characters. This form means the same document to any reader.
-    typer.echo(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-def one_line(text: str, most: int = 80) -> str:
+def one_line(text: str, length: int = 80) -> str:
     """Return the first line of a text, cut to fit a cell of a table."""
     first = text.partition("\n")[0].strip()
-    return first if first == text and len(first) <= most else f"{first[: most - 3]}..."
+    return first if first == text and len(first) <= length else f"{first[: length - 3]}..."
 
 
 def counts(by_state: Mapping[str, int]) -> str:

@@ -18,7 +18,7 @@ After = Annotated[
 def hint_next(page: "Table[Any]", noun: str) -> None:
     """Say how to see the rows after a page, if there are any."""
     if page.next:
-        shown = (
+        count = (
             f"{len(page):,} of {page.total:,} {noun}s" if page.total is not None else f"{len(page):,} {noun}s"
         )
-        echo(f"{shown} are shown; the next ones: --after {page.next}, or more at once: --limit")
+        echo(f"{count} are shown; the next ones: --after {page.next}, or more at once: --limit")

@@ -18,14 +18,14 @@ def confirmed(question: str) -> bool:
     return typer.confirm(question, err=True)
 
 
-def ask(told: str, named: str = "") -> None:
-    """Ask whether to do ``told``, with a line before that is ``named``.
+def ask(action: str, named: str = "") -> None:
+    """Ask whether to do ``action``, with a line before that is ``named``.
 
     Raises ``BadInput`` where nobody can answer, ``CommandFailure`` if the answer is no.
     """
     if not is_interactive():
-        raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
+        raise BadInput(f"this would {action}; nobody is there to ask, so give --yes")
     if named:
         echo(named, err=True)
-    if not confirmed(f"{told}?"):
+    if not confirmed(f"{action}?"):
         raise CommandFailure("nothing was changed")

@@ -28,11 +28,11 @@ class TaskOrWorkflow(NamedTuple):
 
 def task_number(client: "Client", word: str) -> int:
     """Return the number of a task: ``12``, ``task:12``, or a name, which is the caller's newest such task."""
-    found = client.subject(word)
-    if found.kind != "task":
-        own = f"; of a {found.kind}: pilotage explain {word}" if found.kind in KINDS else ""
-        raise BadInput(f"{word!r} is no task; give its number or its name{own}")
-    return int(found.id)
+    subject = client.subject(word)
+    if subject.kind != "task":
+        hint = f"; of a {subject.kind}: pilotage explain {word}" if subject.kind in KINDS else ""
+        raise BadInput(f"{word!r} is no task; give its number or its name{hint}")
+    return int(subject.id)
 
 
 def work_of(client: "Client", word: str) -> TaskOrWorkflow:
@@ -61,19 +61,19 @@ def work_of(client: "Client", word: str) -> TaskOrWorkflow:
 
 def tasks_of(client: "Client", work: TaskOrWorkflow) -> list[Any]:
     """Return the tasks of a workflow, each after its predecessors."""
-    found: list[Any] = client.workflow(work.number)["tasks"]
-    return found
+    tasks: list[Any] = client.workflow(work.number)["tasks"]
+    return tasks
 
 
 def task_numbers(client: "Client", words: Iterable[str]) -> list[int]:
     """Return the numbers of tasks, each once; a workflow stands for its tasks, first ones first."""
-    found: list[int] = []
+    numbers: list[int] = []
     for work in (work_of(client, word) for word in words):
-        found += [work.number] if work.kind == "task" else [view["id"] for view in tasks_of(client, work)]
-    return list(dict.fromkeys(found))
+        numbers += [work.number] if work.kind == "task" else [view["id"] for view in tasks_of(client, work)]
+    return list(dict.fromkeys(numbers))
 
 
 def _newest_workflow(client: "Client", name: str) -> int | None:
     """Return the caller's newest workflow of a name."""
-    found = client.workflows(name=name, mine=True, limit=1)
-    return int(found[0]["id"]) if found else None
+    page = client.workflows(name=name, mine=True, limit=1)
+    return int(page[0]["id"]) if page else None

@@ -49,8 +49,8 @@ class TaskFilters:
             raise BadInput(f"--{empty[0]} is empty: give a text, or leave it out")
 
     @property
-    def given(self) -> bool:
-        """Whether there is any condition."""
+    def has_conditions(self) -> bool:
+        """Return whether there is any condition."""
         return bool(self.label or self.name or self.owner or self.vo or self.state or self.site)
 
     def tasks(self, client: "Client", limit: int, sort: str | None = None, after: str = "") -> Any:
@@ -69,7 +69,7 @@ class TaskFilters:
 
     def refuse_beside(self, subjects: object) -> None:
         """Refuse them beside tasks that are named. Raises ``BadInput``."""
-        if subjects and self.given:
+        if subjects and self.has_conditions:
             raise BadInput(
                 "name tasks, or choose them by --label, --name, --owner, --vo, --state and --site; not both"
             )
@@ -78,7 +78,7 @@ class TaskFilters:
 def with_filters(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options; it gets them as ``filters``."""
     signature = inspect.signature(command, eval_str=True)
-    own = [one for one in signature.parameters.values() if one.name != "filters"]
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "filters"]
     kind = inspect.Parameter.KEYWORD_ONLY
     added = [
         inspect.Parameter(name, kind, default=None, annotation=annotation)
@@ -90,8 +90,10 @@ def with_filters(command: Callable[..., None]) -> Callable[..., None]:
         chosen = TaskFilters(**{name: values.pop(name) for name in OPTIONS})
         command(**values, filters=chosen)
 
-    keywords = [one.replace(kind=kind) for one in own]
+    keywords = [parameter.replace(kind=kind) for parameter in parameters]
     filtered.__signature__ = signature.replace(parameters=[*keywords, *added])  # type: ignore[attr-defined]
-    filtered.__annotations__ = {one.name: one.annotation for one in (*own, *added)} | {"return": None}
+    filtered.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in (*parameters, *added)
+    } | {"return": None}
     del filtered.__wrapped__
     return filtered

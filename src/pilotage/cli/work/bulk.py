@@ -56,7 +56,7 @@ class Chosen:
         if no task matches, or if the user declines.
         """
         self.filters.refuse_beside(self.named)
-        if not self.filters.given:
+        if not self.filters.has_conditions:
             if not self.named:
                 raise BadInput(
                     "name tasks, or choose them by --label, --name, --owner, --vo, --state or --site"

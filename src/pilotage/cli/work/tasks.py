@@ -81,7 +81,7 @@ def status(
 
     filters.refuse_beside(task)
     order = sort and sort.value
-    if now and (task is not None or watch or filters.given):
+    if now and (task is not None or watch or filters.has_conditions):
         raise BadInput("--now is about all that is under way; leave out tasks, filters and --watch")
     with connect() as client:
         if now:
@@ -95,7 +95,7 @@ def status(
         elif watch and not json_output:
             following.keep_showing(client, lambda: filters.tasks(client, limit, order, after), rows, TASKS)
         else:
-            nothing = "No task matches." if filters.given else "There are no tasks."
+            nothing = "No task matches." if filters.has_conditions else "There are no tasks."
             _show_tasks(filters.tasks(client, limit, order, after), nothing, json_output)
 
 
