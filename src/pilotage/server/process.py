@@ -167,9 +167,9 @@ def _upgrade_apart(url: str) -> None:
     Otherwise the server would keep that memory, a tenth of its idle size.
     """
     # Fork while nothing else runs: a fresh process would spend longer on imports than on the migration.
-    apart = multiprocessing.get_context("fork").Process(target=_upgrade, args=(url,))
-    apart.start()
-    apart.join()
+    process = multiprocessing.get_context("fork").Process(target=_upgrade, args=(url,))
+    process.start()
+    process.join()
 
 
 def _upgrade(url: str) -> None:
@@ -251,7 +251,7 @@ def _services(
     if settings.archive:
         sole.append(archiving(store, membership, settings.archive, settings.archive_after * 86400))
     membership.report = partial(server_activity, runtime, steps, sole)
-    membership.on_gone += [runtime.wakeups.wake_all, *(one.wake for one in sole)]
+    membership.on_gone += [runtime.wakeups.wake_all, *(service.wake for service in sole)]
     loops = Loops(runtime, steps, settings.finish_within)
     # Services stop in reverse order: the last passes are measured too.
     return membership, AddingMeasurements(store), loops, relay, *sole

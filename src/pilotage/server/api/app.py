@@ -94,7 +94,7 @@ def create_app(
         framework.add_exception_handler(fault, handler)
     # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
-    below = _beside(framework, pages) if pages else framework
+    below = _with_pages(framework, pages) if pages else framework
     measured = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback)
     routes = [*pilot_agent.PLAIN_ROUTES, Route(metrics.PATH, measured.serve), Mount("", below)]
     app = Starlette(routes=routes, exception_handlers=_HANDLERS)
@@ -114,7 +114,7 @@ def create_app(
     return app
 
 
-def _beside(framework: ASGIApp, pages: Pages) -> ASGIApp:
+def _with_pages(framework: ASGIApp, pages: Pages) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         of_api = scope["type"] != "http" or scope["path"].startswith(f"{PREFIX}/")
         # A browser reads the API only in a session; programs need no headers for browsers.
@@ -157,24 +157,24 @@ async def _not_understood(_: Request, fault: RequestValidationError) -> Response
 
 
 async def _refused(request: Request, refusal: HTTPException) -> Response:
-    why = refusal.__cause__
-    if isinstance(why, RequestValidationError):
-        return await _not_understood(request, why)
-    if isinstance(why, REFUSALS):
-        return await _told(request, why)
+    cause = refusal.__cause__
+    if isinstance(cause, RequestValidationError):
+        return await _not_understood(request, cause)
+    if isinstance(cause, REFUSALS):
+        return await _refuse(request, cause)
     if refusal.status_code != 400:
         return await http_exception_handler(request, refusal)
     # The framework says no more of a body that is no JSON in UTF-8, nests too deeply or has a huge number.
-    told = {
+    texts = {
         UnicodeDecodeError: "must be JSON in UTF-8",
         RecursionError: "nests too deeply",
         ValueError: "has a number of too many digits",
     }
-    text = next((text for kind, text in told.items() if isinstance(why, kind)), "cannot be read as JSON")
+    text = next((text for kind, text in texts.items() if isinstance(cause, kind)), "cannot be read as JSON")
     return answer({"detail": [{"field": "", "message": f"the body {text}"}]}, 422)
 
 
-async def _told(_: Request, fault: Exception) -> Response:
+async def _refuse(_: Request, fault: Exception) -> Response:
     status, detail = refusal(fault)
     return answer({"detail": detail}, status)
 
@@ -203,7 +203,7 @@ FaultHandler = Callable[[Request, Any], Awaitable[Response]]
 _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     HTTPException: _refused,
     RequestValidationError: _not_understood,
-    **dict.fromkeys(REFUSALS, _told),
+    **dict.fromkeys(REFUSALS, _refuse),
     WorkInTheWay: _lossy,
     LeaseTooShort: _too_short,
     TooBroad: _too_broad,

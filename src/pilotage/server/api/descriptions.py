@@ -370,8 +370,8 @@ def describe(document: dict[str, Any]) -> dict[str, Any]:
     for operations in document.get("paths", {}).values():
         for operation in operations.values():
             if "security" in operation:
-                told = {**REFUSALS, **(BODY_REFUSALS if "requestBody" in operation else {})}
-                for status, text in told.items():
+                refusals = {**REFUSALS, **(BODY_REFUSALS if "requestBody" in operation else {})}
+                for status, text in refusals.items():
                     operation["responses"].setdefault(status, {"description": text, "content": _REFUSED})
             for parameter in operation.get("parameters", ()):
                 if text := PARAMETERS.get(parameter["name"]):

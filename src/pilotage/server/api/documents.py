@@ -33,7 +33,7 @@ Declared = Annotated[object, _unread(Federation)]
 
 
 def read(
-    kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()
+    kind: type[T], document: object, extra_check: Callable[[T], Iterable[Fault]] = lambda _: ()
 ) -> T | BadDocument:
     """Return the record of a document, or its faults as BadDocument; see ``checked``.
 
@@ -42,6 +42,6 @@ def read(
     if isinstance(document, bytes):
         raise HTTPException(415, NO_JSON)
     try:
-        return checked(kind, document, also)
+        return checked(kind, document, extra_check)
     except BadDocument as bad:
         return BadDocument(bad.faults)  # without the cause, which holds every value of the document

@@ -26,12 +26,12 @@ class OpenApi:
         with self._making:
             if not self._document:
                 # Its error messages go to the server's log.
-                made = subprocess.run(
+                process = subprocess.run(
                     [sys.executable, "-m", "pilotage.server.api"],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     check=True,
                     timeout=TIME_LIMIT,
                 )
-                self._document = made.stdout
+                self._document = process.stdout
         return Response(self._document, media_type="application/json")

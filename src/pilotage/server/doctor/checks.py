@@ -30,9 +30,9 @@ class Finding:
     """A fault stops work or loses something; a warning does not yet."""
 
 
-def warning(what: str, why: str, mend: str) -> Finding:
+def warning(problem: str, effect: str, mend: str) -> Finding:
     """Return a finding that stops no work yet."""
-    return Finding(what=what, why=why, mend=mend, severity="warning")
+    return Finding(what=problem, why=effect, mend=mend, severity="warning")
 
 
 def cited(error: object) -> str:

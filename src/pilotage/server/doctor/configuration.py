@@ -18,12 +18,12 @@ OF_PAYLOADS = (
 
 
 @check("settings", first=True)
-def wrong_settings(known: Installation) -> Iterator[Finding]:
+def wrong_settings(installation: Installation) -> Iterator[Finding]:
     """Read the settings, and name each wrong variable."""
-    if known.known_settings is not None:
+    if installation.known_settings is not None:
         return
     try:
-        known.known_settings = Settings.read()
+        installation.known_settings = Settings.read()
     except WrongSettings as wrong:
         for name, fault in wrong.faults.items():
             variable = f"PILOTAGE_{name.upper()}"
@@ -43,20 +43,20 @@ def wrong_settings(known: Installation) -> Iterator[Finding]:
 @check("unknown variables")
 def unknown_variables(_: Installation) -> Iterator[Finding]:
     """Name variables that look like settings and are none."""
-    names = {one.name.upper() for one in fields(Settings)} - {"URL_GIVEN", "TOKEN_FILE"}
+    names = {field.name.upper() for field in fields(Settings)} - {"URL_GIVEN", "TOKEN_FILE"}
     for variable in sorted(os.environ):
         prefix, _marker, name = variable.partition("PILOTAGE_")
         if prefix or not name or name in names or name in OF_PAYLOADS or name.startswith("PARAMETER_"):
             continue
         close = get_close_matches(name, sorted(names), 1)
-        meant = f"; PILOTAGE_{close[0]} is one" if close else ""
-        yield warning(f"{variable} is no setting{meant}", "its value has no effect", f"unset {variable}")
+        hint = f"; PILOTAGE_{close[0]} is one" if close else ""
+        yield warning(f"{variable} is no setting{hint}", "its value has no effect", f"unset {variable}")
 
 
 @check("home")
-def home_rights(known: Installation) -> Iterator[Finding]:
+def home_rights(installation: Installation) -> Iterator[Finding]:
     """Look whether the home can be written, and whether secrets in it are private."""
-    home = known.home
+    home = installation.home
     if not home.exists():
         yield warning(
             f"the home {home} does not exist", "no server has run here", "pilotage init, then: pilotage up"
@@ -80,11 +80,11 @@ def home_rights(known: Installation) -> Iterator[Finding]:
 
 
 @check("token file")
-def has_token(known: Installation) -> Iterator[Finding]:
+def has_token(installation: Installation) -> Iterator[Finding]:
     """Look for a token for this machine's commands."""
-    if not known.settings.token:
+    if not installation.settings.token:
         yield warning(
-            f"there is no token in PILOTAGE_TOKEN or {known.home / 'token'}",
+            f"there is no token in PILOTAGE_TOKEN or {installation.home / 'token'}",
             "the server refuses your commands",
             "pilotage token create --role user --name $(id -un), on the server's machine",
         )

@@ -28,58 +28,58 @@ FILES = ("_file", "kubeconfig", "known_hosts", "ca_path")
 """Endings of options that name files."""
 
 
-def ends_soon(what: str, end: float, now: float, mend: str, why: str) -> Iterator[Finding]:
+def ends_soon(subject: str, end: float, now: float, mend: str, effect: str) -> Iterator[Finding]:
     """Yield a finding if ``end`` is over, or within ``SOON`` s. Times in s since 1970 UTC."""
     if end <= now:
-        yield Finding(what=f"{what} ended {moment(end)}", why=why, mend=mend)
+        yield Finding(what=f"{subject} ended {moment(end)}", why=effect, mend=mend)
     elif end - now < SOON:
-        yield warning(f"{what} ends {moment(end)}, in {(end - now) / 86_400:.1f} days", why, mend)
+        yield warning(f"{subject} ends {moment(end)}, in {(end - now) / 86_400:.1f} days", effect, mend)
 
 
 @check("people's tokens")
-def tokens(known: Installation) -> Iterator[Finding]:
+def tokens(installation: Installation) -> Iterator[Finding]:
     """Name tokens of people and sites that end soon; and look for one that an operator can use."""
-    found = known.store.tokens.people()
-    now = known.store.clock()
-    for one in found:
-        if one.expires is not None:
-            what = f"the token {one.id} of {one.name} ({one.role})"
-            mend = f"pilotage token create --role {one.role} --name {one.name}"
-            yield from ends_soon(what, one.expires, now, mend, "its bearer is refused then")
-    if not any(one.role == "operator" for one in found):
+    records = installation.store.tokens.people()
+    now = installation.store.clock()
+    for token in records:
+        if token.expires is not None:
+            subject = f"the token {token.id} of {token.name} ({token.role})"
+            mend = f"pilotage token create --role {token.role} --name {token.name}"
+            yield from ends_soon(subject, token.expires, now, mend, "its bearer is refused then")
+    if not any(token.role == "operator" for token in records):
         yield Finding(
             what="no operator has a token",
             why="nobody can drain a queue, load a federation or make tokens through the server",
             mend="pilotage token create --role operator --name operator",
         )
-    own = known.settings.token
-    if own and known.store.tokens.find(own) is None:
+    local_token = installation.settings.token
+    if local_token and installation.store.tokens.find(local_token) is None:
         yield Finding(
             what="this machine's token is not one of the store's",
             why="the server refuses the commands of this machine",
-            mend=f"pilotage token create --role operator --name operator --to {known.home / 'token'}",
+            mend=f"pilotage token create --role operator --name operator --to {installation.home / 'token'}",
         )
 
 
-def _hosts(known: Installation) -> Mapping[str, str]:
+def _hosts(installation: Installation) -> Mapping[str, str]:
     """Return the https URLs of hosts, by host and port: the server's, and those of the federation."""
     from pilotage.store import NoFederation
 
-    urls = [known.settings.url]
-    if known.open_store is not None:
+    urls = [installation.settings.url]
+    if installation.open_store is not None:
         with suppress(NoFederation):
-            urls += [text for _, text in _options(known) if text.startswith(("https://", "davs://"))]
+            urls += [text for _, text in _options(installation) if text.startswith(("https://", "davs://"))]
     # Neither users, passwords nor keys of these URLs: people show to others what a doctor says.
     hosts = (urlsplit(url).netloc.rpartition("@")[2] for url in urls if url.startswith(("https", "davs")))
     return {host: f"https://{host}/" for host in hosts if host}
 
 
 @check("certificate", each=_hosts)
-def certificate(known: Installation, url: str) -> Iterator[Finding]:
+def certificate(installation: Installation, url: str) -> Iterator[Finding]:
     """Look when the certificate of a server ends."""
     parts = urlsplit(url)
     context = ssl.create_default_context()
-    for name, text in _options(known) if known.open_store is not None else ():
+    for name, text in _options(installation) if installation.open_store is not None else ():
         if name in ("ca_file", "ca_path") and Path(text).exists():
             path = Path(text)
             context.load_verify_locations(
@@ -92,7 +92,7 @@ def certificate(known: Installation, url: str) -> Iterator[Finding]:
             socket.create_connection((host, port), CONNECT) as plain,
             context.wrap_socket(plain, server_hostname=host) as secured,
         ):
-            told: Mapping[str, Any] = secured.getpeercert() or {}
+            details: Mapping[str, Any] = secured.getpeercert() or {}
     except ssl.SSLError as error:
         reason = getattr(error, "verify_message", "") or error
         yield Finding(
@@ -104,26 +104,26 @@ def certificate(known: Installation, url: str) -> Iterator[Finding]:
     except OSError as error:
         yield warning(f"{parts.netloc} cannot be reached: {error}", "what lies there waits", f"curl -v {url}")
         return
-    if ends := told.get("notAfter"):
+    if ends := details.get("notAfter"):
         end = float(ssl.cert_time_to_seconds(str(ends)))
-        what = f"the certificate of {parts.netloc}"
-        yield from ends_soon(what, end, time.time(), renew, "nothing is sent there then")
+        subject = f"the certificate of {parts.netloc}"
+        yield from ends_soon(subject, end, time.time(), renew, "nothing is sent there then")
 
 
-def _options(known: Installation) -> Iterator[tuple[str, str]]:
+def _options(installation: Installation) -> Iterator[tuple[str, str]]:
     """Yield the name and text of each URL and option of the federation's places."""
-    federation = known.federation
-    held: list[Mapping[str, Any]] = [one.options for one in federation.catalogues]
+    federation = installation.federation
+    option_sets: list[Mapping[str, Any]] = [catalogue.options for catalogue in federation.catalogues]
     for storage in federation.storages:
         yield "url", storage.url
-        held.append(storage.options)
+        option_sets.append(storage.options)
         if storage.transfer_service is not None:
             yield "url", storage.transfer_service.url
-            held.append(storage.transfer_service.options)
+            option_sets.append(storage.transfer_service.options)
     for queue in federation.queues:
         if (element := queue.computing_element) is not None:
-            held += [element.options, *(server.options for server in element.servers)]
-    for options in held:
+            option_sets += [element.options, *(server.options for server in element.servers)]
+    for options in option_sets:
         yield from _texts(options)
 
 
@@ -135,9 +135,11 @@ def _texts(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _texts(value)
 
 
-def _files(known: Installation) -> Mapping[str, str]:
+def _files(installation: Installation) -> Mapping[str, str]:
     return {
-        text: str(Path(text).expanduser()) for name, text in _options(known) if name.endswith(FILES) and text
+        text: str(Path(text).expanduser())
+        for name, text in _options(installation)
+        if name.endswith(FILES) and text
     }
 
 
@@ -156,9 +158,9 @@ def credential_file(_: Installation, path: str) -> Iterator[Finding]:
             mend=f"put it there, readable by the server's user: chown $(id -un) {path}",
         )
         return
-    why, mend = "whatever needs it is refused then", f"renew {path}; no restart is needed"
+    effect, mend = "whatever needs it is refused then", f"renew {path}; no restart is needed"
     for end in _ends(content):
-        yield from ends_soon(path, end, time.time(), mend, why)
+        yield from ends_soon(path, end, time.time(), mend, effect)
 
 
 def _ends(content: bytes) -> Iterator[float]:
@@ -168,8 +170,8 @@ def _ends(content: bytes) -> Iterator[float]:
 
         with suppress(ValueError):
             # The first is the bearer's; its authorities' follow.
-            found = x509.load_pem_x509_certificates(content)
-            yield found[0].not_valid_after_utc.timestamp()
+            certificates = x509.load_pem_x509_certificates(content)
+            yield certificates[0].not_valid_after_utc.timestamp()
     elif content.count(b".") == 2 and len(content) < 20_000:
         payload = content.strip().split(b".")[1]
         with suppress(ValueError, TypeError):

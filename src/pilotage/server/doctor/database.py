@@ -37,14 +37,14 @@ LOSSES = {
 
 
 @check("store", first=True)
-def store_opens(known: Installation) -> Iterator[Finding]:
+def store_opens(installation: Installation) -> Iterator[Finding]:
     """Open the store of this machine's server, if there is one. Nothing is migrated."""
-    known.lacks["store"] = "no store on this machine"
+    installation.lacks["store"] = "no store on this machine"
     try:
         import sqlalchemy  # noqa: F401 -- a machine with the client alone has none
     except ImportError:
         return
-    url = known.settings.store
+    url = installation.settings.store
     try:
         if not is_there(url):
             return
@@ -53,14 +53,14 @@ def store_opens(known: Installation) -> Iterator[Finding]:
             what=f"PILOTAGE_STORE {error}", why="no server starts", mend="export PILOTAGE_STORE=..."
         )
         return
-    found = [*_unusable(url)]
-    if found:
-        known.lacks["store"] = found[0].what
-        yield from found
+    faults = [*_unusable(url)]
+    if faults:
+        installation.lacks["store"] = faults[0].what
+        yield from faults
         return
     from pilotage.store import Store
 
-    known.open_store = Store.open(url)
+    installation.open_store = Store.open(url)
 
 
 def _unusable(url: str) -> Iterator[Finding]:
@@ -100,22 +100,22 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
 
 
-def _facts(known: Installation) -> "DatabaseFacts":
+def _facts(installation: Installation) -> "DatabaseFacts":
     from pilotage.store.database.inspection import inspected
 
-    return known.store.database.read(inspected)
+    return installation.store.database.read(inspected)
 
 
-def _postgresql(known: Installation) -> "DatabaseFacts":
-    if not known.store.database.is_postgresql:
+def _postgresql(installation: Installation) -> "DatabaseFacts":
+    if not installation.store.database.is_postgresql:
         raise NotExamined("the store is a SQLite file")
-    return _facts(known)
+    return _facts(installation)
 
 
 @check("database writes")
-def takes_writes(known: Installation) -> Iterator[Finding]:
+def takes_writes(installation: Installation) -> Iterator[Finding]:
     """Write a few bytes."""
-    store = known.store
+    store = installation.store
     try:
         store.try_to_write()
     except Exception as error:  # whatever the driver raises is what an operator must read
@@ -128,9 +128,9 @@ def takes_writes(known: Installation) -> Iterator[Finding]:
 
 
 @check("database rights")
-def database_rights(known: Installation) -> Iterator[Finding]:
+def database_rights(installation: Installation) -> Iterator[Finding]:
     """Ask whether the user may do what servers and upgrades do."""
-    facts = _postgresql(known)
+    facts = _postgresql(installation)
     if facts.is_replica:
         yield Finding(
             what="the database is a replica: it takes no writes",
@@ -146,51 +146,51 @@ def database_rights(known: Installation) -> Iterator[Finding]:
 
 
 @check("database settings")
-def database_settings(known: Installation) -> Iterator[Finding]:
+def database_settings(installation: Installation) -> Iterator[Finding]:
     """Look for settings that lose data, or end what servers do."""
-    facts = _postgresql(known)
-    told = facts.settings
-    for name, why in LOSSES.items():
-        if told.get(name) == "off":
+    facts = _postgresql(installation)
+    values = facts.settings
+    for name, effect in LOSSES.items():
+        if values.get(name) == "off":
             yield Finding(
                 what=f"{name} is off",
-                why=why,
+                why=effect,
                 mend=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf(), in psql",
             )
     for name in ("statement_timeout", "transaction_timeout", "idle_session_timeout"):
-        if (limit := int(told.get(name, "0"))) and limit < 60_000:
+        if (limit := int(values.get(name, "0"))) and limit < 60_000:
             yield warning(
                 f"{name} is {limit / 1000:g} s",
                 "long reads of a large store, and idle connections, are cut off",
                 f"ALTER ROLE {facts.login} SET {name} = 0, in psql",
             )
-    if told.get("default_transaction_read_only") == "on":
+    if values.get("default_transaction_read_only") == "on":
         yield Finding(
             what="transactions of this user only read",
             why="nothing is decided",
             mend=f"ALTER ROLE {facts.login} SET default_transaction_read_only = off, in psql",
         )
-    if (encoding := told.get("server_encoding")) != "UTF8":
+    if (encoding := values.get("server_encoding")) != "UTF8":
         yield Finding(
             what=f"the encoding of the database is {encoding}",
             why="names of other alphabets cannot be stored",
             mend="createdb --encoding UTF8 --template template0 NEW, then restore a backup there",
         )
-    if int(told.get("server_version_num", "0")) < OLDEST_POSTGRESQL:
+    if int(values.get("server_version_num", "0")) < OLDEST_POSTGRESQL:
         yield Finding(
-            what=f"PostgreSQL is of version {told.get('server_version')}",
+            what=f"PostgreSQL is of version {values.get('server_version')}",
             why="it lacks functions that the store calls",
             mend="upgrade it to version 13 or newer",
         )
 
 
 @check("database pooler")
-def database_pooler(known: Installation) -> Iterator[Finding]:
+def database_pooler(installation: Installation) -> Iterator[Finding]:
     """Ask whether two connections share a session of the database, which they then confuse."""
     from pilotage.store.database.inspection import share_a_session
 
-    _postgresql(known)
-    if share_a_session(known.store.database.engine):
+    _postgresql(installation)
+    if share_a_session(installation.store.database.engine):
         yield Finding(
             what="a pooler gives the database's sessions to others after each transaction",
             why="servers do not hear each other, and prepared statements fail or run twice as long",
@@ -199,21 +199,21 @@ def database_pooler(known: Installation) -> Iterator[Finding]:
 
 
 @check("database connections")
-def database_connections(known: Installation) -> Iterator[Finding]:
+def database_connections(installation: Installation) -> Iterator[Finding]:
     """Look for room for the connections of all live servers."""
-    facts = _postgresql(known)
-    servers = max(1, sum(one.state == "live" for one in known.store.servers.everything()))
+    facts = _postgresql(installation)
+    servers = max(1, sum(server.state == "live" for server in installation.store.servers.everything()))
     needed = servers * CONNECTIONS
-    most = int(facts.settings.get("max_connections", "0"))
-    if facts.connections > 0.8 * most:
+    limit = int(facts.settings.get("max_connections", "0"))
+    if facts.connections > 0.8 * limit:
         yield Finding(
-            what=f"{facts.connections} of {most} connections are taken",
+            what=f"{facts.connections} of {limit} connections are taken",
             why="a server that gets none stops deciding",
             mend="ALTER SYSTEM SET max_connections = 400, in psql, and restart PostgreSQL",
         )
-    elif most < needed + RESERVED:
+    elif limit < needed + RESERVED:
         yield warning(
-            f"the database takes {most} connections, and {plural(servers, 'busy server')} may open {needed}",
+            f"the database takes {limit} connections, and {plural(servers, 'busy server')} may open {needed}",
             "under load, requests wait or fail",
             f"ALTER SYSTEM SET max_connections = {max(400, needed + 100)}, in psql, and restart PostgreSQL",
         )
@@ -226,13 +226,13 @@ def database_connections(known: Installation) -> Iterator[Finding]:
 
 
 @check("database file")
-def database_file(known: Installation) -> Iterator[Finding]:
+def database_file(installation: Installation) -> Iterator[Finding]:
     """Read SQLite's file for broken pages."""
     from pilotage.store.database.inspection import faults_of_pages
 
-    if known.store.database.is_postgresql:
+    if installation.store.database.is_postgresql:
         raise NotExamined("the store is on PostgreSQL")
-    facts = _facts(known)
+    facts = _facts(installation)
     if facts.settings["journal_mode"] not in ("wal", "memory"):
         yield Finding(
             what=f"the journal mode of the store is {facts.settings['journal_mode']}, not wal",
@@ -241,7 +241,7 @@ def database_file(known: Installation) -> Iterator[Finding]:
         )
     if facts.bytes > LARGEST_CHECKED:
         return
-    for fault in known.store.database.read(faults_of_pages):
+    for fault in installation.store.database.read(faults_of_pages):
         yield Finding(
             what=f"the store's file is broken: {fault}",
             why="what it holds may be wrong or lost",
@@ -250,21 +250,21 @@ def database_file(known: Installation) -> Iterator[Finding]:
 
 
 @check("database clock")
-def database_clock(known: Installation) -> Iterator[Finding]:
+def database_clock(installation: Installation) -> Iterator[Finding]:
     """Compare the database's clock with this machine's."""
     from pilotage.store.clock import time_of
 
-    if not known.store.database.is_postgresql:
+    if not installation.store.database.is_postgresql:
         raise NotExamined("the store is a file on this machine")
-    ahead = seconds_ahead(lambda: time_of(known.store.database))
-    why = "the database's time counts, and this machine's logs tell another"
-    yield from skew("the database's clock", ahead, why, SET_CLOCK)
+    ahead = seconds_ahead(lambda: time_of(installation.store.database))
+    effect = "the database's time counts, and this machine's logs tell another"
+    yield from skew("the database's clock", ahead, effect, SET_CLOCK)
 
 
 @check("backup programs")
-def backup_programs(known: Installation) -> Iterator[Finding]:
+def backup_programs(installation: Installation) -> Iterator[Finding]:
     """Look for the programs that back up PostgreSQL."""
-    if not known.store.database.is_postgresql:
+    if not installation.store.database.is_postgresql:
         raise NotExamined("the store is a SQLite file")
     for program in ("pg_dump", "pg_restore"):
         if shutil.which(program) is None:

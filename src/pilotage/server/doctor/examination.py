@@ -29,44 +29,46 @@ class Examined:
     skipped: str = ""
 
 
-def examined(known: Installation, checks: Sequence[DoctorCheck], limit: float = LIMIT) -> Iterator[Examined]:
+def examined(
+    installation: Installation, checks: Sequence[DoctorCheck], limit: float = LIMIT
+) -> Iterator[Examined]:
     """Yield the result of each check. A check that others need ends before these begin.
 
     ``limit`` is the time in s of each check of one thing.
     """
     workers = Workers()
-    for one in checks:
-        if one.first:
-            yield from _together(known, [one], workers, limit)
-    yield from _together(known, [one for one in checks if not one.first], workers, limit)
+    for check in checks:
+        if check.first:
+            yield from _together(installation, [check], workers, limit)
+    yield from _together(installation, [check for check in checks if not check.first], workers, limit)
 
 
 def _together(
-    known: Installation, checks: Iterable[DoctorCheck], workers: Workers, limit: float
+    installation: Installation, checks: Iterable[DoctorCheck], workers: Workers, limit: float
 ) -> Iterator[Examined]:
     started: list[tuple[str, str, Future[tuple[Finding, ...]]]] = []
-    for one in checks:
-        for about, work in _works(one, known):
+    for check in checks:
+        for about, work in _works(check, installation):
             running = [future for *_, future in started if not future.done()]
             if len(running) >= AT_ONCE:
                 wait(running, return_when=FIRST_COMPLETED)
-            started.append((one.name, about, workers.call(f"{one.name} {about}", work, limit)))
+            started.append((check.name, about, workers.call(f"{check.name} {about}", work, limit)))
     for name, about, future in started:
         yield _result(name, about, future)
 
 
-def _works(one: DoctorCheck, known: Installation) -> Iterator[tuple[str, Work]]:
+def _works(check: DoctorCheck, installation: Installation) -> Iterator[tuple[str, Work]]:
     """Yield what a check examines, and the calls that do it."""
-    if one.each is None:
-        yield "", lambda: tuple(one.examine(known))
+    if check.each is None:
+        yield "", lambda: tuple(check.examine(installation))
         return
     try:
-        things = one.each(known)
+        things = check.each(installation)
     except Exception as error:  # it is told as the check's own fault
         yield "", partial(_fail, error)
         return
     for about, thing in things.items():
-        yield about, partial(lambda thing: tuple(one.examine(known, thing)), thing)
+        yield about, partial(lambda thing: tuple(check.examine(installation, thing)), thing)
 
 
 def _fail(error: Exception) -> tuple[Finding, ...]:
@@ -90,8 +92,8 @@ def _broken(error: BaseException) -> Finding:
             what=cited(error), why="it answered a moment ago, and does not now", mend="pilotage doctor, again"
         )
     if isinstance(error, TimeoutError):
-        what = f"the check did not end: {error}"
-        return Finding(what=what, why="whatever needs it hangs as well", mend="pilotage doctor, again")
+        problem = f"the check did not end: {error}"
+        return Finding(what=problem, why="whatever needs it hangs as well", mend="pilotage doctor, again")
     # A check must not hide behind its own fault.
     text = cited(f"{type(error).__name__}: {error}")
     return warning(

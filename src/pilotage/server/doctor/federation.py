@@ -18,12 +18,12 @@ MOST_VERSIONS = 5
 
 
 @check("adapters")
-def lacking_adapters(known: Installation) -> Iterator[Finding]:
+def lacking_adapters(installation: Installation) -> Iterator[Finding]:
     """Name what the federation needs and this machine lacks: packages, programs, adapters."""
     from pilotage.federation.faults import field_name
     from pilotage.flow.calls.administration import acceptance
 
-    federation = known.federation
+    federation = installation.federation
     for fault in acceptance.lacking(federation):
         yield warning(
             f"{field_name(fault.path)}: {fault.text}",
@@ -39,58 +39,58 @@ def lacking_adapters(known: Installation) -> Iterator[Finding]:
 
 
 @check("nodes")
-def nodes(known: Installation) -> Iterator[Finding]:
+def nodes(installation: Installation) -> Iterator[Finding]:
     """Compare the clock of the newest pilot's node at each queue with the servers' and the database's.
 
     A node is wrong if it differs from both. Where all nodes differ alike, these were wrong, not every site.
     """
-    seen: dict[str, tuple[str, float]] = {}
-    for pilot in known.store.queries.pilots(None, None, MOST_PILOTS):
-        if pilot.queue in seen or (node := known.store.logs.node(pilot.id)) is None:
+    clocks: dict[str, tuple[str, float]] = {}
+    for pilot in installation.store.queries.pilots(None, None, MOST_PILOTS):
+        if pilot.queue in clocks or (node := installation.store.logs.node(pilot.id)) is None:
             continue
-        seen[pilot.queue] = pilot.node or "a node", node.get("clock_ahead", 0.0)
-    differences = [ahead for _, ahead in seen.values()]
-    if len(seen) > 1 and max(differences) - min(differences) <= LEAST_SKEW:
-        why = "all nodes agree with each other: the servers' time was wrong when these pilots began"
-        yield from skew("the clock of all nodes", differences[0], why, SET_CLOCK)
+        clocks[pilot.queue] = pilot.node or "a node", node.get("clock_ahead", 0.0)
+    differences = [ahead for _, ahead in clocks.values()]
+    if len(clocks) > 1 and max(differences) - min(differences) <= LEAST_SKEW:
+        effect = "all nodes agree with each other: the servers' time was wrong when these pilots began"
+        yield from skew("the clock of all nodes", differences[0], effect, SET_CLOCK)
         return
-    why = "certificates and signed addresses fail there, and builds go wrong"
-    for queue, (name, ahead) in seen.items():
+    effect = "certificates and signed addresses fail there, and builds go wrong"
+    for queue, (name, ahead) in clocks.items():
         mend = f"ask the site to run NTP; pilotage queues test {queue}"
-        yield from skew(f"the clock of {name} of {queue}", ahead, why, mend)
+        yield from skew(f"the clock of {name} of {queue}", ahead, effect, mend)
 
 
 @check("versions of agents")
-def old_agents(known: Installation) -> Iterator[Finding]:
+def old_agents(installation: Installation) -> Iterator[Finding]:
     """Name the queues whose pilots run another version of the agent than this one.
 
     A pilot on this machine runs from the installed package, whose agent has no commit in its version.
     """
-    others: dict[str, Counter[str]] = defaultdict(Counter)
-    for queue, told, count in known.store.queries.agent_versions():
-        if told not in {full_version(), VERSION}:
-            others[queue][told] += count
-    for queue, counts in others.items():
+    counts_by_queue: dict[str, Counter[str]] = defaultdict(Counter)
+    for queue, version, count in installation.store.queries.agent_versions():
+        if version not in {full_version(), VERSION}:
+            counts_by_queue[queue][version] += count
+    for queue, counts in counts_by_queue.items():
         # Agents say what they are: a site's could each name another version.
         named = sorted(counts.most_common(MOST_VERSIONS))
-        told = ", ".join(
+        versions = ", ".join(
             f"{count:,} of {f'version {name}' if name else 'an unknown version'}" for name, count in named
         )
-        if left := counts.total() - sum(count for _, count in named):
-            told += f", {left:,} of others"
+        if remaining := counts.total() - sum(count for _, count in named):
+            versions += f", {remaining:,} of others"
         yield warning(
             f"queue {queue} has {plural(counts.total(), 'pilot')} with agents of another version than "
-            f"{full_version()}: {told}",
+            f"{full_version()}: {versions}",
             "they lack what was mended since; each ends with its walltime, or when it is idle",
             f'pilotage queues drain {queue} --because "old agents" --until 2h',
         )
 
 
 @check("waiting work")
-def sure_waits(known: Installation) -> Iterator[Finding]:
+def sure_waits(installation: Installation) -> Iterator[Finding]:
     """Name what will surely keep jobs waiting."""
     from pilotage.federation.faults import field_name
     from pilotage.flow.calls.administration import acceptance
 
-    for fault in acceptance.waiting(known.federation):
+    for fault in acceptance.waiting(installation.federation):
         yield warning(f"{field_name(fault.path)}: {fault.message}", "jobs wait", fault.remedy)

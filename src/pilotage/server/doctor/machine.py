@@ -19,18 +19,18 @@ LEAST_OPEN_FILES = 4096
 """Open files that a server with a thousand pilots, and its transfers, needs."""
 
 
-def _folders(known: Installation) -> Mapping[str, Path]:
+def _folders(installation: Installation) -> Mapping[str, Path]:
     """Return the folders that a server writes, by name: the first of each file system."""
-    if not known.home.exists():
+    if not installation.home.exists():
         raise NotExamined("no server has run on this machine")
-    wanted = {"home": known.home, "temporary files": Path(tempfile.gettempdir())}
-    if (archive := known.settings.archive) is not None:
-        wanted["archive"] = archive
-    scheme, _, file = known.settings.store.partition(":///")
+    folders = {"home": installation.home, "temporary files": Path(tempfile.gettempdir())}
+    if (archive := installation.settings.archive) is not None:
+        folders["archive"] = archive
+    scheme, _, file = installation.settings.store.partition(":///")
     if scheme == "sqlite" and file:
-        wanted["store"] = Path(file).parent
-    devices = {path.stat().st_dev: name for name, path in reversed(wanted.items()) if path.exists()}
-    return {name: path for name, path in wanted.items() if not path.exists() or name in devices.values()}
+        folders["store"] = Path(file).parent
+    devices = {path.stat().st_dev: name for name, path in reversed(folders.items()) if path.exists()}
+    return {name: path for name, path in folders.items() if not path.exists() or name in devices.values()}
 
 
 @check("disk", each=_folders)
@@ -60,9 +60,9 @@ def disk_space(_: Installation, folder: Path) -> Iterator[Finding]:
 
 
 @check("open files")
-def open_files(known: Installation) -> Iterator[Finding]:
+def open_files(installation: Installation) -> Iterator[Finding]:
     """Look how many files and connections a process may have open."""
-    if not known.home.exists():
+    if not installation.home.exists():
         raise NotExamined("no server has run on this machine")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and hard < LEAST_OPEN_FILES:

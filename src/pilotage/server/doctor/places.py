@@ -19,8 +19,8 @@ LEAST_FREE = 1e9
 PROBE = b"written by pilotage doctor\n"
 
 
-def _storages(known: Installation) -> "Mapping[str, Storage]":
-    return {one.name: one for one in known.federation.storages}
+def _storages(installation: Installation) -> "Mapping[str, Storage]":
+    return {storage.name: storage for storage in installation.federation.storages}
 
 
 @check("storage", each=_storages)
@@ -65,15 +65,15 @@ def _write_and_read(movers: "InstalledMovers", storage: "Storage") -> None:
     try:
         reader.store(storage, f"{folder}/probe", io.BytesIO(PROBE), len(PROBE))
         with reader.open(storage, f"{folder}/probe") as stream:
-            found = stream.read(len(PROBE) + 1)
+            content = stream.read(len(PROBE) + 1)
     except BaseException:
         # What failed first is what an operator must read.
         with suppress(StorageError, LookupError, OSError):
             movers.for_storage(storage).remove(storage, folder)
         raise
     movers.for_storage(storage).remove(storage, folder)
-    if found != PROBE:
-        raise StorageError(f"{storage.url} gives back {len(found)} bytes that were never written")
+    if content != PROBE:
+        raise StorageError(f"{storage.url} gives back {len(content)} bytes that were never written")
 
 
 @check("storage space", each=_storages)
@@ -105,19 +105,21 @@ class BatchEntrance(NamedTuple):
     server: str
 
 
-def _entrances(known: Installation) -> Mapping[str, BatchEntrance]:
+def _entrances(installation: Installation) -> Mapping[str, BatchEntrance]:
     """Return each different way into a batch system once, by its first queue."""
-    found: dict[str, BatchEntrance] = {}
-    seen: list[object] = []
-    for queue in known.federation.queues:
+    entrances: dict[str, BatchEntrance] = {}
+    keys: list[object] = []
+    for queue in installation.federation.queues:
         if (element := queue.computing_element) is None or queue.status == "offline":
             continue
-        for server in [one.name for one in element.servers] or [""]:
-            way = (element.kind, element.at(server).options)
-            if way not in seen:
-                seen.append(way)
-                found[f"{queue.name} at {server}" if server else queue.name] = BatchEntrance(queue, server)
-    return found
+        for server in [batch_server.name for batch_server in element.servers] or [""]:
+            key = (element.kind, element.at(server).options)
+            if key not in keys:
+                keys.append(key)
+                entrances[f"{queue.name} at {server}" if server else queue.name] = BatchEntrance(
+                    queue, server
+                )
+    return entrances
 
 
 @check("batch system", each=_entrances)

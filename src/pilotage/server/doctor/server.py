@@ -19,48 +19,48 @@ SET_CLOCK = "timedatectl set-ntp true, on the machine whose clock is wrong"
 def seconds_ahead(read: Callable[[], float]) -> float:
     """Return how far a clock is ahead of this machine's, in s; 0 if the time to read it may explain that."""
     before = time.time()
-    told = read()
+    reading = read()
     after = time.time()
-    ahead = told - (before + after) / 2
+    ahead = reading - (before + after) / 2
     return ahead if abs(ahead) - (after - before) / 2 > LEAST_SKEW else 0.0
 
 
-def skew(clock: str, ahead: float, why: str, mend: str) -> Iterator[Finding]:
+def skew(clock: str, ahead: float, effect: str, mend: str) -> Iterator[Finding]:
     """Yield a finding for a clock that is some seconds ahead of this machine's, or behind it."""
     if abs(ahead) > LEAST_SKEW:
         yield Finding(
             what=f"{clock} is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this one",
-            why=why,
+            why=effect,
             mend=mend,
             severity="fault" if abs(ahead) > MOST_SKEW else "warning",
         )
 
 
 @check("server", first=True)
-def answers(known: Installation) -> Iterator[Finding]:
+def answers(installation: Installation) -> Iterator[Finding]:
     """Ask the server for a sign of life."""
     from pilotage.client import Client, ClientError
 
-    url = known.settings.url
-    client = Client(settings=known.settings)
+    url = installation.settings.url
+    client = Client(settings=installation.settings)
     try:
         client.health()
     except ClientError as error:
         client.close()
-        known.lacks["server"] = f"no server answers at {url}"
+        installation.lacks["server"] = f"no server answers at {url}"
         yield Finding(
-            what=f"{known.lacks['server']}: {error}",
+            what=f"{installation.lacks['server']}: {error}",
             why="nobody can submit or look, and pilots cannot report",
             mend="pilotage up, on the server's machine; or export PILOTAGE_URL with the right address",
         )
     else:
-        known.client = client
+        installation.client = client
 
 
 @check("server version")
-def same_version(known: Installation) -> Iterator[Finding]:
+def same_version(installation: Installation) -> Iterator[Finding]:
     """Compare the server's version with this one."""
-    server = known.server.health()["version"]
+    server = installation.server.health()["version"]
     if server != full_version():
         yield warning(
             f"the server is version {server}, and this machine has {full_version()}",
@@ -70,9 +70,9 @@ def same_version(known: Installation) -> Iterator[Finding]:
 
 
 @check("server clock")
-def server_clock(known: Installation) -> Iterator[Finding]:
+def server_clock(installation: Installation) -> Iterator[Finding]:
     """Compare the server's clock with this machine's."""
-    client = known.server
+    client = installation.server
     ahead = seconds_ahead(lambda: float(client.health().get("time") or time.time()))
     yield from skew(
         "the server's clock", ahead, "times that you read and give mean something else there", SET_CLOCK
@@ -80,12 +80,12 @@ def server_clock(known: Installation) -> Iterator[Finding]:
 
 
 @check("server readiness")
-def ready(known: Installation) -> Iterator[Finding]:
+def ready(installation: Installation) -> Iterator[Finding]:
     """Ask whether the server can do its work, and which loops fail."""
-    told = known.server.readiness()
-    for problem in told["problems"]:
+    readiness = installation.server.readiness()
+    for problem in readiness["problems"]:
         yield Finding(what=problem, why="the server decides nothing meanwhile", mend="pilotage doctor, there")
-    for loop, fault in told["failing_loops"].items():
+    for loop, fault in readiness["failing_loops"].items():
         yield Finding(
             what=f"the loop {loop} fails: {fault}",
             why="what this loop does for jobs does not happen",
@@ -94,11 +94,11 @@ def ready(known: Installation) -> Iterator[Finding]:
 
 
 @check("access")
-def access(known: Installation) -> Iterator[Finding]:
+def access(installation: Installation) -> Iterator[Finding]:
     """Ask whether the server accepts this machine's token, and has a federation."""
     from pilotage.client import Conflict, NotAllowed, NotSignedIn
 
-    client = known.server
+    client = installation.server
     try:
         client.queues()
     except NotSignedIn as error:
@@ -118,23 +118,23 @@ def access(known: Installation) -> Iterator[Finding]:
 
 
 @check("circuit breakers")
-def breakers(known: Installation) -> Iterator[Finding]:
+def breakers(installation: Installation) -> Iterator[Finding]:
     """Name places that rest because work failed there, and records on which decisions fail."""
     from pilotage.client import Conflict, NotSignedIn, RemarkRecord
     from pilotage.explain.remarks import sentence
 
     try:
-        found = known.server.breakers()
+        page = installation.server.breakers()
     except NotSignedIn as error:
         raise NotExamined("the server does not accept this token") from error
     except Conflict as error:
         raise NotExamined(NO_FEDERATION) from error
-    for one in found:
+    for breaker in page:
         yield warning(
-            f"{one['what']}: {one['reason']}",
+            f"{breaker['what']}: {breaker['reason']}",
             "work goes elsewhere, or waits",
-            f"remove the cause; then: pilotage breakers lift {one['names'][0]}",
+            f"remove the cause; then: pilotage breakers lift {breaker['names'][0]}",
         )
-    for one in map(RemarkRecord, found.document.get("set_aside", ())):
-        why, mend = "this record waits, everything else goes on", "what the line says lifts it"
-        yield warning(f"{one.subject}: {sentence(one)}", why, one.command or mend)
+    for remark in map(RemarkRecord, page.document.get("set_aside", ())):
+        effect, mend = "this record waits, everything else goes on", "what the line says lifts it"
+        yield warning(f"{remark.subject}: {sentence(remark)}", effect, remark.command or mend)

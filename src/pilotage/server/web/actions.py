@@ -19,7 +19,7 @@ from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState
 from pilotage.model.rules.verbs import LIFT, OF_TASKS, OF_WORK, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
 from pilotage.server.api.edge.access import actor
-from pilotage.server.api.places.breakers import ShownBreaker, shown
+from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.api.work.jobs import seen as seen_job
 from pilotage.server.api.work.tasks import seen as seen_task
 from pilotage.server.web.action_model import (
@@ -189,7 +189,7 @@ def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:
     chosen = [
         breaker for breaker in tripped if query.name in breaker.names and query.kind in (None, breaker.kind)
     ]
-    return [shown(breaker, visit.now) for breaker in chosen]
+    return [breaker_view(breaker, visit.now) for breaker in chosen]
 
 
 def _routes() -> Iterator[Route]:

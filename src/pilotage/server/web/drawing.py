@@ -94,11 +94,11 @@ def meter(part: float, whole: float, label: str) -> Markup:
     )
 
 
-def slots(held: float, emergency: float, promised: float, whole: float) -> Markup:
+def slots(occupied: float, emergency: float, promised: float, whole: float) -> Markup:
     """Return the slots that a share holds, the emergency ones apart, with a mark at what is promised."""
-    label = f"{held:g} held, {emergency:g} of them in emergency, {promised:g} promised, of {whole:g}"
-    scale = 100 / max(whole, held, promised, 1.0)
-    return _marked(scale * held, scale * promised, label, scale * emergency)
+    label = f"{occupied:g} held, {emergency:g} of them in emergency, {promised:g} promised, of {whole:g}"
+    scale = 100 / max(whole, occupied, promised, 1.0)
+    return _marked(scale * occupied, scale * promised, label, scale * emergency)
 
 
 def use(used: float, target: float) -> Markup:
@@ -106,11 +106,11 @@ def use(used: float, target: float) -> Markup:
     return _marked(100 * used, 100 * target, f"{used:.0%} used, target {target:.0%}")
 
 
-def _marked(filled: float, mark: float, told: str, urgent: float = 0.0) -> Markup:
+def _marked(filled: float, mark: float, label: str, urgent: float = 0.0) -> Markup:
     """Return a bar of percents; the last ``urgent`` ones of what is filled look apart."""
     return Markup(
         f'<svg class="meter" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}">'
+        f'aria-label="{escape(label)}">'
         f'<rect y="2" width="100" height="8" class="t"/>'
         f'<rect y="2" width="{filled:.1f}" height="8" class="f"/>'
         f'<rect y="2" x="{filled - urgent:.1f}" width="{urgent:.1f}" height="8" class="err"/>'
@@ -132,27 +132,27 @@ def trend(
     begin: float,
     end: float,
     length: float,
-    told: str,
+    label: str,
 ) -> Markup:
     """Return values over time as a line of steps, each ``length`` s long, with their targets as a second one.
 
     Where a step is missing, the line has a gap. Values above 1 need a scale: the largest one is the top.
     """
-    top = max([1.0, *(one.value for one in (*steps, *targets))])
+    top = max([1.0, *(step.value for step in (*steps, *targets))])
 
-    def path(found: Sequence[TrendStep], look: str) -> str:
+    def path(line: Sequence[TrendStep], look: str) -> str:
         parts, last = [], None
-        for one in found:
-            x = 600 * (max(one.time, begin) - begin) / (end - begin)
-            until = 600 * (min(one.time + length, end) - begin) / (end - begin)
-            y = 2 + 76 * (1 - one.value / top)
-            parts.append(f"{'V' if last == one.time else f'M{x:.1f} '}{y:.1f}H{until:.1f}")
-            last = one.time + length
+        for step in line:
+            x = 600 * (max(step.time, begin) - begin) / (end - begin)
+            until = 600 * (min(step.time + length, end) - begin) / (end - begin)
+            y = 2 + 76 * (1 - step.value / top)
+            parts.append(f"{'V' if last == step.time else f'M{x:.1f} '}{y:.1f}H{until:.1f}")
+            last = step.time + length
         return f'<path class="{look}" d="{"".join(parts)}"/>' if parts else ""
 
     return Markup(
         f'<svg class="trend" viewBox="0 0 600 80" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}"><path class="base" d="M0 79H600"/>'
+        f'aria-label="{escape(label)}"><path class="base" d="M0 79H600"/>'
         f"{path(targets, 'target')}{path(steps, 'value')}</svg>"
     )
 

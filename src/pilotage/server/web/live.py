@@ -79,12 +79,12 @@ async def _signs(
     query: LiveQuery,
     is_known: Callable[[], Awaitable[bool]],
 ) -> AsyncIterator[bytes]:
-    wanted = EventFilter.of(caller, query.kind, query.task)
+    event_filter = EventFilter.of(caller, query.kind, query.task)
     if query.everybody:
-        wanted = EventFilter(owner=None, kinds=frozenset(query.kind), tasks=frozenset(query.task))
+        event_filter = EventFilter(owner=None, kinds=frozenset(query.kind), tasks=frozenset(query.task))
     yield RECONNECT + frame("start", None, {})
     changed = _LogGrowth(runtime, query).changed if query.job or query.pilot else None
-    async for chunk in hub.signs(wanted, query.after, is_known, changed):
+    async for chunk in hub.signs(event_filter, query.after, is_known, changed):
         yield chunk
 
 

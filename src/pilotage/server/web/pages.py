@@ -67,10 +67,10 @@ class Visit:
         """Whether everybody's records are shown."""
         return self.caller.role == "operator"
 
-    def for_operators(self, what: str) -> None:
-        """Raise a 403 for other people than operators: only operators ``what``, such as ``see pilots``."""
+    def for_operators(self, action: str) -> None:
+        """Raise a 403 for other people than operators: only operators ``action``, such as ``see pilots``."""
         if not self.is_operator:
-            raise HTTPException(403, f"only operators {what}")
+            raise HTTPException(403, f"only operators {action}")
 
     @property
     def form_token(self) -> str:
@@ -111,32 +111,32 @@ class Visit:
     def address(self, **changes: object) -> str:
         """Return this view's address with other parameters; None or "" leaves one out."""
         parameters = self.request.query_params.multi_items()
-        others = [(name, value) for name, value in parameters if name not in changes]
+        unchanged = [(name, value) for name, value in parameters if name not in changes]
         added = [(name, str(value)) for name, value in changes.items() if value not in (None, "")]
-        query = urlencode([*others, *added])
+        query = urlencode([*unchanged, *added])
         return self.request.url.path + (f"?{query}" if query else "")
 
 
 def query_of(request: Request, model: type[_Model]) -> _Model:
     """Return an address's parameters as a model; see ``Visit.query``."""
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items()[:MOST_FIELDS]:
-        known = model.model_fields.get(name)
-        if known is None or not value.strip():
+        field = model.model_fields.get(name)
+        if field is None or not value.strip():
             continue
-        if get_origin(known.annotation) in (list, tuple):
-            given.setdefault(name, []).append(value)
+        if get_origin(field.annotation) in (list, tuple):
+            values.setdefault(name, []).append(value)
         else:
-            given[name] = value
-    return validated(model, given)
+            values[name] = value
+    return validated(model, values)
 
 
-def validated(model: type[_Model], given: Mapping[str, Any]) -> _Model:
+def validated(model: type[_Model], values: Mapping[str, Any]) -> _Model:
     """Return a model of what a person gave. Raises RequestValidationError with each fault."""
     try:
-        return model.model_validate(given)
+        return model.model_validate(values)
     except ValidationError as error:
-        faults = [{**one, "loc": ("query", *one["loc"])} for one in error.errors()]
+        faults = [{**fault, "loc": ("query", *fault["loc"])} for fault in error.errors()]
         raise RequestValidationError(faults) from error
 
 
@@ -298,13 +298,13 @@ def in_words(error: RequestValidationError) -> str:
 def _drawn(function: View, visit: Visit) -> Response:
     # Before the view reads anything: what happens from here on makes it stale.
     newest = visit.store.event_log.visible()
-    shown = function(visit)
-    if isinstance(shown, Redirect):
-        return RedirectResponse(shown.address, 303)
+    page = function(visit)
+    if isinstance(page, Redirect):
+        return RedirectResponse(page.address, 303)
     is_fragment = visit.request.headers.get("hx-request") == "true"
-    visit = replace(visit, live=shown.stale.address(newest) if shown.stale else "")
-    values = {"page": shown, "visit": visit, "model": shown.model, "now": visit.now}
-    return HTMLResponse(rendering.page(shown.template, values, is_fragment=is_fragment), shown.status)
+    visit = replace(visit, live=page.stale.address(newest) if page.stale else "")
+    values = {"page": page, "visit": visit, "model": page.model, "now": visit.now}
+    return HTMLResponse(rendering.page(page.template, values, is_fragment=is_fragment), page.status)
 
 
 def own_path(path: str) -> str:

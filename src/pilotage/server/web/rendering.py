@@ -39,13 +39,13 @@ FOR_OPERATORS: Sequence[tuple[str, str]] = (
 """Further sections that only operators have."""
 
 
-def page(template: str, given: Mapping[str, object], *, is_fragment: bool = False) -> str:
+def page(template: str, context: Mapping[str, object], *, is_fragment: bool = False) -> str:
     """Return a page as HTML; as a fragment only its block ``live``."""
-    made = environment()
-    values = dict(given)
-    values["parts"] = made.get_template("parts.html").module
+    templates = environment()
+    values = dict(context)
+    values["parts"] = templates.get_template("parts.html").module
     values["layout"] = "fragment.html" if is_fragment else "base.html"
-    return made.get_template(template).render(values)
+    return templates.get_template(template).render(values)
 
 
 def sign_in(after: str, fault: str) -> str:
@@ -67,7 +67,7 @@ def environment() -> "Environment":
     """Return the templates. They are loaded at the first page: most servers of tests show none."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("pilotage.server.web"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -75,8 +75,8 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
-        "many": many,
+    templates.filters |= {
+        "thousands": thousands,
         "plural": plural,
         "number": number,
         "amount": amount,
@@ -88,7 +88,7 @@ def environment() -> "Environment":
         "in_short": in_short,
         "sentence": sentence,
     }
-    made.globals |= {
+    templates.globals |= {
         "navigation": NAVIGATION,
         "for_operators": FOR_OPERATORS,
         "version": full_version(),
@@ -96,7 +96,7 @@ def environment() -> "Environment":
         "draw": drawing,
         "state_class": drawing.state_class,
     }
-    return made
+    return templates
 
 
 @cache
@@ -106,7 +106,7 @@ def asset(name: str) -> str:
     return f"/static/{name}?{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-def many(count: float) -> str:
+def thousands(count: float) -> str:
     """Return a number with its thousands apart: ``2,210``."""
     return f"{count:,.0f}"
 

@@ -68,10 +68,10 @@ class WrongTokens:
     def count(self, address: str) -> int:
         """Count one more; return how many came without a minute's pause."""
         with self._lock:
-            many = self._counts.get(address, 0) + 1
+            attempts = self._counts.get(address, 0) + 1
             # An entry that is written again lives for another minute.
-            self._counts[address] = many
-            return many
+            self._counts[address] = attempts
+            return attempts
 
 
 def operator_session(now: float) -> Credential:

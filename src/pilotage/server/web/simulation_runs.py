@@ -87,8 +87,8 @@ def _result(
             for name, content in files.items():
                 (place / name).write_text(content)
             for words in commands:
-                told, fault = _command(words, place, environment)
-                text = told or text
+                output, fault = _command(words, place, environment)
+                text = output or text
                 if fault:
                     return replace(begun, text=text, fault=fault)
             pictures = [_picture(place / name) for name in PICTURES if (place / name).exists()]
@@ -101,12 +101,12 @@ def _command(words: Sequence[str], place: Path, environment: Mapping[str, str]) 
     """Run a command. Return what it says, and why it failed, or nothing."""
     bounds = map(str, (MOST_PROCESSOR, MOST_MEMORY, os.getpid()))
     worker = [sys.executable, "-m", "pilotage.server.web.simulation_worker", *bounds]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
     more = {"PILOTAGE_HOME": str(place / "home"), "COLUMNS": "100", "OPENBLAS_NUM_THREADS": "1"}
-    end = run_process([*worker, *words], b"", {**kept, **more, **environment}, MOST_TIME, place)
+    end = run_process([*worker, *words], b"", {**inherited, **more, **environment}, MOST_TIME, place)
     if end.code is None:
         return "", f"it was ended after {MOST_TIME / 60:.0f} minutes; {SMALLER}"
-    text, fault = (said.decode(errors="replace")[-MOST_TEXT:] for said in (end.out, end.complaints))
+    text, fault = (output.decode(errors="replace")[-MOST_TEXT:] for output in (end.out, end.complaints))
     if end.code < 0:
         return text, f"it was ended after {MOST_PROCESSOR} s of processor time; {SMALLER}"
     return text, fault.strip() if end.code else ""

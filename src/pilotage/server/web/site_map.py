@@ -51,29 +51,29 @@ class SiteMap:
     cells: Mapping[tuple[str, str], MapLink]
 
 
-def drawn(sites: Sequence[MapSite], links: Sequence[MapLink], most: int, side: int) -> SiteMap:
+def drawn(sites: Sequence[MapSite], links: Sequence[MapLink], limit: int, side: int) -> SiteMap:
     """Return the links between sites; at most so many rows, and so many sites on each side of a matrix."""
-    busiest = sorted(links, key=lambda one: (-one.files, -(one.rate or 0), one.source, one.destination))
+    busiest = sorted(links, key=lambda link: (-link.files, -(link.rate or 0), link.source, link.destination))
     if len(sites) <= MOST_DRAWN:
         return SiteMap(
-            picture=picture(sites, links), links=busiest[:most], more=max(len(links) - most, 0), cells={}
+            picture=picture(sites, links), links=busiest[:limit], more=max(len(links) - limit, 0), cells={}
         )
     sources = _first(busiest, "source", side)
     destinations = _first(busiest, "destination", side)
-    cells = {(one.source, one.destination): one for one in links}
-    shown = sum(one.source in sources and one.destination in destinations for one in links)
+    cells = {(link.source, link.destination): link for link in links}
+    count = sum(link.source in sources and link.destination in destinations for link in links)
     return SiteMap(
         picture=Markup(""),
         links=(),
-        more=len(links) - shown,
+        more=len(links) - count,
         sources=sources,
         destinations=destinations,
         cells=cells,
     )
 
 
-def _first(links: Sequence[MapLink], end: str, most: int) -> list[str]:
-    return sorted(list(dict.fromkeys(getattr(one, end) for one in links))[:most])
+def _first(links: Sequence[MapLink], end: str, limit: int) -> list[str]:
+    return sorted(list(dict.fromkeys(getattr(link, end) for link in links))[:limit])
 
 
 def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
@@ -83,7 +83,7 @@ def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
         return Markup("")
     height = ROW_HEIGHT if len(sites) <= MOST_IN_ROW else HEIGHT
     places = _places(sites)
-    lines = [_line(site, places) for site in links if site.source in places and site.destination in places]
+    lines = [_line(link, places) for link in links if link.source in places and link.destination in places]
     label = (
         f"Map of {len(sites)} sites and {len(lines)} links between them; the table below has their numbers"
     )
@@ -94,15 +94,15 @@ def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
 
 
 def _places(sites: Sequence[MapSite]) -> dict[str, tuple[float, float]]:
-    nuclei = [one.name for one in sites if one.is_nucleus]
-    others = [one.name for one in sites if not one.is_nucleus]
+    nuclei = [site.name for site in sites if site.is_nucleus]
+    satellites = [site.name for site in sites if not site.is_nucleus]
     if len(sites) <= MOST_IN_ROW:
-        half = len(others) // 2
-        return _row([*others[:half], *nuclei, *others[half:]])
-    if not others:
-        nuclei, others = [], nuclei
+        half = len(satellites) // 2
+        return _row([*satellites[:half], *nuclei, *satellites[half:]])
+    if not satellites:
+        nuclei, satellites = [], nuclei
     inner = 0 if len(nuclei) == 1 else 60
-    return _ring(nuclei, inner, 0.0) | _ring(others, RADIUS, pi / max(len(nuclei), 2))
+    return _ring(nuclei, inner, 0.0) | _ring(satellites, RADIUS, pi / max(len(nuclei), 2))
 
 
 def _row(names: Sequence[str]) -> dict[str, tuple[float, float]]:

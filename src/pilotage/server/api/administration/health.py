@@ -56,9 +56,9 @@ class Readiness:
 
     async def problem(self) -> str:
         """Return the store's fault; empty if it accepted a write within the limit."""
-        asked = self._ask()
+        attempt = self._ask()
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(asked)), LIMIT)
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(attempt)), LIMIT)
         except TimeoutError:
             holder = self._runtime.store.held_by()
             return f"the store has not taken a write for {time.monotonic() - self._since:.0f} s" + (
@@ -76,13 +76,15 @@ class Readiness:
                 thread.start()
             return self._asked
 
-    def _look(self, asked: "Future[str]") -> None:
+    def _look(self, attempt: "Future[str]") -> None:
         try:
             self._runtime.store.try_to_write()
         except Exception as error:
-            asked.set_result(f"the store takes no write: {error_line(getattr(error, 'orig', None) or error)}")
+            attempt.set_result(
+                f"the store takes no write: {error_line(getattr(error, 'orig', None) or error)}"
+            )
         else:
-            asked.set_result("")
+            attempt.set_result("")
 
 
 @router.get("", response_model=Health)
@@ -98,12 +100,12 @@ async def get_ready(request: Request) -> Response:
     readiness: Readiness = request.app.state.readiness
     failing = dict(request.app.state.runtime.set_aside.failing_loops)
     # A database that is full may still take the small write.
-    outages = sorted({told for told in failing.values() if told.startswith(OUTAGE)})
+    outages = sorted({fault for fault in failing.values() if fault.startswith(OUTAGE)})
     problem = await readiness.problem() or "; ".join(outages)
-    told = Ready(
+    report = Ready(
         status="unavailable" if problem else "ok",
         version=full_version(),
         problems=[problem] if problem else [],
         failing_loops=failing,
     )
-    return answer(told, 503 if problem else 200)
+    return answer(report, 503 if problem else 200)

@@ -25,32 +25,32 @@ SERVER_FAULT = "500"
 
 
 def known_series(
-    found: StoreCounts, federation: Federation | None, loops: Sequence[str]
+    counts: StoreCounts, federation: Federation | None, loops: Sequence[str]
 ) -> dict[MeasuredKey, float]:
     """Return how series begin, by known values: loop, queue, share, link and route."""
     series = {MeasuredKey(STORE_RETRIES.name, (cause,), "") for cause in HINDRANCES}
     series |= {MeasuredKey(FAILED_PASSES.name, (loop,), "") for loop in loops}
-    series |= set(_of_work(found))
+    series |= set(_of_work(counts))
     for queue in federation.queues if federation else ():
         series.add(MeasuredKey(EMPTY_PILOTS.name, (queue.name,), ""))
         ends = (PilotState.FINISHED, PilotState.FAILED)
         series |= {MeasuredKey(ENDED_PILOTS.name, (queue.name, str(end)), "") for end in ends}
     passes: dict[MeasuredKey, float] = {}
-    if found.first_federation is not None:
+    if counts.first_federation is not None:
         passes = dict.fromkeys(
-            (MeasuredKey(LAST_PASS, (loop,), "") for loop in loops), found.first_federation
+            (MeasuredKey(LAST_PASS, (loop,), "") for loop in loops), counts.first_federation
         )
     return dict.fromkeys(series, 0.0) | passes
 
 
-def _of_work(found: StoreCounts) -> Iterator[MeasuredKey]:
-    for queue, share, _ in found.jobs:
+def _of_work(counts: StoreCounts) -> Iterator[MeasuredKey]:
+    for queue, share, _ in counts.jobs:
         if queue:
             yield from _each(ATTEMPTS.name, (queue, share), (JobState.FINISHED, JobState.FAILED))
-    for source, destination, *_ in found.transfers:
+    for source, destination, *_ in counts.transfers:
         ends = (TransferState.DONE, TransferState.FAILED, "retried")
         yield from _each(ENDED_TRANSFERS.name, (source, destination), ends)
-    for key in found.measured:
+    for key in counts.measured:
         if key.name == REQUESTS.name:
             yield from _each(REQUESTS.name, key.labels[:2], (SERVER_FAULT,))
 

@@ -48,8 +48,8 @@ class MetricsPage:
         """Answer with all metrics; 401 for whoever may not read them."""
         token = bearer_of(request.headers.get("authorization", "")) or ""
         if not await self._may_read(request, token):
-            told = "an operator's token is needed, or that of PILOTAGE_METRICS_TOKEN\n"
-            return PlainTextResponse(told, 401, {"WWW-Authenticate": "Bearer"})
+            text = "an operator's token is needed, or that of PILOTAGE_METRICS_TOKEN\n"
+            return PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})
         return Response(await run_in_threadpool(self._made_lately), media_type=CONTENT_TYPE)
 
     async def _may_read(self, request: Request, token: str) -> bool:

@@ -61,29 +61,29 @@ class _StoreCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        found = self._runtime.store.metrics_queries.counts()
-        lacks: Values = {(lack.rule, lack.mend): many for lack, many in self._lacks.items()}
+        counts = self._runtime.store.metrics_queries.counts()
+        lacks: Values = {(lack.rule, lack.mend): count for lack, count in self._lacks.items()}
         link = ("source", "destination", "direction", "state")
-        yield _gauge("jobs", "Jobs by queue, share and state.", ("queue", "share", "state"), found.jobs)
+        yield _gauge("jobs", "Jobs by queue, share and state.", ("queue", "share", "state"), counts.jobs)
         yield _gauge("jobs_pending", "Jobs that no queue takes, by what is missing.", ("rule", "mend"), lacks)
-        yield _gauge("pilots", "Pilots by queue and state.", ("queue", "state"), found.pilots)
-        yield _gauge("transfers", "Transfers by link and state.", link, found.transfers)
-        unsent: Values = {(): found.unsent_notifications}
+        yield _gauge("pilots", "Pilots by queue and state.", ("queue", "state"), counts.pilots)
+        yield _gauge("transfers", "Transfers by link and state.", link, counts.transfers)
+        unsent: Values = {(): counts.unsent_notifications}
         yield _gauge("notifications_unsent", "Notifications not sent yet.", (), unsent)
-        oldest: Values = {} if found.oldest_unsent is None else {(): found.oldest_unsent}
+        oldest: Values = {} if counts.oldest_unsent is None else {(): counts.oldest_unsent}
         text = "When the oldest notification was made that is not sent, in s since 1970 UTC."
         yield _gauge("notification_oldest_timestamp_seconds", text, (), oldest)
-        yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): found.database_size})
+        yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): counts.database_size})
         federation = self._federation()
         if federation is not None:
             yield from self._of_federation(federation)
-        servers = Counter[Labels]((str(one.state),) for one in self._runtime.store.servers.everything())
+        servers = Counter[Labels]((str(server.state),) for server in self._runtime.store.servers.everything())
         # Alerts compare both numbers.
-        known: Values = {("live",): 0, ("silent",): 0, **servers}
-        yield _gauge("servers", "Starts of servers within a day, by state.", ("state",), known)
+        by_state: Values = {("live",): 0, ("silent",): 0, **servers}
+        yield _gauge("servers", "Starts of servers within a day, by state.", ("state",), by_state)
         yield from self._of_process()
         loops = [step.name for step in STEPS if step.has_loop]
-        yield from _of_measurements(known_series(found, federation, loops) | found.measured)
+        yield from _of_measurements(known_series(counts, federation, loops) | counts.measured)
 
     def _federation(self) -> Federation | None:
         try:
@@ -96,36 +96,38 @@ class _StoreCollector(Collector):
         tripped = circuit_breakers.tripped(self._runtime)
         used: Values = {(use.name, use.share.vo): use.used for use in uses}
         target: Values = {(use.name, use.share.vo): use.target for use in uses}
-        known: Values = {(one.name, one.site, str(one.status)): 1 for one in federation.queues}
+        statuses: Values = {(queue.name, queue.site, str(queue.status)): 1 for queue in federation.queues}
         labels = ("share", "vo")
         yield _gauge("share_used_ratio", "A share's part of the running jobs.", labels, used)
         yield _gauge("share_target_ratio", "A share's part of all targets.", labels, target)
-        yield _gauge("queue_info", "1 for each queue, with its status.", ("queue", "site", "state"), known)
+        yield _gauge("queue_info", "1 for each queue, with its status.", ("queue", "site", "state"), statuses)
         period: Values = {(): federation.loops.period}
         yield _gauge("loop_period_seconds", "Longest pause of a loop that finds nothing to do.", (), period)
         now = self._runtime.clock()
-        breakers = Counter[Labels]((str(one.kind), str(one.state(now))) for one in tripped)
+        breakers = Counter[Labels]((str(breaker.kind), str(breaker.state(now))) for breaker in tripped)
         yield _gauge("circuit_breakers", "Tripped circuit breakers.", ("kind", "state"), breakers)
         yield from self._of_places(federation, now)
 
     def _of_places(self, federation: Federation, now: float) -> Iterator[Metric]:
-        heard = now - SILENT_AFTER * federation.loops.heartbeat
+        since = now - SILENT_AFTER * federation.loops.heartbeat
         silent: Values = {
-            **{(one.name,): 0 for one in federation.queues},
-            **self._runtime.store.metrics_queries.silent_pilots(heard),
+            **{(queue.name,): 0 for queue in federation.queues},
+            **self._runtime.store.metrics_queries.silent_pilots(since),
         }
         text = f"Running pilots that did not call for {SILENT_AFTER} times their pace, by queue."
         yield _gauge("pilots_silent", text, ("queue",), silent)
         ended = Counter[Labels]()
-        for one in self._runtime.store.queries.ended_pilots():
-            ended[(one.queue,)] += one.jobs
+        for group in self._runtime.store.queries.ended_pilots():
+            ended[(group.queue,)] += group.jobs
         text = "Jobs at pilots whose batch job has ended: they go on elsewhere once that is sure."
         yield _gauge("jobs_pilot_ended", text, ("queue",), dict.fromkeys(silent, 0) | ended)
         spaces = self._runtime.world("storage_spaces").free_spaces
         free: Values = {
-            (name,): one.gigabytes * 1e9 for name, one in spaces.items() if one.gigabytes is not None
+            (name,): space.gigabytes * 1e9 for name, space in spaces.items() if space.gigabytes is not None
         }
-        size: Values = {(name,): one.total * 1e9 for name, one in spaces.items() if one.total is not None}
+        size: Values = {
+            (name,): space.total * 1e9 for name, space in spaces.items() if space.total is not None
+        }
         text = "Free bytes of a storage, measured or declared."
         yield _gauge("storage_free_bytes", text, ("storage",), free)
         yield _gauge("storage_size_bytes", "Size of a storage that reports it.", ("storage",), size)
@@ -133,8 +135,8 @@ class _StoreCollector(Collector):
     def _of_process(self) -> Iterator[Metric]:
         failing: Values = {(name,): 1 for name in self._runtime.set_aside.failing_loops}
         yield _gauge("loop_failing", "Loops of this server whose last pass failed.", ("loop",), failing)
-        own: Values = {(full_version(),): 1}
-        yield _gauge("build_info", "1, with this server's version.", ("version",), own)
+        version: Values = {(full_version(),): 1}
+        yield _gauge("build_info", "1, with this server's version.", ("version",), version)
 
 
 def _of_measurements(measured: Mapping[MeasuredKey, float]) -> Iterator[Metric]:
@@ -148,16 +150,16 @@ def _of_measurements(measured: Mapping[MeasuredKey, float]) -> Iterator[Metric]:
     yield _gauge("loop_last_pass_timestamp_seconds", text, ("loop",), last)
 
 
-def _counter(measure: Measurement, found: Mapping[Labels, Mapping[str, float]]) -> Metric:
+def _counter(measure: Measurement, series: Mapping[Labels, Mapping[str, float]]) -> Metric:
     family = CounterMetricFamily(f"{PREFIX}{measure.name}", measure.text, labels=measure.labels)
-    for labels, parts in _bounded(measure.labels, found):
+    for labels, parts in _bounded(measure.labels, series):
         family.add_metric(labels, parts.get("", 0))
     return family
 
 
-def _histogram(measure: Measurement, found: Mapping[Labels, Mapping[str, float]]) -> Metric:
+def _histogram(measure: Measurement, series: Mapping[Labels, Mapping[str, float]]) -> Metric:
     family = HistogramMetricFamily(f"{PREFIX}{measure.name}", measure.text, labels=measure.labels)
-    for labels, parts in _bounded(measure.labels, found):
+    for labels, parts in _bounded(measure.labels, series):
         so_far, buckets = 0.0, []
         for bound in (*measure.bounds, math.inf):
             so_far += parts.get(repr(bound), 0)
@@ -174,19 +176,19 @@ def _gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metri
 
 
 def _bounded(
-    labels: Sequence[str], found: Mapping[Labels, Mapping[str, float]]
+    labels: Sequence[str], series: Mapping[Labels, Mapping[str, float]]
 ) -> list[tuple[Labels, dict[str, float]]]:
     """Return series whose labels have few values: of each label, the smallest are added up."""
-    kept = []
+    frequent = []
     for place in range(len(labels)):
         sums: dict[str, float] = defaultdict(float)
-        for key, parts in found.items():
+        for key, parts in series.items():
             sums[key[place]] += sum(parts.values())
-        kept.append({*sorted(sums, key=lambda value: (-sums[value], value))[:MOST_LABELS]})
+        frequent.append({*sorted(sums, key=lambda value: (-sums[value], value))[:MOST_LABELS]})
     bounded: dict[Labels, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for key, parts in found.items():
-        words = zip(key, kept, strict=True)
-        own = bounded[tuple(word if word in known else OTHER for word, known in words)]
+    for key, parts in series.items():
+        words = zip(key, frequent, strict=True)
+        totals = bounded[tuple(word if word in allowed else OTHER for word, allowed in words)]
         for part, value in parts.items():
-            own[part] += value
+            totals[part] += value
     return sorted(bounded.items())

@@ -86,15 +86,15 @@ def share_history(runtime: Runtime, days: int) -> ShareHistory:
     """Return what each share used over so many days."""
     now = runtime.clock()
     spans = runtime.store.past.shares(now - days * DAY, now)
-    found = [_trend(name, list(own)) for name, own in groupby(spans, key=attrgetter("share"))]
-    return ShareHistory(shares=sorted(found, key=lambda one: (-one.used, -one.target, one.share)))
+    trends = [_trend(name, list(group)) for name, group in groupby(spans, key=attrgetter("share"))]
+    return ShareHistory(shares=sorted(trends, key=lambda trend: (-trend.used, -trend.target, trend.share)))
 
 
 def _trend(share: str, spans: Sequence[ShareSpan]) -> ShareTrend:
     return ShareTrend(
         share=share,
-        running=fmean(one.running for one in spans),
-        used=fmean(one.used for one in spans),
+        running=fmean(span.running for span in spans),
+        used=fmean(span.used for span in spans),
         target=spans[-1].target,
         spans=spans,
     )
@@ -119,7 +119,7 @@ def get_worlds(runtime: TheRuntime) -> Response:
 @router.get("/simulation", responses=documented(LastSimulation, 404))
 def get_simulation(caller: Operator, runtime: TheRuntime) -> Response:
     """The last simulation that you started on the page, within a day."""
-    found = last_simulation(runtime.store, caller.identity.key, runtime.clock())
-    if found is None:
+    simulation = last_simulation(runtime.store, caller.identity.key, runtime.clock())
+    if simulation is None:
         raise HTTPException(404, "you started no simulation within a day")
-    return answer(LastSimulation(begun=found.begun, ended=found.ended, **asdict(found.result)))
+    return answer(LastSimulation(begun=simulation.begun, ended=simulation.ended, **asdict(simulation.result)))

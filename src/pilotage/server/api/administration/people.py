@@ -34,7 +34,7 @@ def post_close(body: Leaving, caller: OperatorNow, runtime: TheRuntime) -> Respo
     Outputs and datasets stay. No request that is under way starts a task of theirs any more.
     """
     person = people.of_name(runtime, body.name, body.vo)
-    own = (caller.identity.name, caller.identity.vo)
-    if own == (person.name, person.vo) and not body.dry_run:
+    operator = (caller.identity.name, caller.identity.vo)
+    if operator == (person.name, person.vo) and not body.dry_run:
         raise NotNow("this is you: let another operator close you")
     return answer(people.close(runtime, person, body.because, actor(caller), body.dry_run))

@@ -69,21 +69,21 @@ def get_servers(store: TheStore) -> Response:
 
 def shown_servers(store: TheStore) -> ShownServers:
     """Return the servers as people see them."""
-    found = servers_overview(store)
+    overview = servers_overview(store)
     return ShownServers(
-        servers=[_shown(one, found.leases) for one in found.servers],
-        missing_loops=list(found.missing_loops),
-        takeover=found.takeover,
+        servers=[_server_view(server, overview.leases) for server in overview.servers],
+        missing_loops=list(overview.missing_loops),
+        takeover=overview.takeover,
     )
 
 
-def _shown(one: ServerProcess, leases: dict[str, str]) -> ShownServer:
+def _server_view(server: ServerProcess, leases: dict[str, str]) -> ShownServer:
     nothing = {"ended": None, "seconds": None, "error": ""}
-    passes = asdict(one.report)["passes"]
+    passes = asdict(server.report)["passes"]
     loops = [
-        ShownLoop(name=name, has_lease=leases.get(name) == one.name, **passes.get(name, nothing))
-        for name in one.loops
+        ShownLoop(name=name, has_lease=leases.get(name) == server.name, **passes.get(name, nothing))
+        for name in server.loops
     ]
     return ShownServer(
-        **(asdict(one) | {"state": one.state, "loops": loops, "lacks": list(one.report.lacks)})
+        **(asdict(server) | {"state": server.state, "loops": loops, "lacks": list(server.report.lacks)})
     )

@@ -46,8 +46,8 @@ TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12,64}$", description="as the 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(PeopleTokens))
 def get_tokens(runtime: TheRuntime, after: After = "", limit: Limit = 100) -> Response:
     """List the unexpired tokens of people, newest first. The secrets are shown nowhere."""
-    found = runtime.store.tokens.people()
-    return listed("tokens", named_page(found, _place, after, limit))
+    tokens = runtime.store.tokens.people()
+    return listed("tokens", named_page(tokens, _place, after, limit))
 
 
 def _place(token: PersonToken) -> str:

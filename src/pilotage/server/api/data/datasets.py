@@ -77,13 +77,13 @@ def get_datasets(
     Without a scope, list those of all the caller's scopes.
     """
     scopes = [scope] if scope else sorted(scopes_of(caller.identity))
-    found: list[DatasetVersion] = []
-    for one in scopes:
-        check_scope(caller, one)
-        if left := limit + 1 - len(found):
-            found += store.datasets.current(one, after, left)
-    shown, following = cut(found, limit, attrgetter("dataset"))
-    return listed("versions", ListPage(shown, sum(map(store.datasets.total, scopes)), {}, following))
+    versions: list[DatasetVersion] = []
+    for scope_name in scopes:
+        check_scope(caller, scope_name)
+        if room := limit + 1 - len(versions):
+            versions += store.datasets.current(scope_name, after, room)
+    rows, following = cut(versions, limit, attrgetter("dataset"))
+    return listed("versions", ListPage(rows, sum(map(store.datasets.total, scopes)), {}, following))
 
 
 @router.get("/versions", responses=documented(Versions, 404))
@@ -95,9 +95,9 @@ def get_versions(
     current = store.datasets.version(name)
     if current is None:
         raise HTTPException(404, f"the catalogue has no dataset {name}")
-    found = store.datasets.versions(name, limit + 1, numbered(after, 2**31 - 1) if after else None)
-    shown, following = cut(found, limit, attrgetter("version"))
-    return listed("versions", ListPage(shown, current.version, {}, following))
+    versions = store.datasets.versions(name, limit + 1, numbered(after, 2**31 - 1) if after else None)
+    rows, following = cut(versions, limit, attrgetter("version"))
+    return listed("versions", ListPage(rows, current.version, {}, following))
 
 
 @router.get("/files", responses=documented(DatasetFiles, 404))
@@ -112,13 +112,15 @@ def get_dataset_files(
 ) -> Response:
     """List the files of one version by identifier, as they were when it was made."""
     try:
-        found = runtime.catalogues.own.version(_identified(caller, dataset), version)
+        dataset_version = runtime.catalogues.own.version(_identified(caller, dataset), version)
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
-    read = runtime.store.datasets.files(found.dataset, found.version, after, limit + 1)
+    read = runtime.store.datasets.files(dataset_version.dataset, dataset_version.version, after, limit + 1)
     files, following = cut(read, limit, attrgetter("name"))
-    shown = [{"file": file.name, "size": file.size, "checksum": file.checksum} for file in files]
-    return listed("files", ListPage(files, found.files, {}, following), shown, version=found)
+    rows = [{"file": file.name, "size": file.size, "checksum": file.checksum} for file in files]
+    return listed(
+        "files", ListPage(files, dataset_version.files, {}, following), rows, version=dataset_version
+    )
 
 
 @router.post("", responses=documented(DatasetVersion, 404, 409))

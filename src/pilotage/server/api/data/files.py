@@ -153,18 +153,18 @@ def get_files(
     Without a scope, list those of each of the caller's scopes in turn.
     """
     scopes = [scope] if scope else list(scopes_of(caller.identity))
-    for one in scopes:
-        _check_readable(caller, one, store)
+    for scope_name in scopes:
+        _check_readable(caller, scope_name, store)
     accepts = matcher(match)
-    found: list[CatalogueEntry] = []
-    for one in sorted(scopes):
-        prefix = identifier(one, literal_beginning(match))
-        left = limit + 1 - len(found)
-        if left:
-            found += store.catalogue.matching(prefix, lambda file: accepts(name_of(file)), after, left)
-    shown, following = cut(found, limit, lambda one: one.file.name)
+    entries: list[CatalogueEntry] = []
+    for scope_name in sorted(scopes):
+        prefix = identifier(scope_name, literal_beginning(match))
+        room = limit + 1 - len(entries)
+        if room:
+            entries += store.catalogue.matching(prefix, lambda file: accepts(name_of(file)), after, room)
+    rows, following = cut(entries, limit, lambda entry: entry.file.name)
     # To count what matches a pattern would read the whole catalogue.
-    return listed("files", ListPage(shown, None, {}, following), _views(store, shown))
+    return listed("files", ListPage(rows, None, {}, following), _views(store, rows))
 
 
 @router.get("/describe", responses=documented(FileView, 404))
@@ -190,43 +190,43 @@ def get_content(
 
     With `as_it_lies` the answer has no length, and may have one byte more than the known size.
     """
-    found = _entry(caller, runtime.store, file)
-    offset = 0 if as_it_lies else _offset(range_, found.file.size)
-    places = _places(found, runtime.store.federation(), storage)
+    entry = _entry(caller, runtime.store, file)
+    offset = 0 if as_it_lies else _offset(range_, entry.file.size)
+    places = _places(entry, runtime.store.federation(), storage)
     try:
         chunks = runtime.file_readers.read(places, offset, caller.identity.key)
     except TooManyReaders as error:
         raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error
     except StorageError as error:
-        raise HTTPException(502, f"{found.file.name} cannot be read: {error}") from error
+        raise HTTPException(502, f"{entry.file.name} cannot be read: {error}") from error
     if as_it_lies:
-        return FileContent(_at_most(chunks, found.file.size + 1))
-    headers = {"Content-Length": str(found.file.size - offset), "Accept-Ranges": "bytes"}
+        return FileContent(_at_most(chunks, entry.file.size + 1))
+    headers = {"Content-Length": str(entry.file.size - offset), "Accept-Ranges": "bytes"}
     if range_:
-        headers["Content-Range"] = f"bytes {offset}-{found.file.size - 1}/{found.file.size}"
+        headers["Content-Range"] = f"bytes {offset}-{entry.file.size - 1}/{entry.file.size}"
     return FileContent(chunks, 206 if range_ else 200, headers)
 
 
-def _places(found: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
+def _places(entry: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
     """Return storages from which a file can be read; only ``storage`` if there is one.
 
     Raises HTTPException if there is none.
     """
-    places = [place for place in places_of(found, federation) if storage in ("", place[0].name)]
+    places = [place for place in places_of(entry, federation) if storage in ("", place[0].name)]
     if not places:
         at = storage or "any storage of the federation"
-        raise HTTPException(404, f"{found.file.name} has no replica at {at}")
+        raise HTTPException(404, f"{entry.file.name} has no replica at {at}")
     return places
 
 
-def places_of(found: CatalogueEntry, federation: Federation) -> list[tuple[Storage, str]]:
+def places_of(entry: CatalogueEntry, federation: Federation) -> list[tuple[Storage, str]]:
     """Return the storages of a federation from which a file can be read, tapes last, each with its path."""
-    storages = {one.name: one for one in federation.storages}
+    storages = {storage.name: storage for storage in federation.storages}
     lying = sorted(
-        (replica for replica in found.replicas if replica.storage in storages),
+        (replica for replica in entry.replicas if replica.storage in storages),
         key=lambda replica: (storages[replica.storage].tape, replica.storage),
     )
-    return [(storages[one.storage], one.place) for one in lying]
+    return [(storages[replica.storage], replica.place) for replica in lying]
 
 
 @router.post("", responses=documented(Registered, 409))
@@ -236,19 +236,21 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
     All are recorded, or none, unless `each` is set.
     """
     owner = caller.identity
-    files = [replace(one, scope=one.scope or default_scope(owner, one.name)) for one in body.files]
-    for scope in {one.scope for one in files}:
+    files = [replace(file, scope=file.scope or default_scope(owner, file.name)) for file in body.files]
+    for scope in {file.scope for file in files}:
         check_scope(caller, scope)
     bound = None if caller.role == "operator" else owner
     faults = dict(checks.file_faults(files, runtime.store.federation(), bound))
     if not body.dry_run and (body.each or not faults):
-        given = [file for at, file in enumerate(files) if at not in faults]
-        corrections.correct(runtime, given, actor(caller), trusted=caller.role == "operator")
+        accepted = [file for at, file in enumerate(files) if at not in faults]
+        corrections.correct(runtime, accepted, actor(caller), trusted=caller.role == "operator")
     if body.each:
         sound = {at: file for at, file in enumerate(files) if at not in faults}
         new, conflicts = catalogue.register_each(runtime, sound, actor(caller), body.dry_run)
         refused = sorted((faults | conflicts).items())
-        return answer(Registered(new=new, refused=[RefusedFile(at=at, reason=why) for at, why in refused]))
+        return answer(
+            Registered(new=new, refused=[RefusedFile(at=at, reason=reason) for at, reason in refused])
+        )
     for at, reason in faults.items():
         raise field_refused(f"files.{at}", reason)
     return answer(Registered(new=catalogue.register(runtime, files, actor(caller), body.dry_run)))
@@ -263,7 +265,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     """
     scope = body.scope or scopes_of(caller.identity)[0]
     check_scope(caller, scope)
-    storages = {one.name: one for one in runtime.store.federation().storages}
+    storages = {storage.name: storage for storage in runtime.store.federation().storages}
     if body.storage not in storages:
         raise HTTPException(
             404, f"there is no storage {body.storage!r}; known are {', '.join(sorted(storages))}"
@@ -277,7 +279,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         with runtime.look_ups.place(place.name, caller.identity, SCAN_TIME):
             scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME, any_name=True)
         paths = getattr(scanned, "paths", {})
-        files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
+        files = [replace(file, scope=scope) for file in scanned if not is_output(file.name)]
         refuse_others(files, place, person, paths)
     except OthersFilesError as error:
         raise HTTPException(403, str(error)) from error
@@ -288,9 +290,9 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     new, conflicts = catalogue.register_each(
         runtime, dict(enumerate(files)), actor(caller), body.dry_run, paths
     )
-    refused = {files[at].name: why for at, why in conflicts.items()} | getattr(scanned, "left_out", {})
-    told = [UnregisteredFile(name=_printable(name), reason=refused[name]) for name in sorted(refused)]
-    return answer(Listed(files=len(files) - len(conflicts), new=new, refused=told))
+    refused = {files[at].name: reason for at, reason in conflicts.items()} | getattr(scanned, "left_out", {})
+    refusals = [UnregisteredFile(name=_printable(name), reason=refused[name]) for name in sorted(refused)]
+    return answer(Listed(files=len(files) - len(conflicts), new=new, refused=refusals))
 
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
@@ -299,16 +301,16 @@ def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Resp
 
     With `dry_run` nothing is done, and the answer says what would be.
     """
-    found = _entry(caller, runtime.store, body.file)
-    check_scope(caller, split_identifier(found.file.name)[0])
-    if body.storage and body.storage not in {replica.storage for replica in found.replicas}:
-        raise HTTPException(404, f"{found.file.name} has no replica at {body.storage!r}")
+    entry = _entry(caller, runtime.store, body.file)
+    check_scope(caller, split_identifier(entry.file.name)[0])
+    if body.storage and body.storage not in {replica.storage for replica in entry.replicas}:
+        raise HTTPException(404, f"{entry.file.name} has no replica at {body.storage!r}")
     if body.dry_run:
-        gone = catalogue.to_forget(runtime, found, body.storage)
-        copies = [one.storage for one in gone if is_copy(one.path)]
-        kept = [one.storage for one in gone if not is_copy(one.path)]
-        return answer(WouldForget(file=found.file.name, deleted=copies, kept=kept))
-    catalogue.forget(runtime, found, body.storage, actor(caller))
+        gone = catalogue.to_forget(runtime, entry, body.storage)
+        copies = [replica.storage for replica in gone if is_copy(replica.path)]
+        originals = [replica.storage for replica in gone if not is_copy(replica.path)]
+        return answer(WouldForget(file=entry.file.name, deleted=copies, kept=originals))
+    catalogue.forget(runtime, entry, body.storage, actor(caller))
     return Response(status_code=204)
 
 
@@ -329,10 +331,10 @@ def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
     scope, name = split_identifier(file)
     scope = scope or default_scope(caller.identity, name)
     _check_readable(caller, scope, store)
-    found = store.catalogue.entry(identifier(scope, name))
-    if found is None:
+    entry = store.catalogue.entry(identifier(scope, name))
+    if entry is None:
         raise HTTPException(404, f"the catalogue has no file {identifier(scope, name)}")
-    return found
+    return entry
 
 
 def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
@@ -341,14 +343,14 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
     return [
         # Do not validate: ten thousand of these in one answer would take seconds.
         FileView.model_construct(
-            file=one.file.name,
-            size=one.file.size,
-            checksum=one.file.checksum,
-            task=one.file.task,
-            job=one.file.job,
-            replicas=[ReplicaView.of(replica, urls) for replica in one.replicas],
+            file=entry.file.name,
+            size=entry.file.size,
+            checksum=entry.file.checksum,
+            task=entry.file.task,
+            job=entry.file.job,
+            replicas=[ReplicaView.of(replica, urls) for replica in entry.replicas],
         )
-        for one in entries
+        for entry in entries
     ]
 
 
@@ -371,7 +373,7 @@ def _offset(range_: str, size: int) -> int:
     if not range_:
         return 0
     # Of all forms of a range, our clients use only this one.
-    found = re.fullmatch(r"bytes=(\d{1,18})-", range_)
-    if found is None or int(found[1]) >= size:
+    match = re.fullmatch(r"bytes=(\d{1,18})-", range_)
+    if match is None or int(match[1]) >= size:
         raise HTTPException(416, f"ranges are bytes=N-, with N below {size}")
-    return int(found[1])
+    return int(match[1])

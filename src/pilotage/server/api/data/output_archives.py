@@ -58,7 +58,7 @@ def get_output_archive(
     one. Files that cannot be read are left out.
     """
     seen(runtime.store, caller, task)
-    wanted = (
+    candidates = (
         (entry, path if is_merged else f"{entry.file.job}/{path}")
         for entry, is_merged in runtime.store.catalogue.outputs(task, after)
         if entry.file.size <= LARGEST and entry.replicas
@@ -66,7 +66,7 @@ def get_output_archive(
         if fnmatchcase(path := path_in_job(name_of(entry.file.name)), match)
     )
     federation = runtime.store.federation()
-    chosen = _bounded(wanted)
+    chosen = _bounded(candidates)
     try:
         contents = runtime.file_readers.read_each(
             [(places_of(entry, federation), entry.file.size) for entry, _ in chosen],
@@ -77,16 +77,16 @@ def get_output_archive(
     return FileContent(_archive([name for _, name in chosen], contents), media_type=TAR)
 
 
-def _bounded(wanted: Iterable[tuple[CatalogueEntry, str]]) -> list[tuple[CatalogueEntry, str]]:
+def _bounded(candidates: Iterable[tuple[CatalogueEntry, str]]) -> list[tuple[CatalogueEntry, str]]:
     """Return the first ones, as many as one answer may have. Others are not even read."""
-    found: list[tuple[CatalogueEntry, str]] = []
+    chosen: list[tuple[CatalogueEntry, str]] = []
     total = 0
-    for one in wanted:
-        total += one[0].file.size
-        if total > MOST_BYTES or len(found) == MOST_FILES:
+    for candidate in candidates:
+        total += candidate[0].file.size
+        if total > MOST_BYTES or len(chosen) == MOST_FILES:
             break
-        found.append(one)
-    return found
+        chosen.append(candidate)
+    return chosen
 
 
 def _archive(names: Sequence[str], contents: Generator[bytes | None]) -> Generator[bytes]:

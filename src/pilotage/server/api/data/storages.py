@@ -81,15 +81,15 @@ def post_move(
 
     Ask for all pages, and again until `left` is 0. Bytes of originals stay where they lie.
     """
-    wanted = storage_moves.WantedMove(
+    order = storage_moves.WantedMove(
         old=storage, new=body.to, same_place=body.same_place, again=body.again, dry_run=body.dry_run
     )
-    return answer(storage_moves.move(runtime, wanted, body.after, actor(caller)))
+    return answer(storage_moves.move(runtime, order, body.after, actor(caller)))
 
 
 def shown_storages(runtime: Runtime) -> list[ShownStorage]:
     """Return every storage as people see it, by name. Raises ``NoFederation``."""
-    found, now = circuit_breakers.of_storages(runtime), runtime.clock()
+    tripped, now = circuit_breakers.of_storages(runtime), runtime.clock()
     spaces, restrictions = storage_moves.free_space(runtime), runtime.store.restrictions()
     return [
         ShownStorage(
@@ -97,22 +97,24 @@ def shown_storages(runtime: Runtime) -> list[ShownStorage]:
             site=storage.site,
             tape=storage.tape,
             blacklisted=sorted(storage.blacklisted),
-            restriction="; ".join(one.text for one in of_storage(restrictions, storage)),
+            restriction="; ".join(restriction.text for restriction in of_storage(restrictions, storage)),
             space=_space(spaces[storage.name]),
-            breakers=[breakers.shown(one, now) for one in found if storage.name in one.place],
+            breakers=[
+                breakers.breaker_view(breaker, now) for breaker in tripped if storage.name in breaker.place
+            ],
         )
         for storage in sorted(runtime.store.federation().storages, key=lambda storage: storage.name)
     ]
 
 
-def _space(found: FreeSpace) -> ShownSpace:
+def _space(space: FreeSpace) -> ShownSpace:
     source: Literal["measured", "declared", "unknown"] = "unknown"
-    if found.gigabytes is not None:
-        source = "declared" if found.measured_at is None else "measured"
+    if space.gigabytes is not None:
+        source = "declared" if space.measured_at is None else "measured"
     return ShownSpace(
-        free=found.gigabytes,
+        free=space.gigabytes,
         source=source,
-        measured=found.measured_at,
-        total=found.total,
-        problem=found.problem,
+        measured=space.measured_at,
+        total=space.total,
+        problem=space.problem,
     )

@@ -80,14 +80,16 @@ def get_transfers(
     store: TheStore, state: TransferState | None = None, limit: Limit = 100, after: After = ""
 ) -> Response:
     """Transfers, newest first. A transfer that a step has set aside has the reason as its error."""
-    found = store.queries.transfers(state, limit, after)
-    return listed("transfers", found, with_set_aside(store, found))
+    page = store.queries.transfers(state, limit, after)
+    return listed("transfers", page, with_set_aside(store, page))
 
 
-def with_set_aside(store: Store, found: Iterable[Transfer]) -> list[Transfer]:
+def with_set_aside(store: Store, transfers: Iterable[Transfer]) -> list[Transfer]:
     """Return transfers. One that a step has set aside has the step's failure as its error."""
     errors = set_aside_errors(store, "transfer")
-    return [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]
+    return [
+        replace(transfer, error=transfer.error or errors.get(str(transfer.id), "")) for transfer in transfers
+    ]
 
 
 @router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))
@@ -96,17 +98,17 @@ def get_progress(runtime: TheRuntime) -> Response:
     moved, queries = runtime.deliveries.moved(), runtime.store.transfer_queries
     delivering = [
         MovingTransfer(
-            id=one.id,
-            attempt=one.attempt,
-            file=one.file,
-            source=one.source,
-            destination=one.destination,
-            share=one.share,
-            since=one.since,
+            id=transfer.id,
+            attempt=transfer.attempt,
+            file=transfer.file,
+            source=transfer.source,
+            destination=transfer.destination,
+            share=transfer.share,
+            since=transfer.since,
             size=size,
-            moved=moved.get(one.id),
+            moved=moved.get(transfer.id),
         )
-        for one, size in queries.delivering()
+        for transfer, size in queries.delivering()
     ]
     shares = queries.counts_by_share()
     counts = sum(map(Counter, shares.values()), Counter[str]())
@@ -116,22 +118,22 @@ def get_progress(runtime: TheRuntime) -> Response:
 @router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))
 def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, text: Form) -> Response:
     """Explain a transfer: its share, priority and place, the holders of slots, and its likely start."""
-    found = seen(runtime.store, caller, transfer)
-    return answer(explained_transfer(runtime, found, text))
+    record = find_visible(runtime.store, caller, transfer)
+    return answer(explained_transfer(runtime, record, text))
 
 
-def seen(store: Store, caller: Credential, transfer: int) -> Transfer:
+def find_visible(store: Store, caller: Credential, transfer: int) -> Transfer:
     """Return a transfer whose file the caller may see; 404 for any other."""
-    found = store.transfer_queries.transfer(transfer)
+    record = store.transfer_queries.transfer(transfer)
     scopes = scopes_of(caller.identity)
-    if found is None or (caller.role != "operator" and split_identifier(found.file)[0] not in scopes):
+    if record is None or (caller.role != "operator" and split_identifier(record.file)[0] not in scopes):
         raise HTTPException(404, f"there is no transfer {transfer}, or its file is in no scope of yours")
-    return found
+    return record
 
 
 @router.post("/priorities", responses=documented(Changed))
 def post_priorities(body: Priorities, caller: Operator, runtime: TheRuntime) -> Response:
     """Change the priorities of transfers."""
-    wanted = {item.id: item.priority for item in body.priorities}
-    changed = set_priorities(runtime, list(wanted.items()), actor(caller))
+    priorities = {item.id: item.priority for item in body.priorities}
+    changed = set_priorities(runtime, list(priorities.items()), actor(caller))
     return answer({"changed": changed})

@@ -72,8 +72,8 @@ class PageOfList(BaseModel):
 
 def listed(name: str, page: ListPage[Any], rows: Sequence[object] | None = None, **more: object) -> Response:
     """Return a page of a list, its rows under a name, or other ``rows`` in their place."""
-    known = {"total": page.total, "counts": page.counts, "next": page.next}
-    return answer({name: page.rows if rows is None else rows, **known, **more})
+    summary = {"total": page.total, "counts": page.counts, "next": page.next}
+    return answer({name: page.rows if rows is None else rows, **summary, **more})
 
 
 def documented(
@@ -87,12 +87,12 @@ def documented(
 
     With ``refuses_all`` a 422 may also be the model: it says why each of the records was refused.
     """
-    told: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
+    texts: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
         code: _MEANINGS[code] for code in refusals
     }
-    told = {**told, **(meanings or {})}
+    texts = {**texts, **(meanings or {})}
     answers: dict[int | str, dict[str, Any]] = {} if model is None else {status: {_RECORD: model}}
-    answers |= {code: {_RECORD: RequestRefused, "description": text} for code, text in told.items()}
+    answers |= {code: {_RECORD: RequestRefused, "description": text} for code, text in texts.items()}
     misunderstood = NotUnderstood | model if refuses_all else NotUnderstood
     return answers | {422: {_RECORD: misunderstood, "description": "not understood"}}
 
@@ -119,10 +119,10 @@ def describe_answers(route: APIRoute) -> None:
     FastAPI would do it when the route is made. Its three hundred validators, which no answer uses, took a
     seventh of a server's start.
     """
-    for status, told in route.responses.items():
-        if record := told.pop(_RECORD, None):
+    for status, response in route.responses.items():
+        if record := response.pop(_RECORD, None):
             name = f"Response_{status}_{route.unique_id}"
-            told["model"] = record
+            response["model"] = record
             route.response_fields[status] = create_model_field(name, type_=record, mode="serialization")
 
 

@@ -25,10 +25,10 @@ class RequestBody(BaseModel, extra="forbid"):
             count = error.error_count()
             if count <= MOST_FAULTS:
                 raise
-            told = PydanticCustomError(
+            fault = PydanticCustomError(
                 "too_many_faults", "has {count} faults; send one record to see its", {"count": count}
             )
-            details = InitErrorDetails(type=told, loc=(), input=None)
+            details = InitErrorDetails(type=fault, loc=(), input=None)
             raise ValidationError.from_exception_data(error.title, [details]) from None
 
 
@@ -36,8 +36,8 @@ def bounded(record: type, bounds: Mapping[Any, Any], **narrower: Any) -> type[Re
     """Return the body that has the fields of a record of the wire, within bounds by type, or by name."""
     hints = get_type_hints(record)
     checked = {**{name: bounds.get(hint, hint) for name, hint in hints.items()}, **narrower}
-    known: dict[str, Any] = {
-        one.name: (checked[one.name], ... if one.default is MISSING else one.default)
-        for one in fields(record)
+    definitions: dict[str, Any] = {
+        field.name: (checked[field.name], ... if field.default is MISSING else field.default)
+        for field in fields(record)
     }
-    return create_model(record.__name__, __base__=RequestBody, __doc__=record.__doc__, **known)
+    return create_model(record.__name__, __base__=RequestBody, __doc__=record.__doc__, **definitions)

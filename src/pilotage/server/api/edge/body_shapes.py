@@ -30,33 +30,33 @@ _TO_STRUCTURE = re.compile(rb'(?:[^"{}\[\],]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}
 
 def shape_fault(body: bytes) -> str:
     """Return why a JSON text is not parsed; empty if it may be. What is no JSON is the parser's to refuse."""
-    left: list[int] = []
+    budgets: list[int] = []
     at = lists = 0
     while at < len(body):
-        found = _TO_STRUCTURE.match(body, at, at + STRETCH)
-        if found is None:
+        match = _TO_STRUCTURE.match(body, at, at + STRETCH)
+        if match is None:
             if _PLAIN.match(body, at, at + STRETCH).end() - at == STRETCH:  # type: ignore[union-attr]
                 return f"has {STRETCH} blanks or digits in a row; leave them out"
             at = _behind_texts(body, at)
             continue
-        at = found.end()
+        at = match.end()
         sign = body[at - 1 : at]
         if sign in b"{[":
             lists += sign == b"["
             if lists > MOST_LISTS:
                 return f"has more than {MOST_LISTS} lists; send it in parts"
-            left.append(MOST_KEYS if sign == b"{" else MOST_ITEMS)
-            if len(left) > MOST_NESTED:
+            budgets.append(MOST_KEYS if sign == b"{" else MOST_ITEMS)
+            if len(budgets) > MOST_NESTED:
                 return f"nests deeper than {MOST_NESTED} levels; write it flatter"
-        elif not left:
+        elif not budgets:
             return ""
         elif sign == b",":
-            left[-1] -= 1
-            if left[-1] == 0:
-                most = f"{MOST_KEYS} keys in one object, or {MOST_ITEMS} items in one list"
-                return f"has more than {most}; send it in parts"
+            budgets[-1] -= 1
+            if budgets[-1] == 0:
+                limits = f"{MOST_KEYS} keys in one object, or {MOST_ITEMS} items in one list"
+                return f"has more than {limits}; send it in parts"
         else:
-            left.pop()
+            budgets.pop()
     return ""
 
 

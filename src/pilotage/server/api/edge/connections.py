@@ -168,20 +168,20 @@ def untaken(transport: asyncio.WriteTransport) -> int:
     The system accepts more only when a third of its buffer is free, so a slow client would seem to read
     nothing.
     """
-    left, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
+    unsent, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
     queued = array("i", [0])
     try:
         fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, queued)
     except OSError:  # it was closed meanwhile, or is of a kind that does not tell
-        return left
-    return left + queued[0]
+        return unsent
+    return unsent + queued[0]
 
 
 def allow_connections() -> int:
     """Raise the limit of open files if allowed. Return the possible number of connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + _OTHER_FILES
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    need = MOST_CONNECTIONS + _OTHER_FILES
+    allowed = need if hard == resource.RLIM_INFINITY else min(hard, need)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return max(1, allowed - _OTHER_FILES)

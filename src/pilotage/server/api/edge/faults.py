@@ -63,9 +63,9 @@ class Faults:
             await self._answer(scope, error)(scope, receive, send)
 
     def _answer(self, scope: Scope, error: Exception) -> Response:
-        if told := outage(error):
-            log.error("%s %s: %s", scope["method"], scope["path"], told)
-            return refusal_of(scope, self._pages, 503, told, AWAY)
+        if reason := outage(error):
+            log.error("%s %s: %s", scope["method"], scope["path"], reason)
+            return refusal_of(scope, self._pages, 503, reason, AWAY)
         # The answer shows only a number: the error may hold secrets.
         fault = secrets.token_hex(6)
         log.error("fault %s: %s %s", fault, scope["method"], scope["path"], exc_info=error)

@@ -184,8 +184,8 @@ class Guard:
 
     def _ask_database(self) -> None:
         """Raise ``_Refusal`` while the database is away."""
-        if told := self._away():
-            raise _Refusal(503, told, AWAY)
+        if reason := self._away():
+            raise _Refusal(503, reason, AWAY)
 
     async def _room(self, request: Request, receive: Receive, person: str) -> Callable[[], None]:
         """Wait for room for a person's request while its client is there.
@@ -359,11 +359,11 @@ async def _watched(limit: asyncio.Timeout, receive: Receive | None) -> AsyncIter
             watcher.cancel()
 
 
-async def _discard(incoming: _Incoming, most: int) -> None:
+async def _discard(incoming: _Incoming, limit: int) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DISCARD_TIMEOUT):
-            while most > 0 and not incoming.ended:
-                most -= len((await incoming()).get("body", b""))
+            while limit > 0 and not incoming.ended:
+                limit -= len((await incoming()).get("body", b""))
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

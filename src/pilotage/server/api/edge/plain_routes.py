@@ -40,8 +40,8 @@ def plain_route(path: str, body: type[BaseModel], call: PilotCall) -> Route:
             raise HTTPException(415, NO_JSON)
         runtime: Runtime = request.app.state.runtime
         # Parsed in the thread, too: a large report would hold up the event loop, which is everybody's.
-        heard = request.headers.get(wire.HEARD)
-        return await run_in_threadpool(measured(_answer), body, call, sent, credential, runtime, heard)
+        header = request.headers.get(wire.HEARD)
+        return await run_in_threadpool(measured(_answer), body, call, sent, credential, runtime, header)
 
     return Route(path, answered, methods=["POST"])
 
@@ -52,19 +52,19 @@ def _answer(
     sent: bytes,
     credential: Credential,
     runtime: Runtime,
-    heard: str | None,
+    header: str | None,
 ) -> Response:
     pilot = pilot_id(credential)
     place: tuple[str, ...] = ("header", wire.HEARD)
     try:
-        known = _HEARD.validate_python(heard)
+        newest_answer = _HEARD.validate_python(header)
         place = ("body",)
         parsed = body.model_validate_json(sent)
     except ValidationError as bad:
         raise RequestValidationError(
             [{**error, "loc": (*place, *error["loc"])} for error in bad.errors()]
         ) from bad
-    return call(parsed, credential, pilot, runtime, known)
+    return call(parsed, credential, pilot, runtime, newest_answer)
 
 
 def _is_json(content_type: str) -> bool:

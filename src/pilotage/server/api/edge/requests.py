@@ -40,8 +40,8 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(ID_HEADER, "")
-        number = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        header = Headers(scope=scope).get(ID_HEADER, "")
+        number = header if _ID.fullmatch(header) else secrets.token_hex(8)
         status, began = 0, time.perf_counter()
         seconds = None
 
@@ -52,22 +52,22 @@ class RequestLog:
                 MutableHeaders(scope=message)[ID_HEADER] = number
             await send(message)
 
-        found: dict[str, str] = {}
+        note: dict[str, str] = {}
         with bound(request=number):
             try:
-                await self._app({**scope, _ROUTE: found}, receive, sent)
+                await self._app({**scope, _ROUTE: note}, receive, sent)
             finally:
                 # Streams go on after their answer began: that time is their readers'.
                 took = time.perf_counter() - began if seconds is None else seconds
-                self._note(scope["method"], found.get("path", NO_ROUTE), status, took)
+                self._note(scope["method"], note.get("path", NO_ROUTE), status, took)
 
     def _note(self, method: str, route: str, status: int, seconds: float) -> None:
         method = method if method in METHODS else "other"
         self._measurements.count(REQUESTS, (method, route, str(status)))
         self._measurements.observe(REQUEST_SECONDS, (method, route), seconds)
-        told = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
+        fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
         line = "%(method)s %(route)s %(status)s in %(ms)s ms"
-        log.info(line, told, extra={"access": told})
+        log.info(line, fields, extra={"access": fields})
 
 
 class RouteNote:
@@ -81,6 +81,6 @@ class RouteNote:
         try:
             await self._app(scope, receive, send)
         finally:
-            found: MutableMapping[str, Any] = scope.get(_ROUTE, {})
+            note: MutableMapping[str, Any] = scope.get(_ROUTE, {})
             if path := getattr(scope.get("route"), "path", ""):
-                found["path"] = path
+                note["path"] = path

@@ -169,8 +169,8 @@ class BodySpaces:
         space = self._spaces[sender]
         space.held -= size
         while space.waiting and space.held + space.waiting[0][0] <= MOST_BYTES:
-            wanted, arrival = space.waiting.popleft()
-            space.held += wanted
+            next_size, arrival = space.waiting.popleft()
+            space.held += next_size
             arrival.set_result(None)
         if not space.held and not space.waiting:
             self._spaces.pop(sender)

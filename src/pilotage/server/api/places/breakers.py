@@ -86,7 +86,7 @@ def get_breakers(caller: Person, runtime: TheRuntime, after: After = "", limit: 
     to_operators = caller.role == "operator"
     aside = remarks.everything_set_aside(runtime, to_operators=to_operators) if is_first else []
     page = named_page(seen_by(circuit_breakers.tripped(runtime), owner_seen(caller)), _place, after, limit)
-    return listed("breakers", page, [shown(one, now) for one in page], set_aside=aside)
+    return listed("breakers", page, [breaker_view(breaker, now) for breaker in page], set_aside=aside)
 
 
 def _place(breaker: CircuitBreaker) -> str:
@@ -98,11 +98,11 @@ def _place(breaker: CircuitBreaker) -> str:
 def post_lift(lift: Lift, caller: Operator, runtime: TheRuntime) -> Response:
     """Close every breaker of a name: what failed there until now counts no more, and all is tried at once."""
     now = runtime.clock()
-    found = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
-    return answer({"lifted": [shown(one, now) for one in found]})
+    lifted = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
+    return answer({"lifted": [breaker_view(breaker, now) for breaker in lifted]})
 
 
-def shown(breaker: CircuitBreaker, now: float) -> ShownBreaker:
+def breaker_view(breaker: CircuitBreaker, now: float) -> ShownBreaker:
     """A breaker as people see it now, in s since 1970 UTC."""
     vo, owner, task = breaker.whose
     return ShownBreaker(

@@ -70,7 +70,7 @@ def put_federation(
     if isinstance(federation, BadDocument):
         return answer({"detail": faults_of(federation)}, 422)
     try:
-        found_ = federation_changes.review(runtime.store, federation)
+        review = federation_changes.review(runtime.store, federation)
         if dry_run:
             version = runtime.store.version()
         else:
@@ -80,7 +80,7 @@ def put_federation(
             runtime.wakeups.wake_all()
     except FederationRenamed as error:
         return answer({"detail": faults_of(BadDocument([Fault(("name",), str(error))]))}, 422)
-    return answer({"version": version, **_told(found_)})
+    return answer({"version": version, **_review_texts(review)})
 
 
 class FederationVersions(PageOfList):
@@ -114,7 +114,7 @@ def post_rollback(body: Rollback, caller: OperatorNow, runtime: TheRuntime) -> R
     Drains and closures stay as they are.
     """
     federation = federation_changes.of_version(runtime.store, body.version)
-    found_ = federation_changes.review(runtime.store, federation)
+    review = federation_changes.review(runtime.store, federation)
     version = runtime.store.version()
     if not body.dry_run and federation != runtime.store.declared_federation():
         note = f"back to version {body.version}"
@@ -122,10 +122,10 @@ def post_rollback(body: Rollback, caller: OperatorNow, runtime: TheRuntime) -> R
             *(runtime.store, federation, actor(caller)), force=body.force, expected=version, note=note
         )
         runtime.wakeups.wake_all()
-    return answer({"version": version, **_told(found_)})
+    return answer({"version": version, **_review_texts(review)})
 
 
-def _told(review: federation_changes.Review) -> dict[str, list[str]]:
+def _review_texts(review: federation_changes.Review) -> dict[str, list[str]]:
     return {
         "changes": [change.text for change in review.changes],
         "effects": [effect.text for effect in review.effects],

@@ -112,8 +112,8 @@ def post_enrol(
     This happens once. The same agent, by its nonce, gets the same answer again. Any other is refused (403).
     The header ``User-Agent: pilotage-agent/VERSION`` tells the agent's version.
     """
-    told = _AGENT.fullmatch(user_agent)
-    agent = told[1] if told else ""
+    header = _AGENT.fullmatch(user_agent)
+    agent = header[1] if header else ""
     return answer(enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce, agent))
 
 
@@ -132,7 +132,7 @@ def post_report(
     caller: PilotCredential,
     pilot: PilotId,
     runtime: TheRuntime,
-    heard: Annotated[
+    newest_answer: Annotated[
         Heard | None, Header(alias=HEARD, description="The `time` of the newest answer that the pilot knows.")
     ] = None,
 ) -> Response:
@@ -142,11 +142,14 @@ def post_report(
     arrives late says nothing about jobs that the pilot was given since.
     """
     enrol.renew(runtime, pilot, caller.expires)
-    reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
+    reports = [
+        _storable(attempt_report) if "\0" in attempt_report.error else attempt_report
+        for attempt_report in body.reports
+    ]
     logs = [log for attempt in body.logs for log in attempt.kept()]
-    if own := _own(body.own_log, pilot):
-        logs.append(own)
-    stop = report.report(runtime, pilot, body.holding, reports, logs, heard)
+    if pilot_log := _agent_log(body.own_log, pilot):
+        logs.append(pilot_log)
+    stop = report.report(runtime, pilot, body.holding, reports, logs, newest_answer)
     now = runtime.clock()
     read, read_own = runtime.log_readers.read(pilot, body.holding, now)
     pace = runtime.idle_timeouts.pace(runtime.store.last_federation(), now)
@@ -164,19 +167,19 @@ PLAIN_ROUTES = (
 """Routes that pilots call most."""
 
 
-def _own(log: Log | None, pilot: int) -> KeptLog | None:
+def _agent_log(log: Log | None, pilot: int) -> KeptLog | None:
     return log.kept(LogKey(kind="pilot", record=pilot)) if log and log.stream == "agent" else None
 
 
-def _storable(told: Report) -> Report:
+def _storable(attempt_report: Report) -> Report:
     """Return the report without the one character that PostgreSQL's text cannot store."""
-    return replace(told, error=told.error.replace("\0", ""))
+    return replace(attempt_report, error=attempt_report.error.replace("\0", ""))
 
 
 @router.post("/end", status_code=204, responses=documented(None, 410))
 def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Report that nothing runs any more and nothing will."""
-    pilot_end.end(runtime, pilot, body.reason, _own(body.own_log, pilot), body.unfit)
+    pilot_end.end(runtime, pilot, body.reason, _agent_log(body.own_log, pilot), body.unfit)
     return Response(status_code=204)
 
 
@@ -186,8 +189,8 @@ def post_left(body: SealedManifest, pilot: PilotId, runtime: TheRuntime) -> Resp
 
     The pilot stores them with the `order`, or removes them if they are `unwanted`. An empty answer: neither.
     """
-    left = LeftBehind(place=body.place, manifest=f"{body.seal}\n{body.manifest}", days=body.days)
-    return answer(couriers.take(runtime, pilot, left))
+    results = LeftBehind(place=body.place, manifest=f"{body.seal}\n{body.manifest}", days=body.days)
+    return answer(couriers.take(runtime, pilot, results))
 
 
 @router.post("/left/{job}/{attempt}", status_code=204, responses=documented(None, 404, 410))
@@ -210,10 +213,10 @@ def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
 @router.get("/specification/{job}", responses=documented(Specification, 404, 410))
 def get_specification(job: Id, pilot: PilotId, runtime: TheRuntime) -> Response:
     """The full description of the task of a job that the pilot holds, for forwarding the job."""
-    found = match.specification(runtime, job, pilot)
-    if found is None:
+    specification = match.specification(runtime, job, pilot)
+    if specification is None:
         raise HTTPException(404, f"the pilot does not hold job {job}")
-    return answer(found)
+    return answer(specification)
 
 
 @router.get(

@@ -67,25 +67,25 @@ def post_access(body: FileRequest, pilot: PilotId, runtime: TheRuntime) -> Respo
 
 
 @router.get("/content/{job}/{attempt}", response_class=FileContent, responses=documented_bytes(404, 502))
-def get_pilot_content(wanted: Asked, pilot: PilotId, runtime: TheRuntime) -> Response:
+def get_pilot_content(file: Asked, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Read an input of a job through the server. 503 while it hands on as many files as it can."""
     with _explained():
-        size, chunks = pilot_files.read(runtime, pilot, wanted)
+        size, chunks = pilot_files.read(runtime, pilot, file)
     return FileContent(chunks, headers={"Content-Length": str(size)})
 
 
 @router.put("/content/{job}/{attempt}", responses=documented(Stored, 404, 411, 502))
-async def put_pilot_content(wanted: Asked, request: Request, pilot: PilotId, runtime: TheRuntime) -> Response:
+async def put_pilot_content(file: Asked, request: Request, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Write an output of a job through the server. 503 while it hands on as many files as it can."""
     length = request.headers.get("content-length", "")
     if not length.isdecimal():
         raise HTTPException(411, "the size of a file has to be told: Content-Length")
-    output = Wanted(wanted.job, wanted.attempt, wanted.name, size=int(length))
+    output = Wanted(file.job, file.attempt, file.name, size=int(length))
     store = partial(pilot_files.store, runtime, pilot, output, _Upload(request))
     with _explained():
         # A separate limit: it takes none of the threads that all calls share.
-        found = await anyio.to_thread.run_sync(store, limiter=anyio.CapacityLimiter(1))
-    return answer(found)
+        stored = await anyio.to_thread.run_sync(store, limiter=anyio.CapacityLimiter(1))
+    return answer(stored)
 
 
 class _Upload:

@@ -47,8 +47,8 @@ def get_pilots(
 def breakers_of_empty(runtime: Runtime, queue: str | None) -> list[ShownBreaker]:
     """Return breakers that opened because pilots were sent in vain, of one queue or all (P12)."""
     now = runtime.clock()
-    found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
-    return [breakers.shown(one, now) for one in found if queue in (None, one.place[0])]
+    tripped = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
+    return [breakers.breaker_view(breaker, now) for breaker in tripped if queue in (None, breaker.place[0])]
 
 
 def _problems(runtime: Runtime, queue: str | None) -> list[str]:
@@ -56,11 +56,13 @@ def _problems(runtime: Runtime, queue: str | None) -> list[str]:
 
     Return nothing if no queue asks its servers first.
     """
-    asking = (one for one in runtime.store.federation().queues if queue in (None, one.name))
-    if not any(one.computing_element and one.computing_element.list_match for one in asking):
+    asking = (place for place in runtime.store.federation().queues if queue in (None, place.name))
+    if not any(place.computing_element and place.computing_element.list_match for place in asking):
         return []
     world = runtime.elements.asked(runtime.world("task_queues", "lifted_breakers"))
-    return [one for one in list_match.problems(world) if queue is None or one.startswith(f"{queue}: ")]
+    return [
+        problem for problem in list_match.problems(world) if queue is None or problem.startswith(f"{queue}: ")
+    ]
 
 
 @router.get("/waits", dependencies=[FOR_PEOPLE], responses=documented(BatchWaits))
@@ -82,10 +84,10 @@ def get_pilot(pilot: Id, runtime: TheRuntime) -> Response:
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))
 def get_explanation(pilot: Id, runtime: TheRuntime, text: Form) -> Response:
     """Explain why a pilot was made, what it ran, and why it ended."""
-    found = explained_pilot(runtime, pilot, text)
-    if found is None:
+    explanation = explained_pilot(runtime, pilot, text)
+    if explanation is None:
         raise HTTPException(404, f"there is no pilot {pilot}")
-    return answer(found)
+    return answer(explanation)
 
 
 @router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(KeptLogs, 404))
@@ -104,7 +106,7 @@ def read_logs(runtime: Runtime, pilot: Pilot, agent_seen: int) -> KeptLogs:
 
 
 def _existing(runtime: Runtime, pilot: int) -> Pilot:
-    found = runtime.store.queries.pilot(pilot)
-    if found is None:
+    record = runtime.store.queries.pilot(pilot)
+    if record is None:
         raise HTTPException(404, f"there is no pilot {pilot}")
-    return found
+    return record

@@ -21,7 +21,7 @@ from pilotage.server.api.edge.access import FOR_PEOPLE, Operator, Person, actor,
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.dependencies import PREFIX, After, Form, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.server.api.places.breakers import ShownBreaker, shown
+from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.api.views import Queues, Shares, ShownQueue
 from pilotage.server.api.work.explanations import QueueExplanation, explained_queue
 from pilotage.store import QueueView, named_page
@@ -40,9 +40,9 @@ def shown_queues(runtime: Runtime, person: Identity | None) -> list[ShownQueue]:
     """Return every queue as a person sees it (None: an operator), by name. Raises ``NoFederation``."""
     now = runtime.clock()
     tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
-    for one in seen_by(circuit_breakers.of_queues(runtime), person):
-        tripped[one.place[0]].append(shown(one, now))
-    fields = [one.name for one in dataclass_fields(QueueView)]
+    for breaker in seen_by(circuit_breakers.of_queues(runtime), person):
+        tripped[breaker.place[0]].append(breaker_view(breaker, now))
+    fields = [field.name for field in dataclass_fields(QueueView)]
     return [
         ShownQueue(**{name: getattr(queue, name) for name in fields}, breakers=tripped[queue.name])
         for queue in runtime.store.queries.queues()
@@ -74,10 +74,10 @@ def explained(
     runtime: Runtime, queue: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
 ) -> Response:
     """Return the explanation of a queue for a person (None: an operator); 404 if no queue has this name."""
-    found = explained_queue(runtime, queue, choices, text, person)
-    if found is None:
+    explanation = explained_queue(runtime, queue, choices, text, person)
+    if explanation is None:
         raise no_queue(queue)
-    return answer(found)
+    return answer(explanation)
 
 
 @router.get("/shares", dependencies=[FOR_PEOPLE], responses=documented(Shares, 409))

@@ -75,28 +75,32 @@ PlaceName = Annotated[str, Path(max_length=200)]
 def get_restrictions(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
     """Sites, queues and storages that operators drain or have closed, and their remaining work."""
     page = named_page(runtime.store.restrictions(), _place, after, limit)
-    return listed("restrictions", page, [_shown(*one) for one in restrictions.with_remaining(runtime, page)])
+    return listed(
+        "restrictions",
+        page,
+        [_restriction_view(*pair) for pair in restrictions.with_remaining(runtime, page)],
+    )
 
 
-def _place(one: Restriction) -> str:
-    return by_time(one.since, f"{one.kind} {one.name}")
+def _place(restriction: Restriction) -> str:
+    return by_time(restriction.since, f"{restriction.kind} {restriction.name}")
 
 
 @router.put("/{kind}/{name}", responses=documented(ShownRestriction, 404, 409))
 def put_restriction(
-    kind: RestrictedKind, name: PlaceName, wanted: WantedRestriction, caller: Operator, runtime: TheRuntime
+    kind: RestrictedKind, name: PlaceName, order: WantedRestriction, caller: Operator, runtime: TheRuntime
 ) -> Response:
     """Drain or close a site, queue or storage. A reload of the federation or a restart does not undo it."""
-    asked = Restriction(
+    restriction = Restriction(
         kind=kind,
         name=name,
-        mode=wanted.mode,
-        because=wanted.because,
+        mode=order.mode,
+        because=order.because,
         actor=actor(caller),
         since=runtime.clock(),
-        until=wanted.until,
+        until=order.until,
     )
-    return answer(_shown(asked, restrictions.restrict(runtime, asked)))
+    return answer(_restriction_view(restriction, restrictions.restrict(runtime, restriction)))
 
 
 @router.delete("/{kind}/{name}", responses=documented(Opened, 404, 409))
@@ -104,10 +108,10 @@ def delete_restriction(
     kind: RestrictedKind, name: PlaceName, caller: Operator, runtime: TheRuntime
 ) -> Response:
     """Open a site, queue or storage again."""
-    found = restrictions.lift(runtime, kind, name, actor(caller))
+    lifted = restrictions.lift(runtime, kind, name, actor(caller))
     still = restrictions.still_shut(runtime, kind, name)
-    return answer({"opened": found is not None, "still": still})
+    return answer({"opened": lifted is not None, "still": still})
 
 
-def _shown(one: Restriction, left: restrictions.Remaining) -> dict[str, object]:
-    return {**asdict(one), **asdict(left), "empty": left.is_empty}
+def _restriction_view(restriction: Restriction, remaining: restrictions.Remaining) -> dict[str, object]:
+    return {**asdict(restriction), **asdict(remaining), "empty": remaining.is_empty}

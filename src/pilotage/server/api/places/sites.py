@@ -64,10 +64,10 @@ def get_ad(site: SiteName, runtime: TheRuntime) -> Response:
     """The ClassAd of a site as it is matched now."""
     from pilotage.flow.calls.places import sites
 
-    found = sites.text(runtime, site)
-    if found is None:
+    text = sites.text(runtime, site)
+    if text is None:
         raise HTTPException(404, f"there is no site {site!r} with a queue; pilotage sites lists them")
-    return answer({"ad": found})
+    return answer({"ad": text})
 
 
 @router.put("/sites/{site}/ad", status_code=204, responses=documented(None, 404))
@@ -82,7 +82,7 @@ def put_ad(
 
     if caller.role == "site" and caller.identity.name != site:
         raise HTTPException(403, f"this token is of the site {caller.identity.name}, not of {site}")
-    _known(site, runtime)
+    _check_site(site, runtime)
     try:
         sites.push(runtime, site, body.ad, actor(caller))
     except ClassAdError as error:
@@ -97,7 +97,7 @@ def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response
     """Forget a site's own advertisement. Its batch systems' reports take its place again."""
     from pilotage.flow.calls.places import sites
 
-    _known(site, runtime)
+    _check_site(site, runtime)
     sites.withdraw(runtime, site, actor(caller))
     return Response(status_code=204)
 
@@ -116,7 +116,7 @@ def get_matches(task: Id, caller: Person, store: TheStore, runtime: TheRuntime) 
         raise HTTPException(409, str(error)) from error
 
 
-def _known(site: str, runtime: TheRuntime) -> None:
+def _check_site(site: str, runtime: TheRuntime) -> None:
     names = {queue.site for queue in runtime.store.federation().queues}
     if site not in names:
         raise HTTPException(404, f"there is no site {site!r} with a queue; pilotage sites lists them")

@@ -72,9 +72,9 @@ def _written(runtime: Runtime) -> Generator[bytes]:
         _ONE.release()
 
 
-def _together(first: bytes, others: Generator[bytes]) -> Generator[bytes]:
+def _together(first: bytes, rest: Generator[bytes]) -> Generator[bytes]:
     yield first
-    yield from others
+    yield from rest
 
 
 def main() -> None:

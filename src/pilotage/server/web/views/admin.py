@@ -19,7 +19,7 @@ from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.values.phrases import day
 from pilotage.server.api.administration.servers import shown_servers
-from pilotage.server.api.places.breakers import ShownBreaker, shown
+from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.api.places.federation import without_options
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
@@ -79,7 +79,9 @@ def current(visit: Visit) -> Page:
     visit.for_operators("administer")
     part = NowPart(
         restrictions=visit.store.restrictions(),
-        breakers=[shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS],
+        breakers=[breaker_view(breaker, visit.now) for breaker in circuit_breakers.tripped(visit.runtime)][
+            :MOST_ROWS
+        ],
         set_aside=remarks.everything_set_aside(visit.runtime)[:MOST_ROWS],
     )
     return _page("Now", part, "/breakers", command("breakers"), Staleness(seconds=5))
@@ -96,9 +98,9 @@ class FederationPart:
 def federation(visit: Visit) -> Page:
     """Show the federation in force as a document."""
     visit.for_operators("administer")
-    found = visit.store.declared_federation()
-    is_small = len(found.sites) + len(found.storages) + len(found.queues) <= MOST_PLACES
-    text = render(to_document(without_options(found))) if is_small else ""
+    declared = visit.store.declared_federation()
+    is_small = len(declared.sites) + len(declared.storages) + len(declared.queues) <= MOST_PLACES
+    text = render(to_document(without_options(declared))) if is_small else ""
     part = FederationPart(version=visit.store.version(), text=text)
     return _page("Federation", part, "/federation", command("federation", "show"))
 
@@ -123,12 +125,12 @@ def history(visit: Visit) -> Page:
     """Show who changed the federation, when and why, and how."""
     visit.for_operators("administer")
     query = visit.query(HistoryQuery)
-    found = federation_changes.history(visit.store, query.after, VERSIONS)
+    versions = federation_changes.history(visit.store, query.after, VERSIONS)
     part = HistoryPart(
-        versions=found,
-        current=visit.store.version() if found else 0,
+        versions=versions,
+        current=visit.store.version() if versions else 0,
         is_first_page=not query.after,
-        next_page=visit.next_page(found),
+        next_page=visit.next_page(versions),
     )
     json = f"/federation/history?after={query.after}&limit={VERSIONS}"
     return _page("History", part, json, command("federation", "history"))
@@ -145,8 +147,8 @@ class TokensPart:
 def tokens(visit: Visit) -> Page:
     """Show whose tokens hold, and until when."""
     visit.for_operators("administer")
-    found = visit.store.tokens.people()
-    part = TokensPart(tokens=found[:MOST_ROWS], more=max(len(found) - MOST_ROWS, 0))
+    records = visit.store.tokens.people()
+    part = TokensPart(tokens=records[:MOST_ROWS], more=max(len(records) - MOST_ROWS, 0))
     return _page("Tokens", part, "/tokens", command("token", "list"))
 
 
@@ -189,10 +191,10 @@ class DaysPart:
 
 def worlds_by_day(visit: Visit) -> dict[str, list[KeptWorldView]]:
     """Return the kept worlds of each day, both newest first."""
-    found: dict[str, list[KeptWorldView]] = defaultdict(list)
-    for one in reversed(visit.runtime.kept_worlds.listed()):
-        found[day(one.time)].append(one)
-    return found
+    by_day: dict[str, list[KeptWorldView]] = defaultdict(list)
+    for world in reversed(visit.runtime.kept_worlds.listed()):
+        by_day[day(world.time)].append(world)
+    return by_day
 
 
 def days(visit: Visit) -> Page:
@@ -205,10 +207,10 @@ def days(visit: Visit) -> Page:
         days=[
             RecordedDay(
                 day=name,
-                steps=dict(sorted(Counter(one.step for one in found).items())),
-                size=sum(one.bytes for one in found),
+                steps=dict(sorted(Counter(world.step for world in day_worlds).items())),
+                size=sum(world.bytes for world in day_worlds),
             )
-            for name, found in by_day.items()
+            for name, day_worlds in by_day.items()
         ],
         day=chosen,
         worlds=worlds[:MOST_ROWS],

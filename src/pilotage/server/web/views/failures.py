@@ -25,7 +25,7 @@ class FailuresModel:
     """Attempts of further rows."""
     span: DaysSpan
     steps: Sequence[TrendStep]
-    most: int
+    peak: int
     attempts: int
 
 
@@ -33,20 +33,20 @@ def failures(visit: Visit) -> Page:
     """Show what failed by day."""
     days = visit.query(DaysQuery).days
     span = span_of(visit, days)
-    found = visit.store.past.failures(visit.owner, span.begin)
-    counted, shown = dict(found.days), found.failures[:ROWS]
-    most = max(counted.values(), default=0)
+    history = visit.store.past.failures(visit.owner, span.begin)
+    counted, rows = dict(history.days), history.failures[:ROWS]
+    peak = max(counted.values(), default=0)
     times = [span.begin + DAY * day for day in range(days)]
     return Page(
         template="failures.html",
         title="Failures",
         section="Now",
         model=FailuresModel(
-            failures=shown,
-            left_out=sum(counted.values()) - sum(one.attempts for one in shown),
+            failures=rows,
+            left_out=sum(counted.values()) - sum(failure.attempts for failure in rows),
             span=span,
-            steps=[TrendStep(time, counted.get(time, 0) / (most or 1)) for time in times],
-            most=most,
+            steps=[TrendStep(time, counted.get(time, 0) / (peak or 1)) for time in times],
+            peak=peak,
             attempts=sum(counted.values()),
         ),
         json=f"/failures?days={days}",

@@ -39,7 +39,7 @@ class JobModel:
 
 
 def _page(
-    visit: Visit, tab: str, part: object, job: JobDetails, log: LogOf | None = None, **told: Any
+    visit: Visit, tab: str, part: object, job: JobDetails, log: LogOf | None = None, **page_fields: Any
 ) -> Page:
     task = visit.store.queries.task(job.task)
     model = JobModel(
@@ -59,7 +59,7 @@ def _page(
         section="Tasks",
         model=model,
         stale=None if has_ended else Staleness(tasks=(job.task,), kinds=("job",), log=log),
-        **told,
+        **page_fields,
     )
 
 
@@ -83,9 +83,9 @@ class LifePart:
 
 def life(visit: Visit) -> Page:
     """Show what happened to a job, and why it is where it is."""
-    job = _seen(visit)
-    told = explained(visit.runtime, job, DECISIONS)
-    part = LifePart(spans=spans(job, visit.now), lines=told.lines)
+    job = _find_job(visit)
+    explanation = explained(visit.runtime, job, DECISIONS)
+    part = LifePart(spans=spans(job, visit.now), lines=explanation.lines)
     return _page(
         visit, "Life", part, job, json=f"/jobs/{job.id}/explain", command=command("explain", f"job:{job.id}")
     )
@@ -118,12 +118,12 @@ class JobLogPart:
 
 def gaps_of(logs: KeptLogs) -> dict[str, int]:
     """Return the bytes of each stream that were not kept."""
-    return {one.stream: one.size - sum(part.end - part.start for part in one.parts) for one in logs.logs}
+    return {log.stream: log.size - sum(part.end - part.start for part in log.parts) for log in logs.logs}
 
 
 def log(visit: Visit) -> Page:
     """Show what a job wrote; while it runs, as it comes."""
-    job = _seen(visit)
+    job = _find_job(visit)
     query = visit.query(JobLogQuery)
     logs = read_logs(visit.runtime, job, query.attempt, {})
     return _page(
@@ -146,14 +146,14 @@ class FilesPart:
 
 def files(visit: Visit) -> Page:
     """Show which files a job reads and made, and how each travels."""
-    job = _seen(visit)
+    job = _find_job(visit)
     part = FilesPart(files=explained(visit.runtime, job, 1).files)
     return _page(
         visit, "Files", part, job, json=f"/jobs/{job.id}/explain", command=command("explain", f"job:{job.id}")
     )
 
 
-def _seen(visit: Visit) -> JobDetails:
+def _find_job(visit: Visit) -> JobDetails:
     return seen(visit.store, visit.caller, visit.number("job"))
 
 

@@ -15,7 +15,7 @@ from pilotage.flow.calls.work import remarks, stuck
 from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
-from pilotage.server.api.places.breakers import ShownBreaker, shown
+from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.web.pages import Page, Staleness, Visit, view
 from pilotage.server.web.views.shares import uses
 from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
@@ -65,7 +65,7 @@ class MovingData:
 
     task: TaskView
     jobs: int
-    ways: Sequence[tuple[str, str, int]]
+    routes: Sequence[tuple[str, str, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,8 @@ def now(visit: Visit) -> Page:
         failing=_failing(visit, [*live, *lately]),
         breakers=_breakers(visit),
         stuck=_stuck(visit) if visit.is_operator else (),
-        shares=[one for one in uses(visit) if one.target][:MOST_ROWS],
-        is_bounded=any(found.next for found in by_state.values()),
+        shares=[use for use in uses(visit) if use.target][:MOST_ROWS],
+        is_bounded=any(page.next for page in by_state.values()),
         has_tasks=any(by_state.values()),
         done=visit.done,
     )
@@ -128,49 +128,52 @@ def _tasks(visit: Visit, state: TaskState) -> ListPage[TaskView]:
 
 def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
     """Return what jobs wait for, most jobs first."""
-    found: defaultdict[tuple[str, str], list[tuple[int, TaskView, Remark]]] = defaultdict(list)
+    tasks_by_cause: defaultdict[tuple[str, str], list[tuple[int, TaskView, Remark]]] = defaultdict(list)
     waiting = [(sum(task.jobs.get(state, 0) for state in _WAITING), task) for task in live]
-    for rank, (_, task) in enumerate(sorted(waiting, key=lambda one: -one[0])):
+    for rank, (_, task) in enumerate(sorted(waiting, key=lambda pair: -pair[0])):
         for state in filter(task.jobs.get, _WAITING):
             cause = remarks.cause(visit.runtime, task, state, is_explained=rank < MOST_EXPLAINED)
-            found[cause.text, cause.action].append((task.jobs[state], task, cause))
+            tasks_by_cause[cause.text, cause.action].append((task.jobs[state], task, cause))
     waits = [
         WaitFor(
             remark=tasks[0][2],
-            jobs=sum(many for many, _, _ in tasks),
-            task=max(tasks, key=lambda one: one[0])[1],
+            jobs=sum(count for count, _, _ in tasks),
+            task=max(tasks, key=lambda pair: pair[0])[1],
         )
-        for tasks in found.values()
+        for tasks in tasks_by_cause.values()
     ]
-    return sorted(waits, key=lambda one: -one.jobs)[:MOST_ROWS]
+    return sorted(waits, key=lambda wait: -wait.jobs)[:MOST_ROWS]
 
 
 def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
     failed = [task for task in tasks if task.jobs.get(JobState.FAILED)]
     newest = sorted(failed, key=lambda task: -task.since)[:MOST_FAILING]
-    found = [
+    groups = [
         FailingGroup(group=group, task=task)
         for task in newest
         for group in visit.store.job_lists.failed(task.id)[0]
         if group.failed
     ]
-    return sorted(found, key=lambda one: -one.group.failed)[:MOST_ROWS]
+    return sorted(groups, key=lambda entry: -entry.group.failed)[:MOST_ROWS]
 
 
 def _data(visit: Visit, live: Sequence[TaskView]) -> list[MovingData]:
     """Return the tasks of most jobs whose files move, with what no server moves yet."""
     moving = [(sum(task.jobs.get(state, 0) for state in _MOVING), task) for task in live]
-    most = sorted((one for one in moving if one[0]), key=lambda one: (-one[0], one[1].id))[:MOST_MOVING]
+    busiest = sorted((pair for pair in moving if pair[0]), key=lambda pair: (-pair[0], pair[1].id))[
+        :MOST_MOVING
+    ]
     queries = visit.store.transfer_queries
     return [
-        MovingData(task=task, jobs=jobs, ways=queries.waiting_of(task.id)[:MOST_WAYS]) for jobs, task in most
+        MovingData(task=task, jobs=jobs, routes=queries.waiting_of(task.id)[:MOST_WAYS])
+        for jobs, task in busiest
     ]
 
 
 def _breakers(visit: Visit) -> list[ShownBreaker]:
     try:
         tripped = seen_by(circuit_breakers.tripped(visit.runtime), visit.owner)
-        return [shown(one, visit.now) for one in tripped][:MOST_ROWS]
+        return [breaker_view(breaker, visit.now) for breaker in tripped][:MOST_ROWS]
     except NoFederation:
         return []
 
@@ -178,11 +181,11 @@ def _breakers(visit: Visit) -> list[ShownBreaker]:
 def _stuck(visit: Visit) -> Sequence[str]:
     """Return what is stuck, the worst first. Whoever looks again within seconds gets the same."""
 
-    def found() -> list[str]:
-        return [one.what for one in stuck.everything(visit.runtime)]
+    def read_lines() -> list[str]:
+        return [group.what for group in stuck.everything(visit.runtime)]
 
     try:
-        return visit.runtime.recent_stuck.get(0, visit.now, found)
+        return visit.runtime.recent_stuck.get(0, visit.now, read_lines)
     except NoFederation:
         return ()
 

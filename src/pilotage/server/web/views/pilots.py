@@ -50,22 +50,22 @@ def pilots(visit: Visit) -> Page:
     visit.for_operators("see pilots")
     query = visit.query(PilotQuery)
     queue = query.queue or None
-    found = visit.store.queries.pilots(query.state, queue, ROWS, query.empty, query.after)
+    page = visit.store.queries.pilots(query.state, queue, ROWS, query.empty, query.after)
     model = PilotsModel(
         query=query,
         states=tuple(PilotState),
-        pilots=found,
+        pilots=page,
         breakers=breakers_of_empty(visit.runtime, queue) if query.empty else (),
-        total=found.total,
-        next_page=visit.next_page(found),
+        total=page.total,
+        next_page=visit.next_page(page),
     )
-    given = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
+    parameters = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
     return Page(
         template="pilots.html",
         title="Pilots",
         section="Pilots",
         model=model,
-        json=f"/pilots?{urlencode(given).replace('True', 'true')}",
+        json=f"/pilots?{urlencode(parameters).replace('True', 'true')}",
         command=command("pilots", state=query.state, queue=query.queue, empty=query.empty),
         stale=Staleness(kinds=("pilot",), seconds=5),
     )
@@ -85,11 +85,11 @@ def pilot(visit: Visit) -> Page:
     """Show why a pilot was made, what it ran, why it ended, and its agent's log."""
     visit.for_operators("see pilots")
     number = visit.number("pilot")
-    found = explained_pilot(visit.runtime, number)
-    if found is None:
+    explanation = explained_pilot(visit.runtime, number)
+    if explanation is None:
         raise HTTPException(404, f"there is no pilot {number}")
-    logs = read_logs(visit.runtime, found.pilot, 0)
-    model = PilotModel(pilot=found.pilot, lines=found.lines, logs=logs, gaps=gaps_of(logs))
+    logs = read_logs(visit.runtime, explanation.pilot, 0)
+    model = PilotModel(pilot=explanation.pilot, lines=explanation.lines, logs=logs, gaps=gaps_of(logs))
     return Page(
         template="pilot.html",
         title=f"Pilot {number}",

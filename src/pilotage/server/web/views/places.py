@@ -53,10 +53,12 @@ class PlacePage(Generic[_Place]):
         return bool(self.query.name or self.query.site)
 
 
-def page_of(visit: Visit, query: PlaceQuery, found: Sequence[_Place]) -> PlacePage[_Place]:
+def page_of(visit: Visit, query: PlaceQuery, places: Sequence[_Place]) -> PlacePage[_Place]:
     """Return those of a page that the query asks for. A word without * or ? is a part of the name."""
     is_pattern = "*" in query.name or "?" in query.name
     pattern = query.name if is_pattern else f"*{query.name.replace('[', '[[]')}*"
-    chosen = [one for one in found if fnmatchcase(one.name, pattern) and query.site in ("", one.site)]
+    chosen = [
+        place for place in places if fnmatchcase(place.name, pattern) and query.site in ("", place.site)
+    ]
     page = named_page(chosen, attrgetter("name"), query.after, ROWS)
     return PlacePage(rows=page.rows, total=page.total, query=query, next_page=visit.next_page(page))

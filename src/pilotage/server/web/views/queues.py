@@ -75,7 +75,7 @@ def queues(visit: Visit) -> Page:
 
 
 def _row(queue: ShownQueue) -> QueueRow:
-    states = {one.state for one in queue.breakers if one.kind != "node"}
+    states = {breaker.state for breaker in queue.breakers if breaker.kind != "node"}
     status = restrictions.status(queue.status, queue.restriction, {*states})
     return QueueRow(
         queue=queue,
@@ -110,23 +110,25 @@ class QueueModel:
 def queue(visit: Visit) -> Page:
     """Show one queue: its limits, load and circuit breakers, and why nothing starts there."""
     name = visit.request.path_params["queue"]
-    found = next((one for one in shown_queues(visit.runtime, visit.owner) if one.name == name), None)
-    told = explained_queue(visit.runtime, name, (), PLAIN, visit.owner)
-    if found is None or told is None:
+    view = next(
+        (candidate for candidate in shown_queues(visit.runtime, visit.owner) if candidate.name == name), None
+    )
+    explanation = explained_queue(visit.runtime, name, (), PLAIN, visit.owner)
+    if view is None or explanation is None:
         raise no_queue(name)
-    (seen,) = conditions.of_queues(visit.runtime, [name])
+    (condition,) = conditions.of_queues(visit.runtime, [name])
     query = visit.query(FieldQuery)
-    element = seen.queue.computing_element
+    element = condition.queue.computing_element
     model = QueueModel(
-        row=_row(found),
-        remarks=remarks.of_queue(visit.runtime, seen),
-        limits=list(limits(seen)),
-        shares=shares(seen),
+        row=_row(view),
+        remarks=remarks.of_queue(visit.runtime, condition),
+        limits=list(limits(condition)),
+        shares=shares(condition),
         fields=shown_fields(query)[:-1],
         fits=_fits(visit, name, query),
-        storage=seen.storage.name,
+        storage=condition.storage.name,
         most_pilots=element.max_pilots if element else 0,
-        lines=told.lines,
+        lines=explanation.lines,
         verbs=verbs(visit, "queue", name),
         done=visit.done,
     )
@@ -155,9 +157,9 @@ def _fits(visit: Visit, name: str, query: FieldQuery) -> list[str]:
         walltime=query.walltime or 0,
     )
     planned, refused = preview.run(visit.runtime, [(0, spec)], visit.caller.identity)
-    faults = [f"{field}: {told}" for _, found in refused for field, told in found]
-    (_, *told) = of_task(name, [choice for task in planned.tasks for choice in task.choices]) or [""]
-    return faults or [line.removeprefix("  ") for line in told]
+    faults = [f"{field}: {message}" for _, fields in refused for field, message in fields]
+    (_, *lines) = of_task(name, [choice for task in planned.tasks for choice in task.choices]) or [""]
+    return faults or [line.removeprefix("  ") for line in lines]
 
 
 ROUTES: Sequence[Route] = (view("/queues", queues), view("/queues/{queue}", queue))

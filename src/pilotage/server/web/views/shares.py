@@ -78,12 +78,12 @@ def shares(visit: Visit) -> Page:
     days = visit.query(DaysQuery).days
     of_days = "days" in visit.request.query_params
     every = visit.store.queries.shares()
-    found = share_uses(every)
+    all_uses = share_uses(every)
     model = SharesModel(
         trends=_trends(visit, days),
-        shares=found[:MOST_SHARES],
-        transfers=[one for one in every if not one.target and one.transfers][:MOST_SHARES],
-        running=sum(one.running for one in found),
+        shares=all_uses[:MOST_SHARES],
+        transfers=[share for share in every if not share.target and share.transfers][:MOST_SHARES],
+        running=sum(use.running for use in all_uses),
     )
     return Page(
         template="shares.html",
@@ -97,29 +97,29 @@ def shares(visit: Visit) -> Page:
 
 
 def _trends(visit: Visit, days: int) -> TrendsModel:
-    found = share_history(visit.runtime, days).shares
+    trends = share_history(visit.runtime, days).shares
     return TrendsModel(
         span=DaysSpan(days=days, begin=visit.now - days * DAY, end=visit.now),
         drawn=[
             DrawnTrend(
-                trend=one,
-                used=[TrendStep(span.time, span.used) for span in one.spans],
-                targets=[TrendStep(span.time, span.target) for span in one.spans],
+                trend=trend,
+                used=[TrendStep(span.time, span.used) for span in trend.spans],
+                targets=[TrendStep(span.time, span.target) for span in trend.spans],
             )
-            for one in found[:MOST_TRENDS]
+            for trend in trends[:MOST_TRENDS]
         ],
         length=HOUR * step_of(days * DAY),
-        more=max(len(found) - MOST_TRENDS, 0),
+        more=max(len(trends) - MOST_TRENDS, 0),
     )
 
 
 def uses(visit: Visit) -> list[ShareUse]:
     """Return the use of shares, if anything runs; nothing without a federation."""
     try:
-        found = share_uses(visit.store.queries.shares())
+        all_uses = share_uses(visit.store.queries.shares())
     except NoFederation:
         return []
-    return found if any(one.running for one in found) else []
+    return all_uses if any(use.running for use in all_uses) else []
 
 
 ROUTES: Sequence[Route] = (view("/shares", shares),)

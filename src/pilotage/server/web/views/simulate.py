@@ -78,13 +78,13 @@ class SimulateModel:
 def simulate(visit: Visit) -> Page:
     """Show the form, filled in as the address says, and the pictures of the last simulation."""
     visit.for_operators("simulate")
-    return _shown(visit, visit.query(SimulateForm))
+    return _page(visit, visit.query(SimulateForm))
 
 
-def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
+def _page(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
     run = last_simulation(visit.store, visit.caller.identity.key, visit.now)
     # Pictures of our own program, whose words it escapes.
-    pictures = [Markup(one) for one in run.result.pictures if one] if run else []
+    pictures = [Markup(picture) for picture in run.result.pictures if picture] if run else []
     return Page(
         template="simulate.html",
         title="Simulate",
@@ -113,8 +113,8 @@ def _runs(visit: Visit) -> SimulationRuns:
     state = visit.request.app.state
     if not hasattr(state, "simulations"):
         state.simulations = SimulationRuns(visit.store, visit.runtime.clock)
-    found: SimulationRuns = state.simulations
-    return found
+    runs: SimulationRuns = state.simulations
+    return runs
 
 
 def start(visit: Visit) -> Page | Redirect:
@@ -123,9 +123,11 @@ def start(visit: Visit) -> Page | Redirect:
     form = visit.sent(SimulateForm)
     files = {FEDERATION: write(without_options(visit.store.declared_federation()))}
     policies = [form.first, form.second]
-    asked = [word for policy in dict.fromkeys(policies) for word in ("--policy", policy)]
+    policy_options = [word for policy in dict.fromkeys(policies) for word in ("--policy", policy)]
     work = ["--day", form.day] if form.work == "day" else [SCENARIO]
-    commands = [["simulate", *work, *asked, *f"--seeds {form.seeds} --workers 1 --pictures .".split()]]
+    commands = [
+        ["simulate", *work, *policy_options, *f"--seeds {form.seeds} --workers 1 --pictures .".split()]
+    ]
     environment = {}
     if form.work != "scenario":
         # The recording reads this server as its caller may, beside a proxy that speaks TLS.
@@ -137,13 +139,13 @@ def start(visit: Visit) -> Page | Redirect:
             "PILOTAGE_TOKEN": session_token(visit.request),
         }
     elif fault := _foreign(form.scenario):
-        return _shown(visit, form, fault)
+        return _page(visit, form, fault)
     else:
         files[SCENARIO] = form.scenario
     try:
         _runs(visit).start(visit.caller.identity.key, policies, commands, files, environment)
     except NoRoom as full:
-        return _shown(visit, form, str(full))
+        return _page(visit, form, str(full))
     return Redirect(address="/simulate")
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
@@ -86,14 +87,18 @@ def _rows(visit: Visit) -> list[SiteRow]:
     )
 
     federation = visit.store.declared_federation()
-    states = {one.site: one for one in calls.views(visit.runtime)}
+    states = {state.site: state for state in calls.views(visit.runtime)}
     queues: defaultdict[str, list[ShownQueue]] = defaultdict(list)
     for queue in shown_queues(visit.runtime, visit.owner):
         queues[queue.site].append(queue)
     tripped: defaultdict[str, int] = defaultdict(int)
     for storage in shown_storages(visit.runtime):
         tripped[storage.site] += len(storage.breakers)
-    restricted = {one.name: one.text for one in visit.store.restrictions() if one.kind == "site"}
+    restricted = {
+        restriction.name: restriction.text
+        for restriction in visit.store.restrictions()
+        if restriction.kind == "site"
+    }
     return [
         SiteRow(
             name=site.name,
@@ -105,12 +110,12 @@ def _rows(visit: Visit) -> list[SiteRow]:
             tripped=tripped[site.name] + sum(len(queue.breakers) for queue in queues[site.name]),
             state=states.get(site.name),
         )
-        for site in sorted(federation.sites, key=lambda one: one.name)
+        for site in sorted(federation.sites, key=attrgetter("name"))
     ]
 
 
 def _jobs(queues: Sequence[ShownQueue], states: Sequence[object]) -> int:
-    return sum(many for queue in queues for state, many in queue.jobs.items() if state in states)
+    return sum(count for queue in queues for state, count in queue.jobs.items() if state in states)
 
 
 def _map(visit: Visit, rows: Sequence[SiteRow]) -> SiteMap:
@@ -120,8 +125,8 @@ def _map(visit: Visit, rows: Sequence[SiteRow]) -> SiteMap:
     links: Sequence[Link] = federation.links
     if visit.is_operator:
         links, files = visit.runtime.world().federation.links, _files(visit, federation)
-    rates = {(one.source, one.destination): _rate(one) for one in links}
-    found = [
+    rates = {(link.source, link.destination): _rate(link) for link in links}
+    map_links = [
         MapLink(source=ends[0], destination=ends[1], rate=rates.get(ends), files=files.get(ends, 0))
         for ends in sorted(rates.keys() | files.keys())
         if ends[0] != ends[1] and (rates.get(ends) or files.get(ends))
@@ -130,7 +135,7 @@ def _map(visit: Visit, rows: Sequence[SiteRow]) -> SiteMap:
         MapSite(name=row.name, is_nucleus=row.is_nucleus, is_bad=row.is_bad, running=row.running)
         for row in rows
     ]
-    return drawn(nodes, found, MOST_LINKS, MOST_IN_MATRIX)
+    return drawn(nodes, map_links, MOST_LINKS, MOST_IN_MATRIX)
 
 
 def _rate(link: Link) -> float | None:
@@ -144,11 +149,11 @@ def _rate(link: Link) -> float | None:
 def _files(visit: Visit, federation: Federation) -> Mapping[tuple[str, str], int]:
     """Return the numbers of live transfers by the sites of their storages."""
     sites_of = {storage.name: storage.site for storage in federation.storages}
-    found: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for one in visit.store.transfer_queries.live():
-        if one.source in sites_of and one.destination in sites_of:
-            found[sites_of[one.source], sites_of[one.destination]] += one.transfers
-    return found
+    counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for group in visit.store.transfer_queries.live():
+        if group.source in sites_of and group.destination in sites_of:
+            counts[sites_of[group.source], sites_of[group.destination]] += group.transfers
+    return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +173,16 @@ def site(visit: Visit) -> Page:
     from pilotage.flow.calls.places import sites as calls
 
     name = visit.request.path_params["site"]
-    row = next((one for one in _rows(visit) if one.name == name), None)
+    row = next((row for row in _rows(visit) if row.name == name), None)
     if row is None:
         raise HTTPException(404, f"there is no site {name!r}; pilotage sites lists them")
     ad = calls.text(visit.runtime, name)
     model = SiteModel(
         row=row,
-        queues=[one for one in shown_queues(visit.runtime, visit.owner) if one.site == name][:MOST_PLACES],
-        storages=[one for one in shown_storages(visit.runtime) if one.site == name][:MOST_PLACES],
+        queues=[queue for queue in shown_queues(visit.runtime, visit.owner) if queue.site == name][
+            :MOST_PLACES
+        ],
+        storages=[storage for storage in shown_storages(visit.runtime) if storage.site == name][:MOST_PLACES],
         ad=ad or "",
         verbs=verbs(visit, "site", name),
         done=visit.done,

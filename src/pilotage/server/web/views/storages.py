@@ -55,14 +55,14 @@ class StorageModel:
 def storage(visit: Visit) -> Page:
     """Show one storage: its space, restrictions, its queues and circuit breakers."""
     name = visit.request.path_params["storage"]
-    found = next((one for one in shown_storages(visit.runtime) if one.name == name), None)
-    if found is None:
+    view = next((candidate for candidate in shown_storages(visit.runtime) if candidate.name == name), None)
+    if view is None:
         raise HTTPException(404, f"there is no storage {name!r}; pilotage storages lists them")
     federation = visit.store.declared_federation()
     queues = sorted(queue.name for queue in federation.queues if queue.storage == name)
     model = StorageModel(
-        storage=found,
-        url=next(one.url for one in federation.storages if one.name == name),
+        storage=view,
+        url=next(storage.url for storage in federation.storages if storage.name == name),
         queues=queues[:MOST_QUEUES],
         more_queues=max(len(queues) - MOST_QUEUES, 0),
         verbs=verbs(visit, "storage", name),

@@ -28,15 +28,15 @@ def stuck(visit: Visit) -> Page:
         template="stuck.html",
         title="Stuck",
         section="Now",
-        model=StuckModel(rows=[(one, _address(one)) for one in everything(visit.runtime)]),
+        model=StuckModel(rows=[(records, _address(records)) for records in everything(visit.runtime)]),
         json="/stuck",
         command=command("stuck"),
         stale=Staleness(seconds=15),
     )
 
 
-def _address(one: StuckRecords) -> str:
-    kind, _, name = one.remark.subject.partition(":")
+def _address(records: StuckRecords) -> str:
+    kind, _, name = records.remark.subject.partition(":")
     return f"/{kind}s/{quote(name)}" if kind in PAGES else ""
 
 

@@ -81,12 +81,12 @@ class TaskModel:
     part: object
 
 
-def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) -> Page:
+def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields: Any) -> Page:
     task = whole(visit.runtime, task)
     model = TaskModel(
         task=task,
-        notices=[one for one in task.remarks if one.kind in NOTICES],
-        quiet=[one for one in task.remarks if one.kind in QUIET],
+        notices=[remark for remark in task.remarks if remark.kind in NOTICES],
+        quiet=[remark for remark in task.remarks if remark.kind in QUIET],
         verbs=verbs(task),
         tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
         tab=tab,
@@ -100,7 +100,7 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) 
         section="Tasks",
         model=model,
         stale=Staleness(tasks=(task.id,)),
-        **told,
+        **page_fields,
     )
 
 
@@ -113,7 +113,7 @@ def verbs(task: TaskDetails) -> list[ActionLink]:
         ("Change …", "set", is_live),
         ("Release …", "release", is_live and task.held),
         ("Hold …", "hold", is_live and not task.held),
-        ("Finish with what is done …", "finish", is_live and any(task.jobs.get(one) for one in _UNDERWAY)),
+        ("Finish with what is done …", "finish", is_live and any(map(task.jobs.get, _UNDERWAY))),
         ("Cancel …", "cancel", is_live),
     ]
     return [ActionLink(label=label, address=f"/tasks/{task.id}/{verb}") for label, verb, can in words if can]
@@ -129,7 +129,7 @@ class WhyPart:
     """Whether somebody has changed jobs since that decision."""
     fits: int
     placed: Mapping[str, int]
-    left: int
+    unplaced: int
     lines: Sequence[str]
     fields: Sequence[tuple[str, str, str]]
     faults: Sequence[str]
@@ -138,41 +138,41 @@ class WhyPart:
     set_address: str
 
 
-def why(visit: Visit) -> Page:
+def reasons(visit: Visit) -> Page:
     """Show why a task's jobs wait or where they went, and what would change that."""
-    task = _seen(visit)
+    task = _find_task(visit)
     query = visit.query(FieldQuery)
     choices = visit.store.queries.task_choices(task.id, DECISIONS)
-    told = explained_task(visit.runtime, task, choices)
-    changed = max((one.time for one in task.changes), default=0.0)
-    newest = told.explanations[0] if told.explanations else None
+    explanation = explained_task(visit.runtime, task, choices)
+    changed = max((change.time for change in task.changes), default=0.0)
+    newest = explanation.explanations[0] if explanation.explanations else None
     changes = query.changes()
-    found: WhatIf | None = None
+    what_if: WhatIf | None = None
     faults: list[str] = []
     if changes and task.state not in ENDED["task"]:
-        found, faults = _what_if(visit, task.id, changes)
+        what_if, faults = _what_if(visit, task.id, changes)
     part = WhyPart(
         obstacles=newest.obstacles if newest else (),
         considered=newest.considered if newest else 0,
         is_outdated=bool(choices) and choices[0].time <= changed,
         fits=len(newest.ranks) if newest else 0,
         placed=newest.placed if newest else {},
-        left=newest.left if newest else 0,
-        lines=told.lines,
+        unplaced=newest.left if newest else 0,
+        lines=explanation.lines,
         fields=shown_fields(query, task.spec) if task.state not in ENDED["task"] else (),
         faults=faults,
-        answer=compare(found) if found else None,
-        opened=len(found.opened) if found else 0,
-        set_address=f"/tasks/{task.id}/set?{urlencode(changes)}" if found else "",
+        answer=compare(what_if) if what_if else None,
+        opened=len(what_if.opened) if what_if else 0,
+        set_address=f"/tasks/{task.id}/set?{urlencode(changes)}" if what_if else "",
     )
-    asked = [f"{name}={value}" for name, value in changes.items()]
+    assignments = [f"{name}={value}" for name, value in changes.items()]
     return _page(
         visit,
         "Why",
         part,
         task,
         json=f"/tasks/{task.id}/explain",
-        command=command("explain", task.id, what_if=asked),
+        command=command("explain", task.id, what_if=assignments),
     )
 
 
@@ -208,31 +208,35 @@ class JobsPart:
 
 def jobs(visit: Visit) -> Page:
     """Show a task's jobs, after its failures by error and queue."""
-    task = _seen(visit)
+    task = _find_task(visit)
     query = visit.query(JobsQuery)
     page = JobPage(**query.model_dump(), limit=ROWS, parameters=True)
-    found = visit.store.job_lists.page(task.id, page, visit.now)
+    rows = visit.store.job_lists.page(task.id, page, visit.now)
     has_failed = bool(query.failed or task.jobs.get(JobState.FAILED) or task.state not in ENDED["task"])
     groups, left_out = visit.store.job_lists.failed(task.id) if has_failed else ([], 0)
     part = JobsPart(
         query=query,
         groups=groups[:ROWS],
-        left_out=left_out + sum(one.failed + one.retried for one in groups[ROWS:]),
-        jobs=found,
+        left_out=left_out + sum(group.failed + group.retried for group in groups[ROWS:]),
+        jobs=rows,
         sorts=SORTS,
-        next_page=visit.next_page(found),
+        next_page=visit.next_page(rows),
         is_first_page=not query.after,
-        has_indexes=any(job.index is not None for job in found),
+        has_indexes=any(job.index is not None for job in rows),
     )
-    given = query.model_dump(mode="json", exclude_defaults=True)
-    shown = {"failed": query.failed, "state": query.state, "sort": query.sort if query.sort != "id" else None}
+    parameters = query.model_dump(mode="json", exclude_defaults=True)
+    filters = {
+        "failed": query.failed,
+        "state": query.state,
+        "sort": query.sort if query.sort != "id" else None,
+    }
     return _page(
         visit,
         "Jobs",
         part,
         task,
-        json=f"/tasks/{task.id}/jobs?{urlencode({'limit': ROWS, **given}).replace('True', 'true')}",
-        command=command("jobs", task.id, **shown, after=query.after),
+        json=f"/tasks/{task.id}/jobs?{urlencode({'limit': ROWS, **parameters}).replace('True', 'true')}",
+        command=command("jobs", task.id, **filters, after=query.after),
     )
 
 
@@ -255,7 +259,7 @@ class DataPart:
 
 def data(visit: Visit) -> Page:
     """Show which data of a task is on its way, and its outputs."""
-    task = _seen(visit)
+    task = _find_task(visit)
     query = visit.query(DataQuery)
     outputs = visit.store.queries.outputs(task.id, page=OutputPage(query.after, ROWS))
     part = DataPart(
@@ -294,20 +298,20 @@ class TaskLogPart:
 
 def log(visit: Visit) -> Page:
     """Show the first and last lines that each job wrote, or the lines with a text."""
-    task = _seen(visit)
+    task = _find_task(visit)
     query = visit.query(TaskLogQuery)
     page = JobPage(failed=query.failed, limit=LOGS, after=query.after)
-    found = read_logs(visit.runtime, task.id, page, query.match, 10)
+    logs = read_logs(visit.runtime, task.id, page, query.match, 10)
     part = TaskLogPart(
-        query=query, jobs=found.jobs, next_page=visit.address(after=found.next) if found.next else ""
+        query=query, jobs=logs.jobs, next_page=visit.address(after=logs.next) if logs.next else ""
     )
-    given = urlencode(query.model_dump(mode="json", exclude_defaults=True)).replace("True", "true")
+    parameters = urlencode(query.model_dump(mode="json", exclude_defaults=True)).replace("True", "true")
     return _page(
         visit,
         "Log",
         part,
         task,
-        json=f"/tasks/{task.id}/logs?limit={LOGS}{given and '&' + given}",
+        json=f"/tasks/{task.id}/logs?limit={LOGS}{parameters and '&' + parameters}",
         command=command("logs", task.id, failed=query.failed, match=query.match),
     )
 
@@ -324,13 +328,13 @@ class UsePart:
 
 def use(visit: Visit) -> Page:
     """Show what a task's jobs used."""
-    task = _seen(visit)
+    task = _find_task(visit)
     queues = visit.store.job_lists.use(task.id)
     part = UsePart(
         queues=queues[:MOST_QUEUES],
         more_queues=max(len(queues) - MOST_QUEUES, 0),
-        wall_seconds=sum(one.wall_seconds for one in queues),
-        failed_wall_seconds=sum(one.failed_wall_seconds for one in queues),
+        wall_seconds=sum(queue.wall_seconds for queue in queues),
+        failed_wall_seconds=sum(queue.failed_wall_seconds for queue in queues),
     )
     return _page(
         visit, "Use", part, task, json=f"/tasks/{task.id}", command=command("jobs", task.id, sort="run")
@@ -339,7 +343,7 @@ def use(visit: Visit) -> Page:
 
 def workflow(visit: Visit) -> Page:
     """Show the chain that a task belongs to."""
-    task = _seen(visit)
+    task = _find_task(visit)
     is_one = task.workflow is not None
     return _page(
         visit,
@@ -351,12 +355,12 @@ def workflow(visit: Visit) -> Page:
     )
 
 
-def _seen(visit: Visit) -> TaskDetails:
+def _find_task(visit: Visit) -> TaskDetails:
     return seen(visit.store, visit.caller, visit.number("task"))
 
 
 ROUTES: Sequence[Route] = (
-    view("/tasks/{task:number}", why),
+    view("/tasks/{task:number}", reasons),
     view("/tasks/{task:number}/jobs", jobs),
     view("/tasks/{task:number}/data", data),
     view("/tasks/{task:number}/log", log),

@@ -70,11 +70,11 @@ class TasksModel:
 def tasks(visit: Visit) -> Page:
     """Show the tasks of the caller, or an operator everybody's."""
     query = visit.query(TaskQuery)
-    wanted = filter_of(visit.store, query.name, query.owner, query.site, query.label or None)
-    found = visit.store.task_lists.page(
+    task_filter = filter_of(visit.store, query.name, query.owner, query.site, query.label or None)
+    page = visit.store.task_lists.page(
         TaskPage(
             owner=visit.owner,
-            wanted=wanted,
+            wanted=task_filter,
             state=query.state,
             sort=query.sort,
             limit=ROWS,
@@ -83,11 +83,11 @@ def tasks(visit: Visit) -> Page:
     )
     model = TasksModel(
         query=query,
-        tasks=found,
-        total=found.total,
-        states=_states(visit, query, found.counts),
+        tasks=page,
+        total=page.total,
+        states=_states(visit, query, page.counts),
         sorts=SORTS,
-        next_page=visit.next_page(found),
+        next_page=visit.next_page(page),
         is_first_page=not query.after,
         shows_owners=visit.is_operator,
         is_filtered=bool(query.name or query.owner or query.site or query.label or query.state),
@@ -110,21 +110,21 @@ def _states(visit: Visit, query: TaskQuery, counts: Mapping[TaskState, int]) -> 
         address=visit.address(state=None, after=None),
         is_current=query.state is None,
     )
-    shown = {**counts, **({query.state: counts.get(query.state, 0)} if query.state else {})}
-    others = [
+    by_state = {**counts, **({query.state: counts.get(query.state, 0)} if query.state else {})}
+    links = [
         StateLink(
             label=state,
             count=count,
             address=visit.address(state=state, after=None),
             is_current=query.state is state,
         )
-        for state, count in shown.items()
+        for state, count in by_state.items()
     ]
-    return [every, *others]
+    return [every, *links]
 
 
 def _json(query: TaskQuery) -> str:
-    given: dict[str, object] = {
+    parameters: dict[str, object] = {
         "name": query.name,
         "owner": query.owner,
         "site": query.site,
@@ -134,7 +134,7 @@ def _json(query: TaskQuery) -> str:
         "sort": query.sort if query.sort != "newest" else "",
         "after": query.after,
     }
-    return "/tasks?" + urlencode({name: value for name, value in given.items() if value}, doseq=True)
+    return "/tasks?" + urlencode({name: value for name, value in parameters.items() if value}, doseq=True)
 
 
 def _command(query: TaskQuery) -> str:

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.transfer_queues import TRANSFER_QUEUES
 from pilotage.model.records.work import Transfer
-from pilotage.server.api.data.transfers import seen, with_set_aside
+from pilotage.server.api.data.transfers import find_visible, with_set_aside
 from pilotage.server.api.work.explanations import explained_transfer, slot_accounts
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
@@ -36,7 +36,7 @@ class ShareSlots:
 
     share: str
     priority: int
-    held: int
+    occupied: int
     emergency: int
     promised: int
     waiting: int
@@ -48,7 +48,7 @@ class SlotQueue:
 
     name: str
     slots: int
-    held: int
+    occupied: int
     shares: Sequence[ShareSlots]
 
 
@@ -69,22 +69,22 @@ def transfers(visit: Visit) -> Page:
     visit.for_operators("see all transfers")
     query = visit.query(TransferQuery)
     counts = visit.store.transfer_queries.counts_by_share()
-    found = visit.store.queries.transfers(query.state, ROWS, query.after)
+    page = visit.store.queries.transfers(query.state, ROWS, query.after)
     model = TransfersModel(
         query=query,
         queues=_queues(visit),
         counts=sum(map(Counter, counts.values()), Counter[str]()),
-        transfers=with_set_aside(visit.store, found),
-        total=found.total,
-        next_page=visit.next_page(found),
+        transfers=with_set_aside(visit.store, page),
+        total=page.total,
+        next_page=visit.next_page(page),
     )
-    given = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
+    parameters = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
     return Page(
         template="transfers.html",
         title="Transfers",
         section="Transfers",
         model=model,
-        json=f"/transfers?{urlencode(given)}",
+        json=f"/transfers?{urlencode(parameters)}",
         command=command("transfers", state=query.state),
         stale=Staleness(kinds=("transfer",), seconds=5),
     )
@@ -93,30 +93,32 @@ def transfers(visit: Visit) -> Page:
 def _queues(visit: Visit) -> list[SlotQueue]:
     live = visit.store.transfer_queries.live()
     _, accounts = slot_accounts(visit.runtime)
-    found = []
+    queues = []
     for queue in TRANSFER_QUEUES:
         account = accounts[queue.name]
         emergency, waiting = Counter[str](), Counter[str]()
-        for one in live:
-            emergency[one.share] += one.transfers if one.emergency and one.state is queue.holding else 0
-            waiting[one.share] += one.transfers if one.state is queue.waiting else 0
+        for group in live:
+            emergency[group.share] += (
+                group.transfers if group.emergency and group.state is queue.holding else 0
+            )
+            waiting[group.share] += group.transfers if group.state is queue.waiting else 0
         shares = [
             ShareSlots(
                 share=name,
                 priority=share["priority"],
-                held=share["held"],
+                occupied=share["held"],
                 emergency=emergency[name],
                 promised=share["entitled"],
                 waiting=waiting[name],
             )
             for name, share in account["shares"].items()
         ]
-        shares.sort(key=lambda one: (-one.held, -one.waiting, one.share))
-        held = sum(one.held for one in shares)
-        found.append(
-            SlotQueue(name=queue.name, slots=account["slots"], held=held, shares=shares[:MOST_SHARES])
+        shares.sort(key=lambda share: (-share.occupied, -share.waiting, share.share))
+        occupied = sum(share.occupied for share in shares)
+        queues.append(
+            SlotQueue(name=queue.name, slots=account["slots"], occupied=occupied, shares=shares[:MOST_SHARES])
         )
-    return found
+    return queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +131,15 @@ class TransferModel:
 
 def transfer(visit: Visit) -> Page:
     """Show the life of a transfer, and the reason why it waits."""
-    found = seen(visit.store, visit.caller, visit.number("transfer"))
-    model = TransferModel(transfer=found, lines=explained_transfer(visit.runtime, found).lines)
+    record = find_visible(visit.store, visit.caller, visit.number("transfer"))
+    model = TransferModel(transfer=record, lines=explained_transfer(visit.runtime, record).lines)
     return Page(
         template="transfer.html",
-        title=f"Transfer {found.id}",
+        title=f"Transfer {record.id}",
         section="Transfers",
         model=model,
-        json=f"/transfers/{found.id}/explain",
-        command=command("explain", f"transfer:{found.id}"),
+        json=f"/transfers/{record.id}/explain",
+        command=command("explain", f"transfer:{record.id}"),
         stale=Staleness(everybody=True, kinds=("transfer",)),
     )
 

@@ -43,20 +43,20 @@ class WorkflowsModel:
 def workflows(visit: Visit) -> Page:
     """Show the caller's workflows, or for an operator everybody's."""
     query = visit.query(WorkflowQuery)
-    found = visit.store.workflow_queries.workflows(visit.owner, ROWS, query.after, query.name)
+    page = visit.store.workflow_queries.workflows(visit.owner, ROWS, query.after, query.name)
     model = WorkflowsModel(
         query=query,
-        workflows=found,
-        next_page=visit.next_page(found),
+        workflows=page,
+        next_page=visit.next_page(page),
         shows_owners=visit.is_operator,
     )
-    given = {"limit": ROWS, "name": query.name, "after": query.after}
+    parameters = {"limit": ROWS, "name": query.name, "after": query.after}
     return Page(
         template="workflows.html",
         title="Workflows",
         section="Workflows",
         model=model,
-        json=f"/workflows?{urlencode({name: value for name, value in given.items() if value})}",
+        json=f"/workflows?{urlencode({name: value for name, value in parameters.items() if value})}",
         command=command("workflows"),
         stale=Staleness(kinds=("task",), seconds=5),
     )
@@ -69,7 +69,7 @@ class Chain:
     picture: Markup
     stages: Sequence[StageView]
     after: Mapping[int, str]
-    why: Mapping[int, Remark]
+    reasons: Mapping[int, Remark]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,27 +82,27 @@ class WorkflowModel:
 
 def workflow(visit: Visit) -> Page:
     """Show a workflow as a graph, with its tasks and what holds them."""
-    found = seen(visit.store, visit.caller, visit.number("workflow"))
+    record = seen(visit.store, visit.caller, visit.number("workflow"))
     return Page(
         template="workflow.html",
-        title=found.name,
+        title=record.name,
         section="Workflows",
-        model=WorkflowModel(workflow=found, chain=chain_of(visit, found.id)),
-        json=f"/workflows/{found.id}",
-        command=command("status", f"workflow:{found.id}"),
+        model=WorkflowModel(workflow=record, chain=chain_of(visit, record.id)),
+        json=f"/workflows/{record.id}",
+        command=command("status", f"workflow:{record.id}"),
         stale=Staleness(kinds=("task", "job")),
     )
 
 
 def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
     """Return the tasks of a workflow, each after its predecessors; the ``current`` one is marked."""
-    by_id = {one.id: one for one in visit.store.workflow_queries.stages(number)}
-    stages = [by_id[one.id] for one in chains.in_order([*by_id.values()])]
+    by_id = {stage.id: stage for stage in visit.store.workflow_queries.stages(number)}
+    stages = [by_id[stage.id] for stage in chains.in_order([*by_id.values()])]
     return Chain(
-        picture=graph([_node(one, current) for one in stages]),
+        picture=graph([_node(stage, current) for stage in stages]),
         stages=stages,
-        after={one.id: before(one.predecessors) for one in stages},
-        why={one.id: remark for one, remark in chains.of_stages(stages)},
+        after={stage.id: before(stage.predecessors) for stage in stages},
+        reasons={stage.id: remark for stage, remark in chains.of_stages(stages)},
     )
 
 
@@ -111,7 +111,7 @@ def _node(stage: StageView, current: int) -> GraphNode:
         id=stage.id,
         name=stage.name,
         state=stage.state,
-        before=[one.task for one in stage.predecessors],
+        before=[predecessor.task for predecessor in stage.predecessors],
         is_current=stage.id == current,
     )
 
@@ -137,7 +137,10 @@ def part_of(visit: Visit, task: TaskDetails) -> WorkflowPart:
     return WorkflowPart(
         workflow=queries.workflow(task.workflow) if task.workflow else None,
         chain=chain_of(visit, task.workflow, task.id) if task.workflow else None,
-        before=[(one.task, one.name, one.state) for one in queries.predecessors(task.id)],
+        before=[
+            (predecessor.task, predecessor.name, predecessor.state)
+            for predecessor in queries.predecessors(task.id)
+        ],
         readers=queries.readers(task.id, ROWS),
     )
 
