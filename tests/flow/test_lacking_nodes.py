@@ -115,7 +115,7 @@ def test_b14_a_container_job_waits_with_the_reason_where_no_node_has_a_program_f
     assert known
     (fault,) = [one for one in remarks.of_task(cluster.runtime, known) if one.kind in ("fault", "warning")]
     assert (fault.rule, fault.mend) == ("B14", "operator")
-    assert fault.text == "9 jobs wait for a queue that takes them: container runtime at 2 queues"
+    assert fault.text == "9 jobs wait for a fitting queue: container runtime at 2 queues"
     (row,) = stuck.everything(cluster.runtime)
     assert (row.what, row.remark) == ("1 task waits until somebody acts", fault), "as status says"
     cluster.pass_time(1800)

@@ -411,7 +411,7 @@ def test_m4_m6_a_queue_tells_all_that_stands_in_the_way_of_a_match(house: House)
         "refused by 3 checks:",
         'the job\'s TARGET.Arch == "arm"',
         'the site\'s TARGET.Owner != "alice"',
-        "CurMatches < MaxJobs (M6)",
+        "CurMatches < MaxJobs: need 3",
     ):
         assert part in told_, told_
     assert [obstacle.only for obstacle in explain(choices[0]).obstacles] == [0, 0, 0]

@@ -13,7 +13,7 @@ from pilotage.model.rules.likely_ends import LikelyEnd
 from pilotage.model.values.phrases import duration, jobs_wait, moment, plural
 
 CAUSES: Mapping[JobState, str] = {
-    JobState.PENDING: "a queue that takes them",
+    JobState.PENDING: "a fitting queue",
     JobState.DEFINED: "the next pass of the brokerage",
     JobState.ACTIVATED: "a free pilot",
     JobState.ASSIGNED: "their input files",
