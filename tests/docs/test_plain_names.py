@@ -54,7 +54,17 @@ VAGUE = frozenset(
     ]
 )
 
-ROOMS = ("adapters", "agent", "demo", "federation", "policies", "ports", "simulation", "testing")
+ROOMS = (
+    *("adapters", "agent", "demo", "federation", "policies", "ports", "simulation", "testing"),
+    *("cli/administration", "cli/data", "cli/places", "cli/planning", "cli/terminal"),
+    *(
+        "server/api/administration",
+        "server/api/data",
+        "server/api/edge",
+        "server/api/places",
+        "server/web/views",
+    ),
+)
 """Rooms that keep it. The others follow."""
 
 
