@@ -1,4 +1,4 @@
-"""One process: the API and the loops, or some of them. This is the only module that knows all the parts."""
+"""One process: the API and the loops, or some of them. Only this module imports all the parts."""
 
 import gc
 import logging
@@ -294,9 +294,9 @@ def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Calla
 
 
 def of_proxies(networks: Sequence[str]) -> Mapping[str, Any]:
-    """Return the web server's options: only proxies in these networks say for whom and how they ask.
+    """Return the web server's options: only proxies in these networks may name the client and its scheme.
 
-    Everybody else, also on this machine, could name any address.
+    Anybody else, even on this machine, could forge any address.
     """
     return {"proxy_headers": bool(networks), "forwarded_allow_ips": list(networks)}
 

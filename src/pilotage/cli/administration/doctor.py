@@ -1,4 +1,4 @@
-"""Examine the installation, and tell what mends it."""
+"""Examine the installation, and print its faults with their remedies."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """One API per home: a second server would start the home's tunnels and relays again.
 
-The file ``url`` in the home tells commands where it listens.
+Commands read its address in the file ``url`` of the home.
 """
 
 import errno

@@ -33,7 +33,7 @@ def reachable(settings: "Settings") -> "Settings":
 
 
 def place(settings: "Settings") -> str:
-    """Return where the server can be reached, and where it listens if a proxy stands between."""
+    """Return the server's address, and the port it listens on if a proxy serves that address."""
     if port_of(settings.url) == settings.port:
         return f"at {settings.url}"
     return f"at {settings.url}, listening on port {settings.port} of {settings.host}"

@@ -127,7 +127,7 @@ def list_(limit: Limit = 100, after: After = "", json_output: Json = False) -> N
 
 
 def _time_left(expires: float | None) -> str:
-    # ago() expects a moment in the past: mirror this one, which lies ahead.
+    # ago() expects a past time, so mirror this future one.
     return "never" if expires is None else ago(2 * time.time() - expires)
 
 

@@ -50,7 +50,7 @@ class DirectoryListing:
         return sum(file.size for file in self.files)
 
     def read(self, files: Sequence[LyingFile], advanced: Callable[[int], object]) -> list[dict[str, Any]]:
-        """Describe files with their checksums. Leave out files that cannot be read or that change meanwhile.
+        """Describe files with their checksums, without those that cannot be read or that change.
 
         ``advanced`` is called with the number of bytes read.
         """

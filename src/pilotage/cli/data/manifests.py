@@ -70,7 +70,7 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _entry(line: str, length: int) -> dict[str, Any]:
-    """Parse one line. Raises ValueError that says what would be right."""
+    """Parse one line. Raises ValueError with an example of a right one."""
     if length > LONGEST_LINE:
         raise ValueError(f"longer than {LONGEST_LINE} bytes")
     wrong = ValueError(f"no NAME,SIZE,CHECKSUM such as {EXAMPLE}")

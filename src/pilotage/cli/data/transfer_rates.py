@@ -147,7 +147,7 @@ class TransferRates:
         visible_rows = rows[: max(1, height - len(lines) - ROOM)]
         at = list(range(len(MOVING)))
         if len(lay_out(MOVING, visible_rows, width)) > len(visible_rows) + 1:
-            # One line each: the shares stand above, and each transfer names its destination.
+            # One line each: leave out columns that the reader can do without.
             at = [place for place in at if MOVING[place].essential]
         if rows:
             lines += lay_out(

@@ -1,4 +1,4 @@
-"""Test a queue by one pilot, and tell what this found of its node."""
+"""Send one pilot to a queue, and print what its node has."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ def send_pilot(
 
 
 def _await(client: "Client", pilot: int, until: float) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the pilot and its node once it has told about it. Raises CommandFailure where it does not."""
+    """Wait until a pilot reports its node, and return both. Raises CommandFailure if it never does."""
     state = ""
     while True:
         details = client.pilot(pilot)

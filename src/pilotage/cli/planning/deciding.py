@@ -99,7 +99,7 @@ def show_decision(step: str, saved: "World", world: Path, json_output: bool, deb
 
 
 def _world(path: Path) -> "World":
-    """Read a saved world. A federation stands for a world without any task.
+    """Read a saved world. A federation is read as a world without any task.
 
     Pseudo-queues get the conditions of their unified queues, which somebody may have edited (B2).
     """
@@ -156,7 +156,7 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
 def references(
     specs: Sequence["TaskSpec"], ask: Callable[[Sequence["TaskSpec"]], Any] | None = None
 ) -> list[tuple[int, str, str]]:
-    """Return contradictions to the server's federation, or to the one that ``ask`` knows; none without an
+    """Return contradictions to the server's federation, or those that ``ask`` returns; none without an
     answer."""
     from pilotage.client import ClientError
     from pilotage.federation.faults import BadFile

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Column"]
 
 UNKNOWN_WIDTH = 80
-"""Columns of a terminal that does not tell its own."""
+"""Columns of a terminal of unknown width."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
@@ -72,7 +72,7 @@ def is_terminal(stderr: bool = False) -> bool:
 
 def width(stderr: bool = False) -> int:
     """Return the columns of the terminal; 0 if the output is none."""
-    # A program that reads a pipe wants unfolded lines, whatever COLUMNS says.
+    # Programs that read a pipe need unfolded lines, even if COLUMNS is set.
     if not is_terminal(stderr):
         return 0
     columns = os.environ.get("COLUMNS", "")

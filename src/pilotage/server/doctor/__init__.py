@@ -1,1 +1,1 @@
-"""Examine an installation: each check is one function, which tells what is wrong and what mends it."""
+"""Examine an installation: each check is one function, which yields faults with their remedies."""

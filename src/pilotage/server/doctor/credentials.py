@@ -69,7 +69,7 @@ def _hosts(installation: Installation) -> Mapping[str, str]:
     if installation.open_store is not None:
         with suppress(NoFederation):
             urls += [text for _, text in _options(installation) if text.startswith(("https://", "davs://"))]
-    # Neither users, passwords nor keys of these URLs: people show to others what a doctor says.
+    # Neither users, passwords nor keys of these URLs: people show a doctor's output to others.
     hosts = (urlsplit(url).netloc.rpartition("@")[2] for url in urls if url.startswith(("https", "davs")))
     return {host: f"https://{host}/" for host in hosts if host}
 

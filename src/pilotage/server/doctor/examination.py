@@ -20,7 +20,7 @@ Work = Callable[[], tuple[Finding, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The result of one check of one thing. ``skipped`` says why it could not run here."""
+    """The result of one check of one thing. ``skipped`` is the reason why it could not run here."""
 
     check: str
     about: str = ""

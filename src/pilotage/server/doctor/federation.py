@@ -71,7 +71,7 @@ def old_agents(installation: Installation) -> Iterator[Finding]:
         if version not in {full_version(), VERSION}:
             counts_by_queue[queue][version] += count
     for queue, counts in counts_by_queue.items():
-        # Agents say what they are: a site's could each name another version.
+        # Agents report their own version: those of a hostile site could each report another one.
         named = sorted(counts.most_common(MOST_VERSIONS))
         versions = ", ".join(
             f"{count:,} of {f'version {name}' if name else 'an unknown version'}" for name, count in named

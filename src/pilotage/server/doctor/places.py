@@ -35,7 +35,7 @@ def storage_works(_: Installation, storage: "Storage") -> Iterator[Finding]:
         if _is_written(storage) and scheme in movers.writable:
             _write_and_read(movers, storage)
         elif not {"read_lan", "read_wan"} <= {*storage.blacklisted}:
-            # A name without a pattern: whatever lies there, this lists little.
+            # A name without a pattern: this lists little, however full the storage is.
             movers.for_storage(storage).scan(storage, f"pilotage-doctor-{os.getpid()}")
     except LookupError as error:
         yield warning(str(error), "this machine does not move its files; another server may", "see above")

@@ -1,4 +1,4 @@
-"""The page: server-drawn views of what the API tells, for browsers."""
+"""The page: HTML views, for browsers, of the same records as the API."""
 
 from pilotage.server.web.app import make_pages
 from pilotage.server.web.sessions import OneTimeCode

@@ -27,7 +27,7 @@ LABELS = {
     "off": "cancelled or closed",
 }
 SIGNS = {"ok": "✓", "run": "▶", "move": "⇄", "wait": "…", "err": "✕", "off": "–"}
-"""A sign beside each state, because colour alone tells nothing to many people."""
+"""A sign beside each state, because many people cannot tell the colours apart."""
 
 
 def state_class(state: str) -> str:

@@ -1,4 +1,4 @@
-"""The stream that tells a page when it is stale. It says nothing about what happened."""
+"""The stream of signs that a page is stale. A sign does not contain what happened."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack

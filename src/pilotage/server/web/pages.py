@@ -45,7 +45,7 @@ class Visit:
     runtime: Runtime
     form: Mapping[str, str] = field(default_factory=dict)
     live: str = ""
-    """The address of the stream that tells when the page is stale; empty: it never is."""
+    """The address of the stream of signs that the page is stale; empty: it never is."""
 
     @property
     def store(self) -> Store:
@@ -159,7 +159,7 @@ class Staleness:
     seconds: float = 2.0
 
     def address(self, after: int) -> str:
-        """Return the address of the stream that tells when a page is stale that was made after an event."""
+        """Return the address of the stream of signs that a page, made after an event, is stale."""
         parameters: list[tuple[str, object]] = [("after", after)]
         parameters += [("task", name) for name in self.tasks] + [("kind", name) for name in self.kinds]
         parameters += [("everybody", "true")] if self.everybody else []
@@ -226,7 +226,7 @@ def view(path: str, function: View) -> Route:
 
 
 def action(path: str, function: View) -> Route:
-    """Return the route of a form: its page first says what it will change, and its function does it."""
+    """Return the route of a form: its page shows what it will change, and its function changes it."""
     return Route(path, partial(_serve, function), methods=["POST"])
 
 
@@ -314,7 +314,7 @@ def own_path(path: str) -> str:
 
 
 def refuse(request: Request, status: int, detail: str) -> Response:
-    """Return a page that says why a request was refused. Whoever is not signed in is sent to do so."""
+    """Return a page with the reason of a refusal; without a session, lead to the sign-in."""
     is_fragment = request.headers.get("hx-request") == "true"
     if status == 401:
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")

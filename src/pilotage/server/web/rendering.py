@@ -54,7 +54,7 @@ def sign_in(after: str, fault: str) -> str:
 
 
 def refusal(status: int, detail: str) -> str:
-    """Return the page that says why a request was refused."""
+    """Return the page with the reason of a refusal."""
     return (
         environment()
         .get_template("refusal.html")

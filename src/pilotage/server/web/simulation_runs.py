@@ -34,7 +34,7 @@ PICTURES = ("ratios.svg", "runs.svg")
 
 
 class NoRoom(Exception):
-    """No further simulation starts now; the message says why."""
+    """No further simulation starts now; the message is the reason."""
 
 
 class SimulationRuns:
@@ -98,7 +98,7 @@ def _result(
 
 
 def _command(words: Sequence[str], place: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Run a command. Return what it says, and why it failed, or nothing."""
+    """Run a command. Return its output, and the reason of its failure or nothing."""
     bounds = map(str, (MOST_PROCESSOR, MOST_MEMORY, os.getpid()))
     worker = [sys.executable, "-m", "pilotage.server.web.simulation_worker", *bounds]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}

@@ -13,7 +13,7 @@ MOST_DRAWN = 12
 
 WIDTH, HEIGHT, RADIUS = 720, 440, 150
 MOST_IN_ROW, ROW_HEIGHT = 3, 170
-"""Most sites that stand side by side, and the height of such a picture."""
+"""Most sites that are drawn side by side, and the height of such a picture."""
 
 LARGE, SMALL = 24, 18
 """Radius of a nucleus, and of any other site."""
@@ -114,7 +114,7 @@ def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[f
     places = {}
     for at, name in enumerate(names):
         angle = 2 * pi * at / len(names) + turn - pi / 2
-        # Wider than high: names stand beside their sites.
+        # Wider than high: names need room beside their sites.
         places[name] = (WIDTH / 2 + 1.7 * radius * cos(angle), HEIGHT / 2 - 8 + radius * sin(angle))
     return places
 

@@ -13,7 +13,7 @@ from pilotage.request_budget import MOST_FAULTS
 class RequestBody(BaseModel, extra="forbid"):
     """The body of a request: it refuses fields that it does not know.
 
-    It counts faults that are too many to be told: to tell a million of them took the shared event loop 40 s.
+    It only counts faults if there are very many: a list of a million took the shared event loop 40 s.
     """
 
     @model_validator(mode="wrap")

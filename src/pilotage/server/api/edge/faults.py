@@ -33,8 +33,8 @@ def refusal_of(
 class Faults:
     """Answers a request whose application fails: with 503 if the database is away, else with 500.
 
-    Each error is logged. An answer of 500 has the number of its line in the log. The store gets to know that
-    a caller waits.
+    Each error is logged. An answer of 500 has the number of its line in the log. The store gives
+    up sooner while a caller waits.
     """
 
     def __init__(self, app: ASGIApp, pages: Pages | None = None) -> None:
@@ -57,7 +57,7 @@ class Faults:
         try:
             await self._app(scope, receive, sent)
         except Exception as error:
-            # Half an answer is sent: only a broken connection can tell the client now.
+            # Half an answer is sent already: break the connection, so that the client notices.
             if has_begun:
                 raise
             await self._answer(scope, error)(scope, receive, send)

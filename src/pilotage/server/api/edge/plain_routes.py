@@ -20,7 +20,7 @@ from pilotage.server.api.edge.access import RoleCheck, pilot_id
 from pilotage.server.api.edge.measured_routes import measured
 
 PilotCall = Callable[[Any, Credential, int, Runtime, float | None], Response]
-"""Answers a pilot, given the parsed body, the pilot's credential and its id, and which answer it knows."""
+"""Answers a pilot: given are the body, the pilot's credential and id, and its newest answer's time."""
 
 Heard = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """The time of the newest answer that a pilot knew when it called, in s since 1970."""

@@ -71,7 +71,7 @@ class RequestLog:
 
 
 class RouteNote:
-    """The innermost layer: tells ``RequestLog`` the path of the route that answered, as a template."""
+    """The innermost layer: notes for ``RequestLog`` the template of the path whose route answered."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -45,7 +45,7 @@ MOST_SENDERS = 10_000
 
 
 def sender_of(caller: Credential | None) -> str:
-    """Return whose share a request takes; empty for unknown callers, whom the routes refuse at once."""
+    """Return the caller who pays for a request; empty for unknown callers, whom the routes refuse."""
     if caller is None:
         return ""
     return f"pilots of {caller.queue}" if caller.pilot else caller.identity.key

@@ -145,7 +145,7 @@ class TokensPart:
 
 
 def tokens(visit: Visit) -> Page:
-    """Show whose tokens hold, and until when."""
+    """Show the valid tokens of people, and their ends."""
     visit.for_operators("administer")
     records = visit.store.tokens.people()
     part = TokensPart(tokens=records[:MOST_ROWS], more=max(len(records) - MOST_ROWS, 0))

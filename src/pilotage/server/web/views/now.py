@@ -30,7 +30,7 @@ MOST_FAILING = 10
 """Most failing tasks whose errors are read, the newest."""
 
 MOST_MOVING, MOST_WAYS = 5, 4
-"""Most tasks whose data is shown, those of most jobs, and most ways of the files of one."""
+"""Most tasks whose data is shown, those of most jobs, and most routes shown of each."""
 
 MOST_ROWS = 12
 """Most rows of an answer."""
@@ -61,7 +61,7 @@ class FailingGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovingData:
-    """A task with jobs whose files move: how many jobs, and the files that wait by their ways."""
+    """A task with jobs whose files move: how many jobs, and the number of waiting files by route."""
 
     task: TaskView
     jobs: int
@@ -158,7 +158,7 @@ def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
 
 
 def _data(visit: Visit, live: Sequence[TaskView]) -> list[MovingData]:
-    """Return the tasks of most jobs whose files move, with what no server moves yet."""
+    """Return the tasks of most jobs whose files move, with the routes of files that no server moves yet."""
     moving = [(sum(task.jobs.get(state, 0) for state in _MOVING), task) for task in live]
     busiest = sorted((pair for pair in moving if pair[0]), key=lambda pair: (-pair[0], pair[1].id))[
         :MOST_MOVING

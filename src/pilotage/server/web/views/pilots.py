@@ -25,7 +25,7 @@ ROWS = 100
 
 
 class PilotQuery(BaseModel):
-    """What the address of the list says."""
+    """The parameters of the list's address."""
 
     state: PilotState | None = None
     queue: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""

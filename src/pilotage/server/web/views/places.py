@@ -19,7 +19,7 @@ Text = Annotated[str, Field(max_length=200, pattern=TEXT)]
 
 
 class PlaceQuery(BaseModel):
-    """What the address of a list says: a pattern of names, a site, and the name that the page comes after."""
+    """The parameters of a list's address: a pattern of names, a site, and the name before the page."""
 
     name: Text = ""
     site: Text = ""

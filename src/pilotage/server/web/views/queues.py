@@ -144,7 +144,7 @@ def queue(visit: Visit) -> Page:
 
 
 def _fits(visit: Visit, name: str, query: FieldQuery) -> list[str]:
-    """Return what the brokerage says about a queue for a job of the caller's that asks for so much."""
+    """Return the brokerage's reasons for or against a queue, for a job of the caller with these needs."""
     if not query.changes():
         return []
     spec = TaskSpec(

@@ -76,14 +76,14 @@ class SimulateModel:
 
 
 def simulate(visit: Visit) -> Page:
-    """Show the form, filled in as the address says, and the pictures of the last simulation."""
+    """Show the form, filled in from the address, and the pictures of the last simulation."""
     visit.for_operators("simulate")
     return _page(visit, visit.query(SimulateForm))
 
 
 def _page(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
     run = last_simulation(visit.store, visit.caller.identity.key, visit.now)
-    # Pictures of our own program, whose words it escapes.
+    # Our own program draws these pictures, and escapes the words in them.
     pictures = [Markup(picture) for picture in run.result.pictures if picture] if run else []
     return Page(
         template="simulate.html",

@@ -58,7 +58,7 @@ class SiteRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitesModel:
-    """Sites and what lies between them."""
+    """Sites and the links between them."""
 
     page: PlacePage[SiteRow]
     map: SiteMap

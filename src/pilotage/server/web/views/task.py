@@ -184,7 +184,7 @@ def _what_if(visit: Visit, task: int, changes: Mapping[str, Any]) -> tuple[WhatI
 
 
 class JobsQuery(BaseModel):
-    """What the address of a task's jobs says."""
+    """The parameters of the address of a task's jobs."""
 
     state: JobState | None = None
     failed: bool = False
@@ -241,7 +241,7 @@ def jobs(visit: Visit) -> Page:
 
 
 class DataQuery(BaseModel):
-    """What the address of a task's data says."""
+    """The parameters of the address of a task's data."""
 
     after: Cursor = ""
 
@@ -280,7 +280,7 @@ def data(visit: Visit) -> Page:
 
 
 class TaskLogQuery(BaseModel):
-    """What the address of a task's logs says."""
+    """The parameters of the address of a task's logs."""
 
     match: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
     failed: bool = False
