@@ -123,11 +123,15 @@ def test_an_order_fills_candidates_one_after_another() -> None:
 def test_an_order_tells_what_put_the_best_first() -> None:
     _, choice = decided(world(HOUSE, task()), order=backwards)
     explanation = explain(choice)
-    assert (explanation.ordering, explanation.runner_up) == ("backwards (X3)", "A")
+    assert (explanation.ordering, explanation.ordering_rule, explanation.runner_up) == (
+        "backwards",
+        "X3",
+        "A",
+    )
     assert (explanation.margin, explanation.decided_by) == (None, "")
-    told = lines(explanation)
-    assert told[1].split()[:6] == ["B", "1", "job", "backwards", "(X3)", "-1,"]
-    assert told[-2] == "  runner-up A, by backwards (X3)"
+    rendered = lines(explanation, rules=True)
+    assert rendered[1].split()[:6] == ["B", "1", "job", "backwards", "(X3)", "-1,"]
+    assert rendered[-2] == "  runner-up A, by backwards (X3)"
 
 
 def test_equal_keys_go_by_weight_then_by_lot() -> None:

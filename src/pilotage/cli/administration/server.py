@@ -129,7 +129,6 @@ def _run(
 
     loops = _loops(only)
     federation = read(Federation, declared, acceptance.faults) if declared else None
-    name = store_name(settings.store)
     with ExitStack() as stack:
         # Open the port first, so that a port in use fails before the store is touched.
         listener = stack.enter_context(_listener(settings)) if with_api else None
@@ -137,18 +136,16 @@ def _run(
             stack.enter_context(serving.home_of(settings))
         address = serving.place(settings) if with_api else serving.sibling_path(settings)
         if is_terminal:
-            echo(f"Pilotage {address}, store {name}; Ctrl-C ends it", err=True)
+            echo(f"Pilotage {address}, store {store_name(settings.store)}; Ctrl-C ends it", err=True)
         else:
-            log.info("Pilotage %s, store %s", address, name)
+            log.info("Pilotage %s, store %s", address, store_name(settings.store))
         stack.enter_context(using_store(settings.store))
         path = str(declared.resolve()) if declared else ""
         # A log is read by others, and later: the code is for a terminal alone.
         code = serving.one_time_code(settings) if with_api and is_terminal else None
         if code:
-            echo(
-                f"the page, signed in, once, within 10 minutes: {settings.url}/open?code={code.code}",
-                err=True,
-            )
+            page = f"{settings.url}/open?code={code.code}"
+            echo(f"the page, signed in, once, within 10 minutes: {page}", err=True)
         try:
             server.run(settings, federation, only=loops, listener=listener, path=path, force=force, code=code)
         except WorkInTheWay as error:
