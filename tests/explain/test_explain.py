@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from pilotage.explain.analysis import Explanation, alike, explain, first_obstacle
+from pilotage.explain.analysis import Explanation, explain, first_obstacle, group_repeats
 from pilotage.explain.rendering import lines, of_choices, of_planned
 from pilotage.explain.words import shortened
 from pilotage.model.documents.decision import Asked, Candidates, Choice, DatedChoice, Refusal
@@ -174,7 +174,7 @@ def test_numbers_in_very_many_runs_are_cut_short() -> None:
 def test_decisions_that_differ_in_their_jobs_only_stand_together() -> None:
     other = dated(replace(NOWHERE, considered=43), 0)
     choices = [dated(replace(NOWHERE, jobs=(job,)), 1e9 + job) for job in (347, 346, 345)]
-    first, second = alike([choices[0], other, *choices[1:]])
+    first, second = group_repeats([choices[0], other, *choices[1:]])
     assert (first, second) == (choices, [other])
     told = of_choices(choices)
     assert told[0] == (

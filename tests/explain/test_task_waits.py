@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.explain.task_waits import likely, line, why
+from pilotage.explain.task_waits import likely, line, waiting_cause
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.likely_ends import LikelyEnd
 
@@ -20,10 +20,10 @@ J = JobState
     ],
 )
 def test_a_task_waits_for_one_thing(jobs: dict[JobState, int], text: str) -> None:
-    found = why("task:5", jobs, None, ["north"])
+    found = waiting_cause("task:5", jobs, None, ["north"])
     assert found
     assert (found.kind, found.subject, found.text, found.mend) == ("wait", "task:5", text, "wait")
-    assert why("task:5", {J.RUNNING: 2, J.FINISHED: 9, J.THROTTLED: 1}, None, ["north"]) is None
+    assert waiting_cause("task:5", {J.RUNNING: 2, J.FINISHED: 9, J.THROTTLED: 1}, None, ["north"]) is None
 
 
 def test_the_place_in_line_is_told_where_something_is_ahead() -> None:

@@ -17,14 +17,14 @@ Advice = tuple[str, int | float]
 
 def advised(refusal: Refusal, place: int) -> Advice | None:
     """Return the field and value that the queue at this place would accept; None if no single field helps."""
-    for asked in refusal.asked:
-        if asked.instead is not None:
-            return asked.field, asked.instead
+    for request in refusal.asked:
+        if request.instead is not None:
+            return request.field, request.instead
     numbers = numbers_at(refusal, place)
     if numbers is None:
         return None
-    found = ((asked.field, _value(asked, *numbers)) for asked in refusal.asked)
-    return next(((field, value) for field, value in found if value is not None), None)
+    advices = ((request.field, _value(request, *numbers)) for request in refusal.asked)
+    return next(((field, value) for field, value in advices if value is not None), None)
 
 
 def asked_at(refusal: Refusal, place: int) -> float | None:
@@ -47,25 +47,25 @@ def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
     return None
 
 
-def _value(asked: Asked, need: float, have: float) -> int | float | None:
+def _value(request: Asked, need: float, have: float) -> int | float | None:
     """Return the value closest to the request that meets the need; None if there is none.
 
     If a factor is below 1, never advise less: the site would end a job that uses its whole request.
     """
-    if asked.factor <= 0:
+    if request.factor <= 0:
         return None
     less = need >= have
-    factor = max(asked.factor, 1.0) if less else asked.factor
-    each, limit = asked.each, have
+    factor = max(request.factor, 1.0) if less else request.factor
+    each, limit = request.each, have
     if each is None:
         # Compute the need per requested unit, backwards from the one known need.
-        each = (need / asked.factor - asked.fixed) / asked.value if asked.value else 0.0
+        each = (need / request.factor - request.fixed) / request.value if request.value else 0.0
         limit = have * (1 - MARGIN) if less else have * (1 + MARGIN)
-    room = limit / factor - asked.fixed
-    if each <= 0 or room <= asked.least or room / each < SMALLEST:
+    room = limit / factor - request.fixed
+    if each <= 0 or room <= request.least or room / each < SMALLEST:
         return None
-    for value in _rounded(room / each, whole=isinstance(asked.value, int), down=less):
-        total = (asked.fixed + each * value) * factor
+    for value in _rounded(room / each, whole=isinstance(request.value, int), down=less):
+        total = (request.fixed + each * value) * factor
         if total <= limit if less else total >= limit:
             return value if value > 0 else None
     return None

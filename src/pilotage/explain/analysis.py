@@ -117,31 +117,31 @@ class Explanation:
 def first_obstacle(choice: Choice | None) -> Obstacle | None:
     """Return the obstacle in the way of a choice's jobs, one that stands alone first; None if they only lack
     room."""
-    found = explain(choice) if choice else None
-    stands = found and found.obstacles and (not found.ranks or found.is_stopped)
-    return found.obstacles[0] if found and stands else None
+    explanation = explain(choice) if choice else None
+    is_refused = explanation and explanation.obstacles and (not explanation.ranks or explanation.is_stopped)
+    return explanation.obstacles[0] if explanation and is_refused else None
 
 
-def _left(choice: Choice) -> int:
+def _count_jobs_left(choice: Choice) -> int:
     """Return the number of jobs that only B36 stops: they are pending, or still DEFINED."""
-    crowded = {queue for one in choice.refusals if one.rule == "B36" for queue in one.queues}
-    unfit = {queue for one in choice.refusals if one.rule != "B36" for queue in one.queues}
+    crowded = {queue for refusal in choice.refusals if refusal.rule == "B36" for queue in refusal.queues}
+    unfit = {queue for refusal in choice.refusals if refusal.rule != "B36" for queue in refusal.queues}
     over = len(choice.jobs) - sum(choice.placed.values())
     return choice.left + (over if choice.candidates.queues or crowded - unfit else 0)
 
 
 def _is_stopped(choice: Choice) -> bool:
     """Return whether a guard refused the queue that a plugin chose: others fit, and none is called full."""
-    found = choice.candidates
-    full = any(one.rule == "B36" for one in choice.refusals) or choice.left
-    return bool(found.queues and choice.refusals) and not (choice.placed or found.room or full)
+    candidates = choice.candidates
+    full = any(refusal.rule == "B36" for refusal in choice.refusals) or choice.left
+    return bool(candidates.queues and choice.refusals) and not (choice.placed or candidates.room or full)
 
 
 def explain(choice: Choice) -> Explanation:
     """Analyse everything in a choice."""
     ranks = _ranks(choice)
-    found = _measured(choice.refusals)
-    changes = [change for one in found if (change := _remedy(one))]
+    refusals = _measured(choice.refusals)
+    changes = [change for measured in refusals if (change := _remedy(measured))]
     winner = next((rank for rank in ranks if rank.jobs), ranks[0] if ranks else None)
     able = [rank for rank in ranks if rank is not winner and rank.why != FULL]
     second = able[0] if able else None
@@ -151,16 +151,16 @@ def explain(choice: Choice) -> Explanation:
         task=choice.task,
         job_kind=choice.job_kind,
         jobs=len(choice.jobs),
-        left=_left(choice),
+        left=_count_jobs_left(choice),
         considered=choice.considered,
         placed=dict(choice.placed),
         ranks=ranks,
         runner_up=second.queue if second else "",
         margin=1 - by_weight.weight / winner.weight if winner and by_weight and winner.weight > 0 else None,
         decided_by=_decided_by(winner, by_weight) if winner and by_weight else "",
-        obstacles=_in_order(found),
+        obstacles=_in_order(refusals),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
-        together=None if changes or ranks else _together(found),
+        together=None if changes or ranks else _together(refusals),
         waived=tuple(
             replace(_obstacle(_MeasuredRefusal.of(refusal, ())), action=refusal.lifted_by)
             for refusal in choice.waived
@@ -177,20 +177,20 @@ def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
     return _in_order(_measured(refusals))
 
 
-def _in_order(found: Iterable["_MeasuredRefusal"]) -> tuple[Obstacle, ...]:
+def _in_order(refusals: Iterable["_MeasuredRefusal"]) -> tuple[Obstacle, ...]:
     order = sorted(
-        map(_obstacle, found),
+        map(_obstacle, refusals),
         key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
     )
     return tuple(order)
 
 
-def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
+def group_repeats(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
     """Return the choices in order, grouped if they differ only in their jobs' ids and their times."""
     groups: list[tuple[tuple[DatedChoice, int], list[DatedChoice]]] = []
     for choice in choices:
-        bare = replace(choice, jobs=(), time=0), _left(choice)
-        group = next((members for known, members in groups if known == bare), None)
+        bare = replace(choice, jobs=(), time=0), _count_jobs_left(choice)
+        group = next((members for key, members in groups if key == bare), None)
         if group is None:
             groups.append((bare, [choice]))
         else:
@@ -199,37 +199,37 @@ def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
 
 
 def _ranks(choice: Choice) -> tuple[Rank, ...]:
-    found, whys = choice.candidates, _reasons_for_none(choice)
+    candidates, reasons = choice.candidates, _reasons_for_none(choice)
     return tuple(
         Rank(
             queue=queue,
             weight=weight,
-            factors={rule: values[position] for rule, values in found.factors.items()},
+            factors={rule: values[position] for rule, values in candidates.factors.items()},
             jobs=choice.placed.get(queue, 0),
-            key=found.ordering.keys[position] if found.ordering else None,
-            why=whys[position],
+            key=candidates.ordering.keys[position] if candidates.ordering else None,
+            why=reasons[position],
         )
-        for position, (queue, weight) in enumerate(zip(found.queues, found.weights, strict=True))
+        for position, (queue, weight) in enumerate(zip(candidates.queues, candidates.weights, strict=True))
     )
 
 
 def _reasons_for_none(choice: Choice) -> list[str]:
     """Return why candidates got no jobs although others did; empty for those that got some."""
-    found, whys, open_before = choice.candidates, [], 0
-    for position, queue in enumerate(found.queues):
-        full = bool(found.room) and found.room[position] < 1
+    candidates, reasons, open_before = choice.candidates, [], 0
+    for position, queue in enumerate(candidates.queues):
+        full = bool(candidates.room) and candidates.room[position] < 1
         if choice.placed.get(queue, 0):
-            whys.append("")
+            reasons.append("")
         elif full:
-            whys.append(FULL)
+            reasons.append(FULL)
         elif not choice.placed:
-            whys.append("")
-        elif found.most and open_before >= found.most:
-            whys.append(f"not among the best {found.most} with room")
+            reasons.append("")
+        elif candidates.most and open_before >= candidates.most:
+            reasons.append(f"not among the best {candidates.most} with room")
         else:
-            whys.append("others take them all")
+            reasons.append("others take them all")
         open_before += not full
-    return whys
+    return reasons
 
 
 def _number(rule: str) -> tuple[str, int]:
@@ -290,8 +290,8 @@ def _gap(need: Value, have: Value) -> float:
     # Compare types instead of isinstance: a boolean is an int in Python, and this runs for each queue.
     if type(need) not in _NUMBERS or type(have) not in _NUMBERS:
         return inf
-    number, other = cast(float, need), cast(float, have)
-    return abs(number - other) / max(abs(number), 1e-9)
+    need_number, have_number = cast(float, need), cast(float, have)
+    return abs(need_number - have_number) / max(abs(need_number), 1e-9)
 
 
 _NUMBERS = (int, float)
@@ -301,10 +301,10 @@ def _key(refusal: Refusal) -> str:
     return f"{refusal.rule} {refusal.name}"
 
 
-def _obstacle(found: _MeasuredRefusal) -> Obstacle:
-    refusal, alone = found.refusal, found.alone
-    nearest = found.nearest(range(len(refusal.queues)))
-    opening = found.nearest(alone) if alone else nearest
+def _obstacle(measured: _MeasuredRefusal) -> Obstacle:
+    refusal, alone = measured.refusal, measured.alone
+    nearest = measured.nearest(range(len(refusal.queues)))
+    opening = measured.nearest(alone) if alone else nearest
     return Obstacle(
         rule=refusal.rule,
         name=refusal.name,
@@ -319,16 +319,16 @@ def _obstacle(found: _MeasuredRefusal) -> Obstacle:
     )
 
 
-def _remedy(found: _MeasuredRefusal) -> tuple[tuple[int, float, int, str], Remedy] | None:
+def _remedy(measured: _MeasuredRefusal) -> tuple[tuple[int, float, int, str], Remedy] | None:
     """Return the smallest change of this check that opens a queue, with its cost; None if there is none."""
-    refusal, alone = found.refusal, found.alone
+    refusal, alone = measured.refusal, measured.alone
     if not alone:
         return None
-    nearest = found.nearest(alone)
-    gap = 1.0 if nearest is None else found.gaps[nearest]
+    nearest = measured.nearest(alone)
+    gap = 1.0 if nearest is None else measured.gaps[nearest]
     by_amount = nearest is not None and not _lifts_everywhere(refusal)
     # A value that suffices for the nearest queue suffices for all equally near.
-    opened = [place for place in alone if not by_amount or found.gaps[place] <= gap]
+    opened = [place for place in alone if not by_amount or measured.gaps[place] <= gap]
     change = Remedy(
         rule=refusal.rule,
         name=refusal.name,
@@ -340,21 +340,21 @@ def _remedy(found: _MeasuredRefusal) -> tuple[tuple[int, float, int, str], Remed
     return (_EASIEST.index(refusal.mend), gap, -len(opened), _key(refusal)), change
 
 
-def _together(found: Sequence[_MeasuredRefusal]) -> Remedies | None:
+def _together(refusals: Sequence[_MeasuredRefusal]) -> Remedies | None:
     """Return the fewest changes by the user that open a queue; None if others must act everywhere."""
-    standing: dict[str, list[tuple[_MeasuredRefusal, int]]] = {}
-    for one in found:
-        for place, queue in enumerate(one.refusal.queues):
-            standing.setdefault(queue, []).append((one, place))
-    own = [
-        (len(items), sum(min(one.gaps[place], 1.0) for one, place in items), queue)
-        for queue, items in standing.items()
-        if all(one.refusal.mend == "user" for one, _ in items)
+    by_queue: dict[str, list[tuple[_MeasuredRefusal, int]]] = {}
+    for measured in refusals:
+        for place, queue in enumerate(measured.refusal.queues):
+            by_queue.setdefault(queue, []).append((measured, place))
+    options = [
+        (len(items), sum(min(measured.gaps[place], 1.0) for measured, place in items), queue)
+        for queue, items in by_queue.items()
+        if all(measured.refusal.mend == "user" for measured, _ in items)
     ]
-    if not own:
+    if not options:
         return None
-    _, _, queue = min(own)
-    actions = tuple(_action(one.refusal, place) for one, place in standing[queue])
+    _, _, queue = min(options)
+    actions = tuple(_action(measured.refusal, place) for measured, place in by_queue[queue])
     return Remedies(actions=actions, queue=queue)
 
 
@@ -362,7 +362,7 @@ def _lifts_everywhere(refusal: Refusal) -> bool:
     """Return whether the user can lift the check at all queues, whatever the numbers."""
     if refusal.mend != "user":
         return False
-    return not refusal.asked or any(asked.instead is not None for asked in refusal.asked)
+    return not refusal.asked or any(request.instead is not None for request in refusal.asked)
 
 
 def _action(refusal: Refusal, nearest: int | None) -> str:

@@ -7,43 +7,46 @@ from pilotage.model.records.borrowing import Borrowing, Comparison
 from pilotage.model.records.spec import Binding
 
 
-def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
+def of_borrowings(borrowings: Iterable[Borrowing]) -> Iterator[str]:
     """Return where each attempt of a job was meant to run, who took it, and the expected gain."""
-    for one in found:
-        came = f" and {_size(one.staging)} are still to come" if one.staging else ""
-        idle = f", none of its share runs, and it waited, or nothing started, for {one.nothing_for:.0f} s"
-        line = f"{one.ahead} are ahead{came}{idle if one.nothing_for else ''}"
-        gain = f"{_clock(one.ends_there, one.time)} at {one.preferred}, where {line}"
-        ends = f"ends {_clock(one.ends_here, one.time)} there, {gain}"
-        why = ends if one.binding == "elastic" else f"bound to none; {ends}"
-        taken = f"taken by {one.queue} at {_clock(one.time, one.time)}"
-        yield f"attempt {one.attempt} preferred {one.preferred}; {taken}: {why}"
+    for borrowing in borrowings:
+        came = f" and {_size(borrowing.staging)} are still to come" if borrowing.staging else ""
+        idle = (
+            f", none of its share runs, and it waited, or nothing started, for {borrowing.nothing_for:.0f} s"
+        )
+        line = f"{borrowing.ahead} are ahead{came}{idle if borrowing.nothing_for else ''}"
+        gain = f"{_clock(borrowing.ends_there, borrowing.time)} at {borrowing.preferred}, where {line}"
+        ends = f"ends {_clock(borrowing.ends_here, borrowing.time)} there, {gain}"
+        reason = ends if borrowing.binding == "elastic" else f"bound to none; {ends}"
+        taker = f"taken by {borrowing.queue} at {_clock(borrowing.time, borrowing.time)}"
+        yield f"attempt {borrowing.attempt} preferred {borrowing.preferred}; {taker}: {reason}"
 
 
-def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]:
+def of_comparisons(preferred: str, comparisons: Iterable[Comparison]) -> Iterator[str]:
     """Return how pilots of other queues value a job that waits at its preferred queue."""
-    for one in found:
-        if one.obstacle or one.gain is None:
-            yield f"{one.queue}'s pilot left it: {one.obstacle}"
-        elif one.binding == "late":
-            yield f"bound to none: the next free slot at {preferred} or {one.queue} takes it in its turn"
-        elif one.gain <= one.needed:
-            yield f"{one.queue}'s pilot left it: gain {one.gain:.0f} s, {one.needed:.0f} s needed"
+    for comparison in comparisons:
+        queue = comparison.queue
+        if comparison.obstacle or comparison.gain is None:
+            yield f"{queue}'s pilot left it: {comparison.obstacle}"
+        elif comparison.binding == "late":
+            yield f"bound to none: the next free slot at {preferred} or {queue} takes it in its turn"
+        elif comparison.gain <= comparison.needed:
+            yield f"{queue}'s pilot left it: gain {comparison.gain:.0f} s, {comparison.needed:.0f} s needed"
         else:
-            gain = f"gain {one.gain:.0f} s, {one.needed:.0f} s needed"
-            yield f"a pilot at {one.queue} with a free slot takes it in its turn: {gain}"
+            gain = f"gain {comparison.gain:.0f} s, {comparison.needed:.0f} s needed"
+            yield f"a pilot at {queue} with a free slot takes it in its turn: {gain}"
 
 
-def of_none(preferred: str, said: Binding | None) -> str:
+def of_none(preferred: str, binding: Binding | None) -> str:
     """Return why no pilot of another queue borrows a waiting job, although others fit it.
 
-    If ``said`` bound it early it stays. Otherwise it may be bound to another queue where pilots are idle.
+    If ``binding`` bound it early it stays. Otherwise it may be bound to another queue where pilots are idle.
     """
-    if said == "early":
+    if binding == "early":
         return f"only {preferred}'s pilots may take it: its task, VO or brokerage binds it early"
-    why = "it is bound early by default, no other queue that fits could read its inputs"
+    reason = "it is bound early by default, no other queue that fits could read its inputs"
     idle = "it may yet be bound to a queue that holds its inputs and has idle pilots"
-    return f"no other queue's pilots borrow it from {preferred}: {why}, or it is of an old choice; {idle}"
+    return f"no other queue's pilots borrow it from {preferred}: {reason}, or it is of an old choice; {idle}"
 
 
 def _clock(time: float, now: float) -> str:

@@ -57,41 +57,45 @@ class OutputReader(Protocol):
 def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: int) -> Iterator[str]:
     """Yield a workflow's tasks as a table, first ones first, and below it what stops some of them."""
     yield f"workflow {number} {name}: {_states(stages)}"
-    rows = [(one.id, one.name, one.state, _jobs(one.jobs), _after(one)) for one in in_order(stages)]
+    rows = [
+        (stage.id, stage.name, stage.state, _jobs(stage.jobs), _after(stage)) for stage in in_order(stages)
+    ]
     yield from table(COLUMNS, rows, width)
-    for one, remark in of_stages(in_order(stages)):
-        if remark.kind != "wait" or one.error:
+    for stage, remark in of_stages(in_order(stages)):
+        if remark.kind != "wait" or stage.error:
             first, *more = lines([remark])
-            yield from (f"task {one.id} ({one.name}): {first}", *more)
+            yield from (f"task {stage.id} ({stage.name}): {first}", *more)
 
 
 def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
     """Return tasks so that each comes after its predecessors; else by number."""
-    known = {one.id: one for one in stages}
-    left = {one.id: {before.task for before in one.predecessors} & known.keys() for one in stages}
-    found: list[ChainedTask] = []
-    while left:
-        free = [id_ for id_, before in sorted(left.items()) if not before & left.keys()]
+    by_id = {stage.id: stage for stage in stages}
+    predecessors = {
+        stage.id: {before.task for before in stage.predecessors} & by_id.keys() for stage in stages
+    }
+    order: list[ChainedTask] = []
+    while predecessors:
+        free = [id_ for id_, before in sorted(predecessors.items()) if not before & predecessors.keys()]
         # A store never has circles; if one had, its tasks are shown all the same.
-        for id_ in free or sorted(left):
-            found.append(known[id_])
-            del left[id_]
-    return found
+        for id_ in free or sorted(predecessors):
+            order.append(by_id[id_])
+            del predecessors[id_]
+    return order
 
 
 def of_readers(readers: Sequence[OutputReader]) -> Iterator[str]:
     """Yield which tasks have read outputs of a task that is retried: what they read stays as it is."""
-    for one in readers:
+    for reader in readers:
         yield (
-            f"task {one.id} ({one.name}) has read {plural(one.files, 'output')} of it, and keeps what it "
-            "read; submit that task again to read the new outputs too"
+            f"task {reader.id} ({reader.name}) has read {plural(reader.files, 'output')} of it, and keeps "
+            "what it read; submit that task again to read the new outputs too"
         )
 
 
 def _states(stages: Iterable[ChainedTask]) -> str:
     counts: dict[TaskState, int] = {}
-    for one in stages:
-        counts[one.state] = counts.get(one.state, 0) + 1
+    for stage in stages:
+        counts[stage.state] = counts.get(stage.state, 0) + 1
     return ", ".join(f"{counts[state]} {state}" for state in TaskState if state in counts)
 
 
@@ -99,41 +103,46 @@ def _jobs(jobs: Mapping[JobState, int]) -> str:
     return ", ".join(f"{jobs[state]} {state}" for state in JobState if jobs.get(state))
 
 
-def _after(one: ChainedTask) -> str:
-    before = chains.before(one.predecessors)
-    return f"{before} (any end)" if before and one.on_end else before
+def _after(stage: ChainedTask) -> str:
+    before = chains.before(stage.predecessors)
+    return f"{before} (any end)" if before and stage.on_end else before
 
 
 def stops(
-    one: HeldTask, predecessors: Sequence[Predecessor], on_end: bool, bad: Predecessor | None = None
+    task: HeldTask, predecessors: Sequence[Predecessor], on_end: bool, bad: Predecessor | None = None
 ) -> Iterator[Remark]:
     """Yield who holds a task, and what it comes after that has not finished.
 
     ``bad`` did not finish, somewhere before it; None: it is among the predecessors, or there is none.
     """
-    subject, own = f"task:{one.id}", chains.obstacles(predecessors, on_end)
-    if one.held:
+    subject, obstacles = f"task:{task.id}", chains.obstacles(predecessors, on_end)
+    if task.held:
         # What lacks a secret would be held again at once.
-        command = "" if one.held.startswith("its ") else f"pilotage release {one.id}"
-        text = f"held by {one.held}: nothing of it starts"
+        command = "" if task.held.startswith("its ") else f"pilotage release {task.id}"
+        text = f"held by {task.held}: nothing of it starts"
         yield Remark(kind="held", subject=subject, text=text, mend="user", command=command)
-    if one.state is TaskState.WAITING and (own or bad or not one.held):
-        behind = (
+    if task.state is TaskState.WAITING and (obstacles or bad or not task.held):
+        reason = (
             chains.why_not_yet(bad)
-            if bad and not own
-            else chains.waiting_reason(one.id, predecessors, on_end)
+            if bad and not obstacles
+            else chains.waiting_reason(task.id, predecessors, on_end)
         )
-        text = f"it {behind or one.error or 'goes on with the next pass'}"
-        kind: RemarkKind = "blocked" if own or bad else "wait"
-        yield Remark(kind=kind, subject=subject, text=text, mend="user" if own or bad else "wait")
+        text = f"it {reason or task.error or 'goes on with the next pass'}"
+        kind: RemarkKind = "blocked" if obstacles or bad else "wait"
+        yield Remark(kind=kind, subject=subject, text=text, mend="user" if obstacles or bad else "wait")
 
 
 def of_stages(stages: Iterable[ChainedTask]) -> Iterator[tuple[ChainedTask, Remark]]:
     """Yield what stops the tasks of a workflow, and how some failed."""
-    for one in stages:
-        for remark in stops(one, one.predecessors, one.on_end):
-            yield one, remark
-        if one.state is TaskState.FAILED:
-            text = f"failed: {one.error.partition(chr(10))[0][:MOST_ERROR]}; why: pilotage explain {one.id}"
-            command = f"pilotage retry {one.id}"
-            yield one, Remark(kind="fault", subject=f"task:{one.id}", text=text, mend="user", command=command)
+    for stage in stages:
+        for remark in stops(stage, stage.predecessors, stage.on_end):
+            yield stage, remark
+        if stage.state is TaskState.FAILED:
+            text = (
+                f"failed: {stage.error.partition(chr(10))[0][:MOST_ERROR]}; why: pilotage explain {stage.id}"
+            )
+            command = f"pilotage retry {stage.id}"
+            yield (
+                stage,
+                Remark(kind="fault", subject=f"task:{stage.id}", text=text, mend="user", command=command),
+            )

@@ -32,7 +32,7 @@ class _TrippedBreaker(Protocol):
 
 def in_short(breakers: Iterable[_TrippedBreaker]) -> list[str]:
     """Return what breakers hold back and why; those with one reason together."""
-    held: dict[str, list[str]] = {}
-    for one in breakers:
-        held.setdefault(one.reason, []).append(one.what)
-    return [f"{few(list(dict.fromkeys(whats)))}: {reason}" for reason, whats in held.items()]
+    by_reason: dict[str, list[str]] = {}
+    for breaker in breakers:
+        by_reason.setdefault(breaker.reason, []).append(breaker.what)
+    return [f"{few(list(dict.fromkeys(subjects)))}: {reason}" for reason, subjects in by_reason.items()]

@@ -51,48 +51,53 @@ class SideBySide:
     lines: Sequence[str]
 
 
-def compare(found: WhatIf) -> SideBySide:
+def compare(what_if: WhatIf) -> SideBySide:
     """Return the changes, both decisions in two columns, and an explanation of the changed one."""
-    wanted = ", ".join(
-        f"{one.field} {_value(one.after)} instead of {_value(one.before)}" for one in found.changes
+    changes = ", ".join(
+        f"{change.field} {_value(change.after)} instead of {_value(change.before)}"
+        for change in what_if.changes
     )
-    columns = ("as it is", "with the change") if found.changes else ("as it is",)
+    columns = ("as it is", "with the change") if what_if.changes else ("as it is",)
     return SideBySide(
-        title=f"with {wanted}" if wanted else "without any change",
+        title=f"with {changes}" if changes else "without any change",
         columns=columns,
-        rows=[row[: 1 + len(columns)] for row in _rows(found)],
-        lines=_explained(found),
+        rows=[row[: 1 + len(columns)] for row in _rows(what_if)],
+        lines=_explained(what_if),
     )
 
 
-def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
+def side_by_side(what_if: WhatIf, width: int = 0) -> list[str]:
     """Return a comparison as lines of text, at most ``width`` characters wide; 0: as wide as need be."""
-    made = compare(found)
-    columns = tuple(map(Column, ("", *made.columns)))
-    shown = table(columns, made.rows, width) if made.rows else ["It has no jobs that could be brokered."]
-    return [made.title, *shown, *made.lines]
+    comparison = compare(what_if)
+    columns = tuple(map(Column, ("", *comparison.columns)))
+    rows = (
+        table(columns, comparison.rows, width)
+        if comparison.rows
+        else ["It has no jobs that could be brokered."]
+    )
+    return [comparison.title, *rows, *comparison.lines]
 
 
-def _explained(found: WhatIf) -> list[str]:
-    told = list[str]()
-    for word, queues in (("opens", found.opened), ("closes", found.closed)):
+def _explained(what_if: WhatIf) -> list[str]:
+    text = list[str]()
+    for word, queues in (("opens", what_if.opened), ("closes", what_if.closed)):
         if queues:
-            told.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")
-    for choice in found.after:
-        told += lines(explain(choice), f"of {moment(found.time)}{', changed' if found.changes else ''}")
-    return told
+            text.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")
+    for choice in what_if.after:
+        text += lines(explain(choice), f"of {moment(what_if.time)}{', changed' if what_if.changes else ''}")
+    return text
 
 
-def _rows(found: WhatIf) -> Iterable[tuple[str, str, str]]:
-    kinds = sorted({choice.job_kind for choice in (*found.before, *found.after)})
+def _rows(what_if: WhatIf) -> Iterable[tuple[str, str, str]]:
+    kinds = sorted({choice.job_kind for choice in (*what_if.before, *what_if.after)})
     for kind in kinds:
         before, after = (
             _summary([choice for choice in choices if choice.job_kind == kind])
-            for choices in (found.before, found.after)
+            for choices in (what_if.before, what_if.after)
         )
         of = f" ({kind} jobs)" if len(kinds) > 1 else ""
-        for what in before:
-            yield f"{what}{of}", before[what], after[what]
+        for title in before:
+            yield f"{title}{of}", before[title], after[title]
 
 
 def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
@@ -113,9 +118,11 @@ def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
 
 
 def _obstacles(choices: Iterable[Choice]) -> str:
-    found = [obstacle for choice in choices for obstacle in explain(choice).obstacles]
-    told = dict.fromkeys(f"{one.name} at {one.queues}, alone at {one.only}" for one in found)
-    return "; ".join(list(told)[:MOST_NAMED]) or "nothing"
+    obstacles = [obstacle for choice in choices for obstacle in explain(choice).obstacles]
+    texts = dict.fromkeys(
+        f"{obstacle.name} at {obstacle.queues}, alone at {obstacle.only}" for obstacle in obstacles
+    )
+    return "; ".join(list(texts)[:MOST_NAMED]) or "nothing"
 
 
 def _value(value: Any) -> str:

@@ -47,34 +47,38 @@ def of_failed(jobs: Iterable[_FailedJob]) -> list[str]:
     causes: dict[tuple[int | None, str], list[_FailedJob]] = {}
     for job in jobs:
         causes.setdefault((job.exit_code, ending_of(job.error)), []).append(job)
-    most = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1][0].id))
-    told: list[str] = []
-    for (code, _), alike in most[:MOST_CAUSES]:
-        told += _cause(code, alike)
-    if len(most) > MOST_CAUSES:
-        told.append(f"  and {plural(len(most) - MOST_CAUSES, 'other cause')}")
-    return told
+    causes_in_order = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1][0].id))
+    lines: list[str] = []
+    for (code, _), members in causes_in_order[:MOST_CAUSES]:
+        lines += _cause(code, members)
+    if len(causes_in_order) > MOST_CAUSES:
+        lines.append(f"  and {plural(len(causes_in_order) - MOST_CAUSES, 'other cause')}")
+    return lines
 
 
-def _cause(code: int | None, alike: Sequence[_FailedJob]) -> list[str]:
-    queues = sorted({job.queue for job in alike if job.queue})
-    where = f" at {few(queues)}" if queues else ""
-    how = "" if code is None else f", exit code {code}"
-    one = alike[0]
-    lines = [line.rstrip() for line in one.error.splitlines() if line.strip()]
-    shown = lines[-MOST_LINES:]
-    ids = shortened(job.id for job in alike)
-    head = f"  {_became(alike)}{where}{how} ({'jobs' if len(alike) > 1 else 'job'} {ids})"
-    if len(alike) > 1:
-        head += f"; job {one.id}:"
+def _cause(code: int | None, jobs: Sequence[_FailedJob]) -> list[str]:
+    queues = sorted({job.queue for job in jobs if job.queue})
+    place = f" at {few(queues)}" if queues else ""
+    exit_code = "" if code is None else f", exit code {code}"
+    first = jobs[0]
+    lines = [line.rstrip() for line in first.error.splitlines() if line.strip()]
+    tail = lines[-MOST_LINES:]
+    ids = shortened(job.id for job in jobs)
+    head = f"  {_became(jobs)}{place}{exit_code} ({'jobs' if len(jobs) > 1 else 'job'} {ids})"
+    if len(jobs) > 1:
+        head += f"; job {first.id}:"
     else:
         head += ":"
-    dots = ["    ..."] if len(shown) < len(lines) else []
-    return [head, *dots, *(f"    {line}" for line in shown)]
+    dots = ["    ..."] if len(tail) < len(lines) else []
+    return [head, *dots, *(f"    {line}" for line in tail)]
 
 
 def _became(jobs: Sequence[_FailedJob]) -> str:
     """Count jobs of one cause by what became of them: ``4 jobs failed, 8 closed after a failed attempt``."""
     counted = Counter(_FATES.get(job.state, "failed so far") for job in jobs)
-    (first, many), *others = sorted(counted.items(), key=lambda one: [*_FATES.values()].index(one[0]))
-    return ", ".join([f"{plural(many, 'job')} {first}", *(f"{count} {fate}" for fate, count in others)])
+    (first_fate, first_count), *rest = sorted(
+        counted.items(), key=lambda pair: [*_FATES.values()].index(pair[0])
+    )
+    return ", ".join(
+        [f"{plural(first_count, 'job')} {first_fate}", *(f"{count} {fate}" for fate, count in rest)]
+    )

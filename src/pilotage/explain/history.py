@@ -47,8 +47,8 @@ class _JobWithHistory(Protocol):
 def of_job(job: _JobWithHistory) -> Iterator[str]:
     """Return the job's state, each transition (oldest first), the failures of earlier attempts, and its
     last error."""
-    where = f" at {job.queue}" if job.queue else ""
-    yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"
+    place = f" at {job.queue}" if job.queue else ""
+    yield f"job {job.id} of task {job.task}: {job.state}{place}, attempt {job.attempt}"
     if job.index is not None:
         yield f"  index {job.index}{''.join(f', {name}={value}' for name, value in job.parameters.items())}"
     for event in job.events:
@@ -56,15 +56,15 @@ def of_job(job: _JobWithHistory) -> Iterator[str]:
         yield f"  {moment(event.time)}  {change}: {event.cause}"
     for failed in job.failed_attempts:
         if failed.attempt < job.attempt:
-            yield f"  attempt {failed.attempt} failed {_how(failed)}"
-    first, *others = job.error.splitlines() or [""]
+            yield f"  attempt {failed.attempt} failed {_describe_failure(failed)}"
+    first, *rest = job.error.splitlines() or [""]
     if first:
         yield f"  error: {first}"
-    yield from (f"    {line}" for line in others)
+    yield from (f"    {line}" for line in rest)
 
 
-def _how(failed: FailedAttempt) -> str:
-    how = "its payload never ran" if failed.exit_code is None else f"exit code {failed.exit_code}"
-    where = f"at {failed.queue}, node {failed.node}, after {failed.lasted:.0f} s"
+def _describe_failure(failed: FailedAttempt) -> str:
+    outcome = "its payload never ran" if failed.exit_code is None else f"exit code {failed.exit_code}"
+    place = f"at {failed.queue}, node {failed.node}, after {failed.lasted:.0f} s"
     counts = "" if failed.rules.counts else ", which does not count"
-    return f"{where}: {failed.rules.words}{counts}, {how}{failed.ending and f', {failed.ending}'}"
+    return f"{place}: {failed.rules.words}{counts}, {outcome}{failed.ending and f', {failed.ending}'}"

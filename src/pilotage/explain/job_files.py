@@ -17,37 +17,37 @@ BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
 
 
 def with_ways(
-    found: Iterable[FileOfJob], federation: Federation, home: str, is_remote: bool
+    files: Iterable[FileOfJob], federation: Federation, home: str, is_remote: bool
 ) -> tuple[FileOfJob, ...]:
     """Add to files how the job gets them at its queue's storage ``home``, or how its outputs leave it.
 
     With ``is_remote``, its pilot reads missing files from other storages (E3).
     """
     storages = {storage.name: storage for storage in federation.storages}
-    return tuple(replace(one, way=_way(one, storages, home, is_remote)) for one in found)
+    return tuple(replace(file, way=_route(file, storages, home, is_remote)) for file in files)
 
 
-def of_files(found: Sequence[FileOfJob]) -> Iterator[str]:
+def of_files(files: Sequence[FileOfJob]) -> Iterator[str]:
     """Yield the way of each file."""
-    for one in found:
-        yield f"  {one.kind} {one.file}, {_size(one.size)}: {one.way}"
+    for file in files:
+        yield f"  {file.kind} {file.file}, {_size(file.size)}: {file.way}"
 
 
-def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, is_remote: bool) -> str:
-    if one.transfer is not None:
-        return _moved(one, one.transfer, storages)
-    held = ", ".join(one.storages) or "no storage"
-    if one.kind == "output":
-        return f"is at {held}"
+def _route(file: FileOfJob, storages: Mapping[str, Storage], home: str, is_remote: bool) -> str:
+    if file.transfer is not None:
+        return _moved(file, file.transfer, storages)
+    holders = ", ".join(file.storages) or "no storage"
+    if file.kind == "output":
+        return f"is at {holders}"
     if not home:
-        return f"is at {held}; the job has no queue yet"
-    if home in one.storages:
+        return f"is at {holders}; the job has no queue yet"
+    if home in file.storages:
         return f"is at {home}, the storage of its queue"
-    return f"is at {held}, " + ("from where its pilot reads it" if is_remote else f"and not at {home}")
+    return f"is at {holders}, " + ("from where its pilot reads it" if is_remote else f"and not at {home}")
 
 
-def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
-    ended = f"{transfer.state} in {duration(one.took)}" if one.took is not None else f"{transfer.state}"
+def _moved(file: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
+    ended = f"{transfer.state} in {duration(file.took)}" if file.took is not None else f"{transfer.state}"
     state = ended if transfer.state is TransferState.DONE else f"{transfer.state}, attempt {transfer.attempt}"
     share = f"share {transfer.share}, priority {transfer.priority}"
     error = f"; last error: {transfer.error}" if transfer.error else ""
@@ -59,12 +59,12 @@ def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) 
 def _mover_label(source: str, destination: str, storages: Mapping[str, Storage]) -> str:
     """Return what carries bytes between two storages. Not all that could copy directly do so."""
     ends = [storages[name] for name in (destination, source) if name in storages]
-    if service := next((one.transfer_service for one in ends if one.transfer_service), None):
+    if service := next((storage.transfer_service for storage in ends if storage.transfer_service), None):
         return f"by the {service.kind} service {service.url}"
     if source == destination:
         return "renamed there"
-    schemes = {one.url.partition("://")[0] for one in ends}
-    if len(ends) == 2 and any(schemes <= alike for alike in BETWEEN_STORAGES):
+    schemes = {storage.url.partition("://")[0] for storage in ends}
+    if len(ends) == 2 and any(schemes <= family for family in BETWEEN_STORAGES):
         return "copied by the storages themselves where they can, else streamed"
     return "streamed by the server"
 
@@ -82,19 +82,22 @@ def _size(size: int) -> str:
 def of_waiting_results(subject: str, waiting: Iterable[WaitingResults], now: float) -> Iterator[Remark]:
     """Yield a remark on the results at each queue: how many, for how long, and why they still wait."""
     by_queue: dict[str, list[WaitingResults]] = defaultdict(list)
-    for one in waiting:
-        by_queue[one.queue].append(one)
-    for queue, alike in sorted(by_queue.items()):
-        size, first = sum(one.size for one in alike) / 1e6, min(alike, key=lambda one: one.since)
-        problem = next((one.problem for one in alike if one.problem), "")
+    for result in waiting:
+        by_queue[result.queue].append(result)
+    for queue, results in sorted(by_queue.items()):
+        size, first = (
+            sum(result.size for result in results) / 1e6,
+            min(results, key=lambda result: result.since),
+        )
+        problem = next((result.problem for result in results if result.problem), "")
         yield Remark(
             kind="fault" if problem else "wait",
             subject=subject,
-            text=f"results of {plural(len(alike), 'job')} ({size:.3g} MB) wait in the spool of queue "
+            text=f"results of {plural(len(results), 'job')} ({size:.3g} MB) wait in the spool of queue "
             f"{queue}, where their pilots left them; seen for {duration(now - first.since)}: "
             f"{problem or 'a server takes them from there'}",
             mend="operator" if problem else "wait",
             command=f"pilotage explain job:{first.job}",
             since=first.since,
-            until=min(one.until for one in alike),
+            until=min(result.until for result in results),
         )

@@ -77,20 +77,20 @@ def table_lines(
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     titles = [column.title for column in columns]
     natural = [max(map(cell_width, texts)) for texts in zip(titles, *cells, strict=True)]
-    shown, below = list(range(len(columns))), list[int]()
+    visible, below = list(range(len(columns))), list[int]()
     if width and sum(natural) + len(GAP) * (len(columns) - 1) > width:
-        shown = [at for at in shown if columns[at].essential]
+        visible = [at for at in visible if columns[at].essential]
         below = [at for at in range(len(columns)) if not columns[at].essential]
-    widths = _widths(columns, natural, shown, width)
+    widths = _widths(columns, natural, visible, width)
 
     def padded(at: int, text: str) -> str:
         space = " " * (widths[at] - cell_width(text))
         return space + text if columns[at].number else text + space
 
     def row_lines(row: Sequence[str], *, is_heading: bool = False) -> Iterator[TableLine]:
-        parts = (_wrapped(row[at], widths[at]) or [""] for at in shown)
+        parts = (_wrapped(row[at], widths[at]) or [""] for at in visible)
         for line in zip_longest(*parts, fillvalue=""):
-            yield TableLine(tuple(map(padded, shown, line)), is_heading)
+            yield TableLine(tuple(map(padded, visible, line)), is_heading)
 
     yield from row_lines(titles, is_heading=True)
     for row in cells:
@@ -104,19 +104,19 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: in
     lines = list(table_lines(columns, rows, width))
     rule = GAP.join("-" * len(cell) for cell in lines[0].cells)
     titles = sum(line.is_heading for line in lines)
-    made = [GAP.join(line.cells).rstrip() for line in lines]
-    return [*made[:titles], rule, *made[titles:]]
+    texts = [GAP.join(line.cells).rstrip() for line in lines]
+    return [*texts[:titles], rule, *texts[titles:]]
 
 
 def _widths(
-    columns: Sequence[Column], natural: Sequence[int], shown: Sequence[int], width: int
+    columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int], width: int
 ) -> dict[int, int]:
     """Widths of the columns shown; the widest one gives way where they do not fit."""
-    widths = {at: natural[at] for at in shown}
-    excess = sum(widths.values()) + len(GAP) * (len(shown) - 1) - width
+    widths = {at: natural[at] for at in visible}
+    excess = sum(widths.values()) + len(GAP) * (len(visible) - 1) - width
     if width and excess > 0:
         # A number that breaks over two lines is read as two numbers: text gives way first.
-        widest = max(shown, key=lambda at: (not columns[at].number, widths[at]))
+        widest = max(visible, key=lambda at: (not columns[at].number, widths[at]))
         widths[widest] = max(len(columns[widest].title), 12, widths[widest] - excess)
     return widths
 

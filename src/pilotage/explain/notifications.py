@@ -6,20 +6,20 @@ from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import NotificationState
 from pilotage.model.values.phrases import duration
 
-Found = Mapping[NotificationState, tuple[int, str, float]]
+Counts = Mapping[NotificationState, tuple[int, str, float]]
 """By state: how many notifications, an error of one of them, and when the next is sent, in s since 1970."""
 
 
-def of_task(task: int, found: Found, time: float) -> Remark | None:
+def of_task(task: int, counts: Counts, time: float) -> Remark | None:
     """Return a remark on the notifications of a task; None: it has none. ``time`` is in s since 1970."""
-    if not found:
+    if not counts:
         return None
-    counted = ", ".join(f"{found[state][0]} {state}" for state in NotificationState if state in found)
+    counted = ", ".join(f"{counts[state][0]} {state}" for state in NotificationState if state in counts)
     line = f"notifications: {counted}"
-    many, error, wake_at = found.get(NotificationState.WAITING, (0, "", 0.0))
-    if many and error:
+    count, error, wake_at = counts.get(NotificationState.WAITING, (0, "", 0.0))
+    if count and error:
         line = f"{line}; the next goes out in {duration(wake_at - time)}: {error}"
-    _, error, _ = found.get(NotificationState.FAILED, (0, "", 0.0))
+    _, error, _ = counts.get(NotificationState.FAILED, (0, "", 0.0))
     if error:
         line = f"{line}; failed: {error}"
     command = f"pilotage notify list --task {task}"

@@ -17,13 +17,13 @@ SHOWN = 10
 
 def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
     """Return why a pilot was made, what it ran, and why it ended. It is the last pilot of ``jobs``."""
-    wanted = Requirements.from_text(pilot.requirements) if pilot.requirements else None
+    requirements = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
     size = f"{plural(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
     yield f"  {pilot.kind}, of {pilot.owner.name}: {size}"
-    if wanted is not None:
-        yield f"  made for work of {wanted.owner}" + (f": {pilot.reason}" if pilot.reason else "")
-    yield f"  submitted {_way(pilot)}"
+    if requirements is not None:
+        yield f"  made for work of {requirements.owner}" + (f": {pilot.reason}" if pilot.reason else "")
+    yield f"  submitted {_submission_route(pilot)}"
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
@@ -78,12 +78,12 @@ def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[st
         f"pilots at {queue} that could take it: {len(running)} running, {len(waiting)} in the batch queue, "
         f"{len(by_state[PilotState.CREATED])} about to be submitted"
     )
-    for pilot in sorted(waiting, key=lambda one: one.since)[:SHOWN]:
+    for pilot in sorted(waiting, key=lambda pilot: pilot.since)[:SHOWN]:
         reference = f" as {pilot.reference}" if pilot.reference else ""
         server = f" of {pilot.broker}" if pilot.broker else ""
         since = f"{moment(pilot.since)}, {time - pilot.since:.0f} s"
-        why = f": {pilot.waits}" if pilot.waits else ""
-        yield f"  pilot {pilot.id} waits{reference}{server} since {since}{why}"
+        reason = f": {pilot.waits}" if pilot.waits else ""
+        yield f"  pilot {pilot.id} waits{reference}{server} since {since}{reason}"
     if len(waiting) > SHOWN:
         yield f"  and {len(waiting) - SHOWN} more"
     if not pilots:
@@ -98,44 +98,46 @@ def of_full(subject: str, limits: Iterable[PilotLimit], live: Sequence[Pilot]) -
             continue
         have = " and ".join(limit.queues) + (" together have" if limit.queues[1:] else " has")
         private = sum(pilot.kind == "private" for pilot in pilots)
-        whose = f", {private} of them for their owners' jobs alone" if private else ""
-        why = f"{have} {plural(len(pilots), 'pilot')}{whose}, and may have {limit.pilots} (max_pilots)"
-        yield _none_asked_for(subject, f"{why}; one is asked for when one of these has ended", "P4")
+        exclusive = f", {private} of them for their owners' jobs alone" if private else ""
+        reason = f"{have} {plural(len(pilots), 'pilot')}{exclusive}, and may have {limit.pilots} (max_pilots)"
+        yield _none_asked_for(subject, f"{reason}; one is asked for when one of these has ended", "P4")
 
 
-def of_throttled(subject: str, site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[Remark]:
+def of_throttled(subject: str, site: str, bounds: Bounds, pilots: Sequence[Pilot]) -> Iterator[Remark]:
     """Yield the limits of a site that our pilots have reached after subtracting others' jobs there (M5,
     M8)."""
-    if own is UNANSWERED:
-        why = f"the batch system of {site} has not answered yet, so nobody knows how many jobs of others are"
-        yield _none_asked_for(subject, f"{why} there", "M8")
+    if bounds is UNANSWERED:
+        reason = (
+            f"the batch system of {site} has not answered yet, so nobody knows how many jobs of others are"
+        )
+        yield _none_asked_for(subject, f"{reason} there", "M8")
         return
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
     slots = sum(pilot.slots for pilot in pilots)
     there = plural(len(pilots), "pilot") + " of ours there"
     there += f" with {slots} slots" if slots != len(pilots) else ""
-    for limit, most, count, has, until in (
-        ("max_jobs", own.jobs, slots, there, "ended"),
+    for limit, bound, count, has, until in (
+        ("max_jobs", bounds.jobs, slots, there, "ended"),
         (
             "max_submitting_jobs or max_pending_jobs",
-            own.submitting,
+            bounds.submitting,
             waiting,
             f"{plural(waiting, 'pilot')} of ours in its batch queues",
             "started",
         ),
     ):
-        if most is not None and count >= most:
+        if bound is not None and count >= bound:
             again = f"one of these has {until}" if count else "it leaves more"
-            why = f"site {site} has {has} and its {limit} leaves room for {most}"
-            yield _none_asked_for(subject, f"{why}; one is asked for when {again}", "M5")
+            reason = f"site {site} has {has} and its {limit} leaves room for {bound}"
+            yield _none_asked_for(subject, f"{reason}; one is asked for when {again}", "M5")
 
 
-def _none_asked_for(subject: str, why: str, rule: str) -> Remark:
-    text = f"no pilot can be asked for: {why}"
+def _none_asked_for(subject: str, reason: str, rule: str) -> Remark:
+    text = f"no pilot can be asked for: {reason}"
     return Remark(kind="wait", subject=subject, text=text, rule=rule, mend="wait")
 
 
-def _way(pilot: Pilot) -> str:
+def _submission_route(pilot: Pilot) -> str:
     parts = [
         f"to {pilot.element}" if pilot.element else "",
         f"at server {pilot.broker}" if pilot.broker else "",

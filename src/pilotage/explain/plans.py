@@ -102,29 +102,33 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
             row
             for change in changes
             for row in (
-                _taken(change, heads)
+                _taken_jobs(change, heads)
                 if isinstance(change, ClaimRequest | BorrowRequest)
                 else [_row(change, queues)]
             )
         ]
-        told = table(CHANGES, rows, width)
+        text = table(CHANGES, rows, width)
     else:
-        why = "; ".join(idle)
-        told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
-    for task, why in decision.notes.get("set_aside", {}).items():
-        told.append(
-            f"Task {task} is set aside: it {why}." if why.startswith("needs") else f"Task {task}: {why}."
+        reason = "; ".join(idle)
+        text = [
+            f"The step {decision.step} changes nothing in this world" + (f": {reason}." if reason else ".")
+        ]
+    for task, reason in decision.notes.get("set_aside", {}).items():
+        text.append(
+            f"Task {task} is set aside: it {reason}."
+            if reason.startswith("needs")
+            else f"Task {task}: {reason}."
         )
     if wants := decision.notes.get("task_queues"):
-        told += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
-    for one in decision.notes.get("stays", ()):
-        told.append(f"A pilot at {one['queue']} without work {stays(one['seconds'], one['wait'])}.")
+        text += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
+    for stay in decision.notes.get("stays", ()):
+        text.append(f"A pilot at {stay['queue']} without work {stays(stay['seconds'], stay['wait'])}.")
     for queue in TRANSFER_QUEUES:
         if (account := decision.notes.get(queue.name)) and account["shares"]:
-            told += ["", *_transfer_shares(queue, account, world, width)]
+            text += ["", *_transfer_shares(queue, account, world, width)]
     for choice in decision.choices:
-        told += lines(explain(choice))
-    return folded(told, width)
+        text += lines(explain(choice))
+    return folded(text, width)
 
 
 def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
@@ -136,21 +140,21 @@ def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[in
             return *_moved(change, f"set {', '.join(change.changes)}", queues), "", ""
         case Create():
             kinds = sorted({type(record).__name__.removeprefix("New").lower() for record in change.records})
-            own = _one({record.queue for record in change.records if isinstance(record, NewPilot)})
-            return len(change.records), ", ".join(kinds), "", "created", own, "", change.cause
+            queue = _common_queue({record.queue for record in change.records if isinstance(record, NewPilot)})
+            return len(change.records), ", ".join(kinds), "", "created", queue, "", change.cause
         case Forget():
             return len(change.replicas), "replica", "", "forgotten", "", "", ""
 
 
-def _taken(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator[tuple[Any, ...]]:
+def _taken_jobs(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator[tuple[Any, ...]]:
     """List the jobs that a pilot takes, as the commit would find them now; without any, its heartbeat."""
     if isinstance(request, BorrowRequest):
-        ways = [(one.state, one.borrowing.binding) for one in request.jobs[: request.most]]
-        for state, binding in dict.fromkeys(ways):
+        kinds = [(candidate.state, candidate.borrowing.binding) for candidate in request.jobs[: request.most]]
+        for state, binding in dict.fromkeys(kinds):
             ids = [
-                one.borrowing.job
-                for one, way in zip(request.jobs, ways, strict=False)
-                if way == (state, binding)
+                candidate.borrowing.job
+                for candidate, kind in zip(request.jobs, kinds, strict=False)
+                if kind == (state, binding)
             ]
             yield (
                 len(ids),
@@ -162,28 +166,30 @@ def _taken(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator[tupl
                 CAUSES[binding],
             )
         return
-    wanted = sum(head.jobs for head in request.heads)
+    jobs = sum(head.jobs for head in request.heads)
     ids = [job.id for job in heads.take(request)]
-    if wanted:
-        yield wanted, "job", shortened(ids), "activated to sent", request.queue, request.pilot, CAUSE
+    if jobs:
+        yield jobs, "job", shortened(ids), "activated to sent", request.queue, request.pilot, CAUSE
     else:
         yield 1, "pilot", shortened([request.pilot]), "set heartbeat", request.queue, "", ""
 
 
-def _moved(change: Move | Touch, what: str, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
-    known = queues.get(change.kind, {})
-    queue = change.changes.get("queue") or _one({known.get(id_, "") for id_ in change.ids})
-    return len(change.ids), change.kind, shortened(change.ids), what, queue
+def _moved(
+    change: Move | Touch, description: str, queues: Mapping[str, Mapping[int, str]]
+) -> tuple[Any, ...]:
+    by_id = queues.get(change.kind, {})
+    queue = change.changes.get("queue") or _common_queue({by_id.get(id_, "") for id_ in change.ids})
+    return len(change.ids), change.kind, shortened(change.ids), description, queue
 
 
 def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
-    wanted = Requirements.from_text(want["requirements"])
+    requirements = Requirements.from_text(want["requirements"])
     parts = (
-        wanted.owner,
-        wanted.vo,
-        f"{wanted.cores} cores" if wanted.cores != 1 else "1 core",
-        f"{wanted.memory:g} MB" if wanted.memory else "",
-        f"{wanted.cpu_time:g} s",
+        requirements.owner,
+        requirements.vo,
+        f"{requirements.cores} cores" if requirements.cores != 1 else "1 core",
+        f"{requirements.memory:g} MB" if requirements.memory else "",
+        f"{requirements.cpu_time:g} s",
     )
     numbers = (want[name] for name in ("jobs", "waiting", "target", "bound", "elsewhere", "submitted"))
     return want["queue"], *numbers, f"{want['mean']:.3g}", ", ".join(part for part in parts if part)
@@ -191,11 +197,15 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: World, width: int) -> list[str]:
     """Return a queue's shares with their slots, and what waiting transfers of each wait for."""
-    slots, held, shares = account["slots"], account["held"], account["shares"]
+    slots, in_use, shares = account["slots"], account["held"], account["shares"]
     started = sum(share["started"] for share in shares.values())
-    beyond = Counter(one.share for one in world.transfers if one.emergency and one.state is queue.holding)
-    emergencies = max(0, held - slots) + sum(share["emergency"] for share in shares.values())
-    head = f"{queue.name}: {plural(slots, 'slot')}, {held} in use, {started} given now"
+    emergencies_by_share = Counter(
+        transfer.share
+        for transfer in world.transfers
+        if transfer.emergency and transfer.state is queue.holding
+    )
+    emergencies = max(0, in_use - slots) + sum(share["emergency"] for share in shares.values())
+    head = f"{queue.name}: {plural(slots, 'slot')}, {in_use} in use, {started} given now"
     head += f"; {emergencies} beyond them in emergency" if emergencies else ""
     if "bound" in account:
         head += f"; {account['prepared']} of {account['bound']} prepared ahead of their delivery"
@@ -203,7 +213,7 @@ def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: Wo
         head += f", which {account['passing']} pass"
     columns = ("priority", "held", "queued", "blocked", "entitled", "started")
     rows = [
-        (name, *(share[one] for one in columns), share["emergency"] + beyond[name])
+        (name, *(share[column] for column in columns), share["emergency"] + emergencies_by_share[name])
         for name, share in shares.items()
     ]
     waits = [f"  {name}: {wait}" for name in shares if (wait := _waits(name, account))]
@@ -213,29 +223,29 @@ def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: Wo
 def _waits(name: str, account: Mapping[str, Any]) -> str:
     """Return what the transfers of a share wait for; empty if all waiting ones get a slot."""
     share = account["shares"][name]
-    left = share["queued"] - share["started"] - share["emergency"]
-    held = share["held"] + share["started"]
-    told = []
-    if left and account.get("prepared", 0) >= account.get("bound", 1):
-        told = [f"{left} wait until what is prepared is delivered"]
-    elif left and held >= share["entitled"] > 0:
-        told = [f"{left} wait behind its own, in all slots that it is entitled to"]
-    elif left:
+    waiting = share["queued"] - share["started"] - share["emergency"]
+    slots = share["held"] + share["started"]
+    parts = []
+    if waiting and account.get("prepared", 0) >= account.get("bound", 1):
+        parts = [f"{waiting} wait until what is prepared is delivered"]
+    elif waiting and slots >= share["entitled"] > 0:
+        parts = [f"{waiting} wait behind its own, in all slots that it is entitled to"]
+    elif waiting:
         holders = [
-            other
-            for other, one in account["shares"].items()
-            if other != name and one["held"] + one["started"] > 0
+            holder
+            for holder, numbers in account["shares"].items()
+            if holder != name and numbers["held"] + numbers["started"] > 0
         ]
-        told = [f"{left} wait for a slot of {few(holders)}" if holders else f"{left} wait for room"]
+        parts = [f"{waiting} wait for a slot of {few(holders)}" if holders else f"{waiting} wait for room"]
     if share["blocked"]:
-        told.append(f"{share['blocked']} wait for a storage or link that is full or fails")
-    return "; ".join(told)
+        parts.append(f"{share['blocked']} wait for a storage or link that is full or fails")
+    return "; ".join(parts)
 
 
 def _queues(records: Iterable[Any]) -> dict[int, str]:
     return {record.id: record.queue for record in records}
 
 
-def _one(names: set[str]) -> str:
+def _common_queue(names: set[str]) -> str:
     """Return the queue that all have in common."""
     return names.pop() if len(names) == 1 else ""

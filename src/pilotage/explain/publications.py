@@ -9,35 +9,39 @@ from pilotage.model.records.states import LIVE_TASKS, PublicationState, TaskStat
 from pilotage.model.values.phrases import duration, plural
 
 
-def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[Remark]:
+def of_task(task: int, dataset: str, progress: PublishedDataset, time: float) -> Iterator[Remark]:
     """Yield the progress of a dataset of a task's outputs. ``time`` is in s since 1970."""
-    counted = [f"{found.files[state].files} {state}" for state in PublicationState if state in found.files]
-    yield _remark(task, f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(found.closing)}")
-    waiting = found.files.get(PublicationState.WAITING)
+    counted = [
+        f"{progress.files[state].files} {state}" for state in PublicationState if state in progress.files
+    ]
+    yield _remark(
+        task, f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(progress.closing)}"
+    )
+    waiting = progress.files.get(PublicationState.WAITING)
     if waiting and waiting.error:
         wait = duration(waiting.wake_at - time)
         text = f"not published yet, tried again in {wait}: {waiting.error}"
         yield replace(_remark(task, text), until=waiting.wake_at)
-    failed, closing = found.files.get(PublicationState.FAILED), found.closing
+    failed, closing = progress.files.get(PublicationState.FAILED), progress.closing
     if failed:
         yield _failed(task, f"{plural(failed.files, 'output')} not published: {failed.error}")
     if closing and closing.error and closing.state is not PublicationState.PUBLISHED:
-        made = _failed if closing.state is PublicationState.FAILED else _remark
-        yield made(task, f"the dataset is not closed: {closing.error}")
+        make_remark = _failed if closing.state is PublicationState.FAILED else _remark
+        yield make_remark(task, f"the dataset is not closed: {closing.error}")
 
 
-def of_own(task: int, state: TaskState, made: str, closing: Publication | None) -> Remark:
+def of_own(task: int, state: TaskState, version: str, closing: Publication | None) -> Remark:
     """Return the state of this catalogue's dataset for a task's outputs.
 
-    ``made`` is the version made of it.
+    ``version`` is the version made of it.
     """
     if closing is None:
         ended = f"no version is made of a task that has {state}"
         then = ended if state not in LIVE_TASKS else "made when the task has finished"
-        return _remark(task, f"outputs in {made}: {then}")
+        return _remark(task, f"outputs in {version}: {then}")
     if closing.state is PublicationState.PUBLISHED:
-        return _remark(task, f"outputs are the dataset {made}")
-    text = f"outputs in {made}: not made yet" + (f": {closing.error}" if closing.error else "")
+        return _remark(task, f"outputs are the dataset {version}")
+    text = f"outputs in {version}: not made yet" + (f": {closing.error}" if closing.error else "")
     return _failed(task, text) if closing.state is PublicationState.FAILED else _remark(task, text)
 
 
@@ -59,11 +63,12 @@ def next_version(task: int, newest: str, author: str) -> str:
     return f"{newest}, made by {author}, stays; the outputs of task {task} become the next version"
 
 
-def of_file(found: Sequence[Publication]) -> Iterator[str]:
+def of_file(publications: Sequence[Publication]) -> Iterator[str]:
     """Yield where a file is registered, or why it is not."""
-    for one in found:
-        error = f": {one.error}" if one.error else ""
-        yield f"{one.state} in {one.dataset} as {published_name(one.dataset, one.file)}{error}"
+    for publication in publications:
+        error = f": {publication.error}" if publication.error else ""
+        name = published_name(publication.dataset, publication.file)
+        yield f"{publication.state} in {publication.dataset} as {name}{error}"
 
 
 def _whole(closing: Publication | None) -> str:

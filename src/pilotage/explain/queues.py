@@ -28,63 +28,63 @@ SEEN_LATELY = 3 * 3600.0
 """Seconds after which pilots that others start count as gone (B26)."""
 
 
-def fault(seen: QueueCondition) -> Remark | None:
+def fault(condition: QueueCondition) -> Remark | None:
     """Return why nothing can start at a queue; None if nothing is wrong yet."""
-    name, why = seen.queue.name, trouble(seen)
+    name, reason = condition.queue.name, trouble(condition)
     return (
         Remark(
             kind="fault",
             subject=f"queue:{name}",
-            text=f"nothing starts: {why}",
+            text=f"nothing starts: {reason}",
             mend="operator",
             command=f"pilotage explain queue:{name}",
         )
-        if why
+        if reason
         else None
     )
 
 
-def trouble(seen: QueueCondition) -> str:
+def trouble(condition: QueueCondition) -> str:
     """Return why nothing can start at a queue, and who can mend it; empty if nothing is wrong yet."""
-    name, queue = seen.queue.name, seen.queue
-    if seen.restriction:
-        return f"{name} is {seen.restriction}"
+    name, queue = condition.queue.name, condition.queue
+    if condition.restriction:
+        return f"{name} is {condition.restriction}"
     if queue.status in ("offline", "paused", "draining"):
         return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
-    if seen.pilots.get(PilotState.RUNNING):
+    if condition.pilots.get(PilotState.RUNNING):
         return ""
-    why = _without_element(seen) if queue.computing_element is None else _of_ours(seen)
-    if not why:
+    reason = _without_element(condition) if queue.computing_element is None else _of_ours(condition)
+    if not reason:
         return ""
     called = "ever called home"
-    if seen.last_pilot is not None:
-        called = f"called home for {duration(seen.time - seen.last_pilot)}"
-    return f"no pilot of {name} has {called}, {why}"
+    if condition.last_pilot is not None:
+        called = f"called home for {duration(condition.time - condition.last_pilot)}"
+    return f"no pilot of {name} has {called}, {reason}"
 
 
-def _without_element(seen: QueueCondition) -> str:
-    if seen.last_pilot is not None and seen.time - seen.last_pilot <= SEEN_LATELY:
+def _without_element(condition: QueueCondition) -> str:
+    if condition.last_pilot is not None and condition.time - condition.last_pilot <= SEEN_LATELY:
         return ""
     return "and none can be submitted: it has no computing_element; an operator can add one to the federation"
 
 
-def _of_ours(seen: QueueCondition) -> str:
+def _of_ours(condition: QueueCondition) -> str:
     """Return why pilots submitted from here do not arrive."""
-    if seen.problem:
-        return f"and none can be submitted: {_short(seen.problem)}; an operator can mend it"
-    if seen.errors:
-        last = "the last one" if len(seen.errors) == 1 else f"the last {len(seen.errors)}"
-        return f"and {last} failed: {_short(seen.errors[0])}; an operator can mend it"
-    if seen.waiting_since is not None and seen.time - seen.waiting_since > LONG:
-        many = plural(seen.pilots.get(PilotState.SUBMITTED, 0), "pilot")
-        waits = duration(seen.time - seen.waiting_since)
-        return f"and {many} in its site's queue, the oldest for {waits}: wait, or ask its operator"
+    if condition.problem:
+        return f"and none can be submitted: {_short(condition.problem)}; an operator can mend it"
+    if condition.errors:
+        last = "the last one" if len(condition.errors) == 1 else f"the last {len(condition.errors)}"
+        return f"and {last} failed: {_short(condition.errors[0])}; an operator can mend it"
+    if condition.waiting_since is not None and condition.time - condition.waiting_since > LONG:
+        pilots = plural(condition.pilots.get(PilotState.SUBMITTED, 0), "pilot")
+        waits = duration(condition.time - condition.waiting_since)
+        return f"and {pilots} in its site's queue, the oldest for {waits}: wait, or ask its operator"
     return ""
 
 
-def of_queue(seen: QueueCondition, remarks: Sequence[Remark] = (), rules: bool = False) -> list[str]:
+def of_queue(condition: QueueCondition, remarks: Sequence[Remark] = (), rules: bool = False) -> list[str]:
     """Return everything about one queue, with the numbers of ``rules``."""
-    return list(_lines(seen, remarks, rules))
+    return list(_lines(condition, remarks, rules))
 
 
 def of_task(name: str, choices: Sequence[Choice], rules: bool = False) -> list[str]:
@@ -92,29 +92,29 @@ def of_task(name: str, choices: Sequence[Choice], rules: bool = False) -> list[s
     newest: dict[str, Choice] = {}
     for choice in choices:
         newest.setdefault(choice.job_kind, choice)
-    told: list[str] = []
+    lines: list[str] = []
     for kind, choice in newest.items():
-        told += [
+        lines += [
             f"task {choice.task}, {kind} jobs:",
             *(f"  {line}" for line in _verdict(name, choice, rules)),
         ]
-    return told
+    return lines
 
 
 def _verdict(name: str, choice: Choice, rules: bool) -> Iterator[str]:
-    found = explain(choice)
-    for place, rank in enumerate(found.ranks, 1):
+    explanation = explain(choice)
+    for place, rank in enumerate(explanation.ranks, 1):
         if rank.queue == name:
-            why = f"; {rank.why}" if rank.why else ""
-            yield f"fits, {place} of {len(found.ranks)}: got {plural(rank.jobs, 'job')}{why}"
+            reason = f"; {rank.why}" if rank.why else ""
+            yield f"fits, {place} of {len(explanation.ranks)}: got {plural(rank.jobs, 'job')}{reason}"
             yield weight_of(rank, rules)
             return
-    own = [_alone(refusal, name) for refusal in choice.refusals if name in refusal.queues]
-    if not own:
+    refusals = [_alone(refusal, name) for refusal in choice.refusals if name in refusal.queues]
+    if not refusals:
         yield "it was not looked at"
         return
-    yield f"refused by {plural(len(own), 'check')}:"
-    yield from (f"- {_obstacle(refusal, rules)}" for refusal in own)
+    yield f"refused by {plural(len(refusals), 'check')}:"
+    yield from (f"- {_obstacle(refusal, rules)}" for refusal in refusals)
 
 
 def _alone(refusal: Refusal, name: str) -> Refusal:
@@ -125,81 +125,95 @@ def _alone(refusal: Refusal, name: str) -> Refusal:
 
 def _obstacle(refusal: Refusal, rules: bool) -> str:
     (obstacle,) = obstacles([refusal])
-    told = measure(obstacle) or f"needs {number(obstacle.need)}, has {number(refusal.have[0]) or 'nothing'}"
-    return f"{numbered(refusal.name, refusal.rule, rules)}: {told}; {obstacle.action}"
+    text = measure(obstacle) or f"needs {number(obstacle.need)}, has {number(refusal.have[0]) or 'nothing'}"
+    return f"{numbered(refusal.name, refusal.rule, rules)}: {text}; {obstacle.action}"
 
 
-def _lines(seen: QueueCondition, remarks: Sequence[Remark], rules: bool) -> Iterator[str]:
-    queue, storage = seen.queue, seen.storage
+def _lines(condition: QueueCondition, remarks: Sequence[Remark], rules: bool) -> Iterator[str]:
+    queue, storage = condition.queue, condition.storage
     yield f"queue {queue.name} of site {queue.site}: {queue.status}"
-    yield from (f"  {sentence(one, rules)}" for one in remarks)
-    yield from (f"  {line(one, seen.time, rules)}" for one in seen.breakers if one.kind != "storage")
-    yield f"  jobs: {_counted(seen.jobs, LIVE_JOBS)}"
-    for share, jobs in shares(seen):
+    yield from (f"  {sentence(remark, rules)}" for remark in remarks)
+    yield from (
+        f"  {line(breaker, condition.time, rules)}"
+        for breaker in condition.breakers
+        if breaker.kind != "storage"
+    )
+    yield f"  jobs: {_counted(condition.jobs, LIVE_JOBS)}"
+    for share, jobs in shares(condition):
         yield f"    of share {share}: {_counted(jobs, LIVE_JOBS)}"
-    yield f"  pilots: {_counted(seen.pilots, LIVE_PILOTS)}{_made(seen)}"
-    yield f"  a pilot last called: {_when(seen.last_pilot, seen.time)}"
-    yield f"  a job last started: {_when(seen.last_start, seen.time)}"
-    if seen.errors:
+    yield f"  pilots: {_counted(condition.pilots, LIVE_PILOTS)}{_pilot_source(condition)}"
+    yield f"  a pilot last called: {_when(condition.last_pilot, condition.time)}"
+    yield f"  a job last started: {_when(condition.last_start, condition.time)}"
+    if condition.errors:
         yield "  the newest pilots failed before they called:"
         yield from (
-            f"    {_line(error)}" for error in {ending_of(error): error for error in seen.errors}.values()
+            f"    {_line(error)}"
+            for error in {ending_of(error): error for error in condition.errors}.values()
         )
-    if seen.tried_at is not None and seen.time < seen.tried_at:
-        yield f"  one pilot probes it in {duration(seen.tried_at - seen.time)}, if jobs wait by then"
-    elif seen.tried_at is not None and seen.tried_at == seen.changed:
-        since = duration(seen.time - seen.changed)
+    if condition.tried_at is not None and condition.time < condition.tried_at:
+        wait = duration(condition.tried_at - condition.time)
+        yield f"  one pilot probes it in {wait}, if jobs wait by then"
+    elif condition.tried_at is not None and condition.tried_at == condition.changed:
+        since = duration(condition.time - condition.changed)
         yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait"
-    yield f"  limits: {', '.join(limits(seen))}"
-    free = (seen.space or FreeSpace(gigabytes=storage.free)).text
+    yield f"  limits: {', '.join(limits(condition))}"
+    free = (condition.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
-    yield from (f"    {line(one, seen.time, rules)}" for one in seen.breakers if one.kind == "storage")
+    yield from (
+        f"    {line(breaker, condition.time, rules)}"
+        for breaker in condition.breakers
+        if breaker.kind == "storage"
+    )
 
 
-def shares(seen: QueueCondition) -> Sequence[tuple[str, Mapping[JobState, int]]]:
+def shares(condition: QueueCondition) -> Sequence[tuple[str, Mapping[JobState, int]]]:
     """Return the shares with live jobs at a queue, most jobs first; nothing if they are all of one share."""
-    found: list[tuple[str, Mapping[JobState, int]]] = []
-    for name, jobs in seen.jobs_by_share.items():
+    live_shares: list[tuple[str, Mapping[JobState, int]]] = []
+    for name, jobs in condition.jobs_by_share.items():
         live: dict[JobState, int] = {
             state: jobs[state] for state in jobs if state in LIVE_JOBS and jobs[state]
         }
-        found += [(name, live)] if live else []
-    return sorted(found, key=lambda one: (-sum(one[1].values()), one[0])) if len(found) > 1 else []
+        live_shares += [(name, live)] if live else []
+    return (
+        sorted(live_shares, key=lambda pair: (-sum(pair[1].values()), pair[0]))
+        if len(live_shares) > 1
+        else []
+    )
 
 
-def limits(seen: QueueCondition) -> Iterator[str]:
+def limits(condition: QueueCondition) -> Iterator[str]:
     """Yield what a queue demands of a job, a part at a time."""
-    queue = seen.queue
+    queue = condition.queue
     yield plural(queue.cores, "core") if queue.cores else "any cores"
-    for value, unit, what in (
+    for value, unit, resource in (
         (queue.max_memory, "MB", "memory"),
         (queue.max_workdir, "MB", "work directory"),
     ):
-        yield f"{what} {number(float(value))} {unit}" if value else f"no limit of {what}"
+        yield f"{resource} {number(float(value))} {unit}" if value else f"no limit of {resource}"
     longest = queue.max_walltime
     yield f"walltime {number(longest / 3600)} h" if longest else "no limit of walltime"
     if queue.vos:
         yield f"for {', '.join(queue.vos)} only"
 
 
-def _made(seen: QueueCondition) -> str:
-    element = seen.queue.computing_element
+def _pilot_source(condition: QueueCondition) -> str:
+    element = condition.queue.computing_element
     if element is None:
         return ", started by others"
-    most = " and ".join(
+    bounds = " and ".join(
         f"{limit.pilots}" + (f" of {', '.join(limit.queues)} together" if limit.queues[1:] else "")
-        for limit in seen.pilot_limits
+        for limit in condition.pilot_limits
     )
-    return f", of at most {most} started from here by {element.kind}"
+    return f", of at most {bounds} started from here by {element.kind}"
 
 
 def _when(time: float | None, now: float) -> str:
     return "never" if time is None else f"{moment(time)}, {duration(now - time)} ago"
 
 
-def _counted(counts: Mapping[Any, int], shown: Sequence[Any]) -> str:
-    return ", ".join(f"{counts[state]} {state}" for state in shown if counts.get(state)) or "none"
+def _counted(counts: Mapping[Any, int], states: Sequence[Any]) -> str:
+    return ", ".join(f"{counts[state]} {state}" for state in states if counts.get(state)) or "none"
 
 
 def _line(text: str) -> str:

@@ -24,14 +24,14 @@ def numbered(text: str, rule: str, rules: bool) -> str:
     return f"{text} ({rule})" if rules and rule else text
 
 
-def sentence(one: ShownRemark, rules: bool = False) -> str:
+def sentence(remark: ShownRemark, rules: bool = False) -> str:
     """Return the fact and what somebody can do, with the number of its rule where ``rules`` are wanted."""
-    return f"{numbered(one.text, one.rule, rules)}{', ' if one.action else ''}{one.action}"
+    return f"{numbered(remark.text, remark.rule, rules)}{', ' if remark.action else ''}{remark.action}"
 
 
-def lines(found: Iterable[ShownRemark], rules: bool = False) -> Iterator[str]:
+def lines(remarks: Iterable[ShownRemark], rules: bool = False) -> Iterator[str]:
     """Yield a line for each remark, and below it the command that goes with it."""
-    for one in found:
-        yield f"{'warning: ' if one.kind == 'warning' else ''}{sentence(one, rules)}"
-        if one.command:
-            yield f"    do: {one.command}"
+    for remark in remarks:
+        yield f"{'warning: ' if remark.kind == 'warning' else ''}{sentence(remark, rules)}"
+        if remark.command:
+            yield f"    do: {remark.command}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pilotage.explain.analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
+from pilotage.explain.analysis import Explanation, Obstacle, Rank, Remedy, explain, group_repeats
 from pilotage.explain.remarks import numbered
 from pilotage.explain.words import amount, few, number, shortened
 from pilotage.model.documents.decision import Choice, DatedChoice
@@ -19,24 +19,24 @@ MOST_CANDIDATES = 10
 
 def of_choices(choices: Iterable[DatedChoice], rules: bool = False) -> list[str]:
     """Return decisions as text, with ``rules`` or not. Those that only differ in jobs and time are one."""
-    told: list[str] = []
-    for group in alike(choices):
+    text: list[str] = []
+    for group in group_repeats(choices):
         ids = {job: None for choice in group for job in choice.jobs}
         whole = replace(explain(group[0]), ids=tuple(ids))
         first, last = (moment(pick(choice.time for choice in group)) for pick in (min, max))
         when = f"of {first}" if first == last else f"of {first} to {last}"
-        told += lines(whole, when, decisions=len(group), rules=rules)
-    return told
+        text += lines(whole, when, decisions=len(group), rules=rules)
+    return text
 
 
 def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
     """Return the choices for a task that is not submitted yet, by kind of job."""
     several = len({choice.job_kind for choice in choices}) > 1
-    told = _sum(name, choices)
+    text = _sum(name, choices)
     for choice in choices:
         subject = f"{name} ({choice.job_kind} jobs)" if several else name
-        told += lines(explain(choice), subject=subject)
-    return told
+        text += lines(explain(choice), subject=subject)
+    return text
 
 
 def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
@@ -72,8 +72,8 @@ def lines(
     ``rules`` the text has the numbers of the published rules.
     """
     source = f" (world {world})" if world else ""
-    many = f"{decisions} decisions alike, each: " if decisions > 1 else ""
-    text = [f"{subject or subject_of(explanation)}: {many}{_headline(explanation)}{source}"]
+    prefix = f"{decisions} decisions alike, each: " if decisions > 1 else ""
+    text = [f"{subject or subject_of(explanation)}: {prefix}{_headline(explanation)}{source}"]
     if explanation.placed:
         text += _placement_lines(explanation, rules)
         if explanation.obstacles:
@@ -101,8 +101,8 @@ def subject_of(explanation: Explanation) -> str:
     called = _CALLED.get(explanation.job_kind, f"{explanation.job_kind} job")
     if not explanation.ids:
         return f"task {explanation.task}" + ("" if called == "job" else f", {called}s")
-    many = "s" if len(explanation.ids) > 1 else ""
-    return f"task {explanation.task}, {called}{many} {shortened(explanation.ids)}"
+    ending = "s" if len(explanation.ids) > 1 else ""
+    return f"task {explanation.task}, {called}{ending} {shortened(explanation.ids)}"
 
 
 def _headline(explanation: Explanation) -> str:
@@ -152,27 +152,27 @@ def measure(obstacle: Obstacle) -> str:
 
 def _remedy_line(remedy: Remedy, rules: bool) -> str:
     opened = plural(len(remedy.queues), "queue")
-    what = f"{numbered(remedy.name, remedy.rule, rules)}, {remedy.action}"
-    return f"cheapest change: {what}; opens {opened}: {few(remedy.queues)}"
+    change = f"{numbered(remedy.name, remedy.rule, rules)}, {remedy.action}"
+    return f"cheapest change: {change}; opens {opened}: {few(remedy.queues)}"
 
 
 def _placement_lines(explanation: Explanation, rules: bool) -> list[str]:
-    shown = [rank for place, rank in enumerate(explanation.ranks) if rank.jobs or place < MOST_CANDIDATES]
-    width = max(len(rank.queue) for rank in shown)
+    ranks = [rank for place, rank in enumerate(explanation.ranks) if rank.jobs or place < MOST_CANDIDATES]
+    width = max(len(rank.queue) for rank in ranks)
     order = numbered(explanation.ordering, explanation.ordering_rule, rules)
     text = [
         f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   "
         + ("" if rank.key is None else f"{order} {number(rank.key)}, ")
         + weight_of(rank, rules)
         + (f"; {rank.why}" if rank.why else "")
-        for rank in shown
+        for rank in ranks
     ]
-    if len(shown) < len(explanation.ranks):
-        text.append(f"  and {len(explanation.ranks) - len(shown)} more")
+    if len(ranks) < len(explanation.ranks):
+        text.append(f"  and {len(explanation.ranks) - len(ranks)} more")
     if explanation.margin is not None:
         rule = explanation.decided_by
-        why = f", most by {numbered(FACTORS.get(rule, rule), rule, rules)}" if rule else ""
-        text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
+        reason = f", most by {numbered(FACTORS.get(rule, rule), rule, rules)}" if rule else ""
+        text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{reason}")
     elif explanation.ordering and explanation.runner_up:
         text.append(f"  runner-up {explanation.runner_up}, by {order}")
     return text
@@ -180,8 +180,8 @@ def _placement_lines(explanation: Explanation, rules: bool) -> list[str]:
 
 def weight_of(rank: Rank, rules: bool = False) -> str:
     """Return the weight with its factors, or a Rank alone, which is no weight (M4)."""
-    told = factors_of(rank.factors, rules)
-    return told if [*rank.factors] == ["M4"] else f"weight {rank.weight:.4g} = {told}"
+    product = factors_of(rank.factors, rules)
+    return product if [*rank.factors] == ["M4"] else f"weight {rank.weight:.4g} = {product}"
 
 
 def factors_of(factors: Mapping[str, float], rules: bool = False) -> str:

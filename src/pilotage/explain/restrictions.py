@@ -23,20 +23,22 @@ _PARTS = {
 }
 
 
-def left(place: Mapping[str, Any]) -> str:
+def describe_remains(place: Mapping[str, Any]) -> str:
     """Return what a restricted place still has, from its numbers by name."""
-    told = [f"{many} {words[many != 1]}" for name, words in _PARTS.items() if (many := place.get(name, 0))]
+    parts = [
+        f"{count} {words[count != 1]}" for name, words in _PARTS.items() if (count := place.get(name, 0))
+    ]
     ended = ""
     if lost := place.get("pilot_ended", 0):
         ended = (
             f"; {lost} of the running jobs are at pilots that ended in the batch system, and go on elsewhere "
             f"by {moment(place['pilot_ended_until'])}"
         )
-    return f"still there: {', '.join(told)}{ended}" if told else "nothing is left there"
+    return f"still there: {', '.join(parts)}{ended}" if parts else "nothing is left there"
 
 
 def status(declared: str, restriction: str, states: set[str]) -> str:
     """Return the status of a queue: as people closed it, and with the states of its circuit breakers."""
-    told = "closed" if declared == "paused" and restriction else declared
+    word = "closed" if declared == "paused" and restriction else declared
     tripped = next((state for state in ("open", "half-open") if state in states), "")
-    return f"{told}, breaker {tripped}" if tripped else told
+    return f"{word}, breaker {tripped}" if tripped else word

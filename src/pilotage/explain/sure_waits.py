@@ -17,7 +17,7 @@ _JOBS = {"scout": "scouts", "merge": "merge jobs"}
 
 def lasting(choice: Choice) -> tuple[Refusal, ...]:
     """Return the refusals that somebody must act to lift: space on a storage does not free itself (B18)."""
-    return tuple(one for one in choice.refusals if one.mend != "wait" or one.rule == "B18")
+    return tuple(refusal for refusal in choice.refusals if refusal.mend != "wait" or refusal.rule == "B18")
 
 
 def of_choices(subject: str, choices: Sequence[Choice], besides: str = "") -> Iterator[Remark]:
@@ -27,7 +27,9 @@ def of_choices(subject: str, choices: Sequence[Choice], besides: str = "") -> It
     """
     kinds = defaultdict[Obstacle, list[str]](list)
     for choice in choices:
-        for obstacle in (one for one in _in_the_way(choice) if not besides or one.rule != besides):
+        for obstacle in (
+            blocker for blocker in _in_the_way(choice) if not besides or blocker.rule != besides
+        ):
             kinds[obstacle].append(_JOBS.get(choice.job_kind, "jobs"))
     for obstacle, jobs in kinds.items():
         before = f"no queue takes its {' and '.join(dict.fromkeys(jobs))} until somebody acts: "
@@ -35,11 +37,15 @@ def of_choices(subject: str, choices: Sequence[Choice], besides: str = "") -> It
 
 
 def _in_the_way(choice: Choice) -> Sequence[Obstacle]:
-    found = lasting(choice)
-    refused = {queue for one in found for queue in one.queues}
+    refusals = lasting(choice)
+    refused = {queue for refusal in refusals for queue in refusal.queues}
     if choice.placed or not choice.considered or len(refused) < choice.considered:
         return ()
     # Of a task that names its queues, what others would say is of no interest.
-    others = {queue for one in found if one.rule == "B2" for queue in one.queues}
-    named = [one for one in found if one.rule != "B2" and not others.issuperset(one.queues)]
-    return obstacles(named or found)[:SHOWN]
+    unnamed_queues = {queue for refusal in refusals if refusal.rule == "B2" for queue in refusal.queues}
+    named = [
+        refusal
+        for refusal in refusals
+        if refusal.rule != "B2" and not unnamed_queues.issuperset(refusal.queues)
+    ]
+    return obstacles(named or refusals)[:SHOWN]

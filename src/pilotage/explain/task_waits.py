@@ -25,34 +25,34 @@ CAUSES: Mapping[JobState, str] = {
 
 def cause(subject: str, state: JobState, last: Choice | None = None) -> Remark:
     """Return what jobs of a state wait for; of pending ones by the ``last`` choice, which refused them."""
-    found = Remark(kind="wait", subject=subject, text=CAUSES[state], mend="wait")
+    remark = Remark(kind="wait", subject=subject, text=CAUSES[state], mend="wait")
     if state is not JobState.PENDING or last is None:
-        return found
+        return remark
     obstacle = first_obstacle(last)
     if obstacle is None:
-        return replace(found, text="room at the queues that fit")
-    return of_obstacle(subject, obstacle, f"{found.text}: ")
+        return replace(remark, text="room at the queues that fit")
+    return of_obstacle(subject, obstacle, f"{remark.text}: ")
 
 
-def of_obstacle(subject: str, found: Obstacle, before: str = "") -> Remark:
+def of_obstacle(subject: str, obstacle: Obstacle, before: str = "") -> Remark:
     """Return what is in the way: its name, where, what is needed, and who can act.
 
     Time alone changes nothing where somebody must act. Space on a storage does not free itself (B18).
     """
     needed = ""
-    if found.best is not None:
-        needed = f", {amount(found.need, found.unit)} needed and {number(found.best)} there at best"
+    if obstacle.best is not None:
+        needed = f", {amount(obstacle.need, obstacle.unit)} needed and {number(obstacle.best)} there at best"
     return Remark(
-        kind="wait" if found.mend == "wait" and found.rule != "B18" else "fault",
+        kind="wait" if obstacle.mend == "wait" and obstacle.rule != "B18" else "fault",
         subject=subject,
-        text=f"{before}{found.name} at {plural(found.queues, 'queue')}{needed}",
-        rule=found.rule,
-        mend=found.mend,
-        action=found.action,
+        text=f"{before}{obstacle.name} at {plural(obstacle.queues, 'queue')}{needed}",
+        rule=obstacle.rule,
+        mend=obstacle.mend,
+        action=obstacle.action,
     )
 
 
-def why(
+def waiting_cause(
     subject: str, jobs: Mapping[JobState, int], last: Choice | None, queues: Sequence[str]
 ) -> Remark | None:
     """Return what jobs of a task wait for; None if none does, or if only quotas hold them.
@@ -60,14 +60,14 @@ def why(
     ``last`` is the newest choice for its jobs, ``queues`` are those where its jobs wait for a pilot.
     """
     order = (JobState.PENDING, JobState.DEFINED, JobState.ACTIVATED, JobState.ASSIGNED)
-    state = next((one for one in order if jobs.get(one)), None)
+    state = next((job_state for job_state in order if jobs.get(job_state)), None)
     if state is None:
         return None
-    found, more = cause(subject, state, last), ""
+    remark, more = cause(subject, state, last), ""
     if state is JobState.ACTIVATED:
-        busy = sum(jobs.get(one, 0) for one in AT_A_PILOT)
+        busy = sum(jobs.get(job_state, 0) for job_state in AT_A_PILOT)
         more = (f" at {few(queues)}" if queues else "") + (f" while {busy} run" if busy else "")
-    return replace(found, text=f"{jobs_wait(jobs[state])} for {found.text}{more}")
+    return replace(remark, text=f"{jobs_wait(jobs[state])} for {remark.text}{more}")
 
 
 def line(subject: str, tasks: int, jobs: int, share: str) -> Remark:
@@ -89,11 +89,11 @@ def throttled(
     subject: str, jobs: int, full: Sequence[tuple[JobQuota, int]], fails_at: float | None = None
 ) -> Remark:
     """Return which quotas are full, and what releases throttled jobs; of one job, also when it fails."""
-    found = " and ".join(
+    quotas = " and ".join(
         f"{quota.holder} has {plural(have, 'live job')}, and may have {quota.limit} (quotas.{quota.constant})"
         for quota, have in full
     )
-    after = f"{found}; each of these that ends releases one, its owner's first submitted first"
+    after = f"{quotas}; each of these that ends releases one, its owner's first submitted first"
     room = "its quotas have room again: it is released at the next pass"
     fails = f"; it fails at {moment(fails_at)} if it is not released until then" if fails_at else ""
     return Remark(

@@ -109,19 +109,21 @@ def _place_in_queue(
 def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) -> Iterator[str]:
     """Yield the shares with their slots, entitlements and waiting transfers in a queue."""
     account = waiting.accounts[queue.name]
-    held = sum(share["held"] for share in account["shares"].values())
-    emergencies = sum(one.transfers for one in waiting.live if one.emergency and one.state is queue.holding)
+    in_use = sum(share["held"] for share in account["shares"].values())
+    emergencies = sum(
+        count.transfers for count in waiting.live if count.emergency and count.state is queue.holding
+    )
     emergency = f", {emergencies} of them in emergency" if emergencies else ""
-    yield f"  {held} of {plural(account['slots'], 'slot')} of {queue.name} are held{emergency}:"
+    yield f"  {in_use} of {plural(account['slots'], 'slot')} of {queue.name} are held{emergency}:"
     numbers: dict[str, Counter[TransferState]] = {}
-    for one in waiting.live:
-        numbers.setdefault(one.share, Counter())[one.state] += one.transfers
+    for count in waiting.live:
+        numbers.setdefault(count.share, Counter())[count.state] += count.transfers
     for name in sorted(numbers.keys() | account["shares"].keys()):
         share, waits = account["shares"].get(name, {}), numbers.get(name, Counter())
         mine = ", its share" if name == transfer.share else ""
-        told = [f"{share.get('held', 0)} held", f"entitled to {share.get('entitled', 0)}"]
-        told += [f"{waits[one.waiting]} {one.waiting}" for one in TRANSFER_QUEUES if waits[one.waiting]]
-        yield f"    {name}{mine}: {', '.join(told)}"
+        parts = [f"{share.get('held', 0)} held", f"entitled to {share.get('entitled', 0)}"]
+        parts += [f"{waits[each.waiting]} {each.waiting}" for each in TRANSFER_QUEUES if waits[each.waiting]]
+        yield f"    {name}{mine}: {', '.join(parts)}"
 
 
 def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
@@ -138,7 +140,6 @@ def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
     if waiting.lasting is None:
         return "when it is delivered cannot be told: nothing was delivered lately"
     start = max(time + waiting.deliveries * waiting.lasting, transfer.wake_at or 0)
-    told = f"in about {duration(start - time)}, at {moment(start)}"
-    return (
-        f"its delivery is likely to start {told}: the last deliveries took {duration(waiting.lasting)} each"
-    )
+    each = duration(waiting.lasting)
+    estimate = f"in about {duration(start - time)}, at {moment(start)}"
+    return f"its delivery is likely to start {estimate}: the last deliveries took {each} each"

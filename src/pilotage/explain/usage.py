@@ -32,7 +32,7 @@ def _net(received: float, sent: float) -> str:
     return f"{received / 1000:.1f} MB received and {sent / 1000:.1f} MB sent"
 
 
-def bars(values: Sequence[float], most: float) -> str:
-    """Return values from 0 to ``most`` as bars of one character each."""
-    most = most or 1.0
-    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
+def bars(values: Sequence[float], maximum: float) -> str:
+    """Return values from 0 to ``maximum`` as bars of one character each."""
+    maximum = maximum or 1.0
+    return "".join(_BARS[round(value / maximum * (len(_BARS) - 1))] for value in values)

@@ -23,9 +23,9 @@ def amount(value: "Value", unit: str) -> str:
     return f"{number(value)} {unit[:-1] if is_one else unit}".rstrip()
 
 
-def few(names: Sequence[str], most: int = 3) -> str:
+def few(names: Sequence[str], limit: int = 3) -> str:
     """Return the first names, and dots if there are more."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
 
 
 def shortened(ids: Iterable[int]) -> str:
@@ -35,10 +35,10 @@ def shortened(ids: Iterable[int]) -> str:
     """
     runs: list[list[int]] = []
     numbers = sorted(set(ids))
-    for one in numbers:
-        if runs and one == runs[-1][-1] + 1:
-            runs[-1][1:] = [one]
+    for id_ in numbers:
+        if runs and id_ == runs[-1][-1] + 1:
+            runs[-1][1:] = [id_]
         else:
-            runs.append([one])
+            runs.append([id_])
     text = ", ".join("-".join(map(str, run)) for run in runs[:MOST_RUNS])
     return text if len(runs) <= MOST_RUNS else f"{text}, ... ({len(numbers)} in all)"

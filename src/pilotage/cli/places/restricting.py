@@ -8,7 +8,7 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.terminal.output import Json, echo, show_json
-from pilotage.explain.restrictions import CLOSE, DRAIN, left
+from pilotage.explain.restrictions import CLOSE, DRAIN, describe_remains
 from pilotage.model.values.durations import end_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _restrict(request: RestrictionRequest, watch: bool, json_output: bool) -> No
         document: Record | None = restrict(request.kind, request.place, because=request.because, until=until)
         progress = ""
         while watch and document and not document["empty"]:
-            if progress != (progress := left(document)):
+            if progress != (progress := describe_remains(document)):
                 echo(f"{request.text}; {progress}", err=True)
             time.sleep(PERIOD)
             document = _find_restriction(client, request)
@@ -83,7 +83,7 @@ def _restrict(request: RestrictionRequest, watch: bool, json_output: bool) -> No
     if json_output:
         show_json(document)
     else:
-        echo(f"{request.text}; {left(document)}")
+        echo(f"{request.text}; {describe_remains(document)}")
 
 
 def _find_restriction(client: "Client", request: RestrictionRequest) -> "Record | None":

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
-from pilotage.explain.restrictions import CLOSE, DRAIN, left
+from pilotage.explain.restrictions import CLOSE, DRAIN, describe_remains
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls.places import restrictions
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
@@ -71,7 +71,7 @@ def _place(kind: RestrictedKind, visit: Visit) -> _RestrictedPlace:
         json="/restrictions",
         kind=kind,
         place=place,
-        left=left(asdict(restrictions.of_declared(visit.runtime, kind, place))),
+        left=describe_remains(asdict(restrictions.of_declared(visit.runtime, kind, place))),
     )
 
 

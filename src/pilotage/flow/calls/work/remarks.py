@@ -96,7 +96,7 @@ def _waits(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
     subject, queries = f"task:{task.id}", runtime.store.queries
     choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
     where = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
-    if found := task_waits.why(subject, task.jobs, choices[0] if choices else None, where):
+    if found := task_waits.waiting_cause(subject, task.jobs, choices[0] if choices else None, where):
         yield found
     if many := task.jobs.get(JobState.THROTTLED):
         yield task_waits.throttled(subject, many, pending_jobs.full_quotas(runtime, task.owner, task.vo))
