@@ -140,7 +140,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object of a record."""
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "time": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -149,14 +149,14 @@ class JsonFormatter(logging.Formatter):
             **getattr(record, "access", {}),
         }
         if exception := _traceback(self, record):
-            told["exception"] = exception
-        return json.dumps(told, default=str)
+            entry["exception"] = exception
+        return json.dumps(entry, default=str)
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
     """Return what a record concerns: what its call named, and what was bound around it."""
-    found = {**current(), **{name: vars(record)[name] for name in FIELDS if name in vars(record)}}
-    return {name: found[name] for name in FIELDS if found.get(name) not in (None, "")}
+    values = {**current(), **{name: vars(record)[name] for name in FIELDS if name in vars(record)}}
+    return {name: values[name] for name in FIELDS if values.get(name) not in (None, "")}
 
 
 def message_of(record: logging.LogRecord) -> str:
@@ -188,7 +188,7 @@ def _moment(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 @dataclass(slots=True)
@@ -196,7 +196,7 @@ class _Repeated:
     """Lines alike: what stays of the last one, how many came since the window began, and when it began."""
 
     since: float
-    many: int = 0
+    count: int = 0
     last: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -226,13 +226,13 @@ class Repetition(logging.Filter):
         now = self._clock()
         with self._lock:
             over = self._over(now)
-            one = self._known.setdefault(key, _Repeated(now))
-            one.many += 1
+            repeated = self._known.setdefault(key, _Repeated(now))
+            repeated.count += 1
             # Not the record itself: its traceback would keep much in memory.
-            kept = {name: vars(record)[name] for name in ("name", "levelno", "levelname")}
+            origin = {name: vars(record)[name] for name in ("name", "levelno", "levelname")}
             # Another thread tells it, whose own work it does not concern.
-            one.last = {"msg": text, **kept, **dict.fromkeys(FIELDS, ""), **fields_of(record)}
-            is_shown = one.many <= MOST_ALIKE
+            repeated.last = {"msg": text, **origin, **dict.fromkeys(FIELDS, ""), **fields_of(record)}
+            is_shown = repeated.count <= MOST_ALIKE
             if len(self._known) > MOST_KEYS:
                 over.append(self._known.popitem(last=False)[1])
             if not is_shown:
@@ -265,15 +265,15 @@ class Repetition(logging.Filter):
         with self._lock:
             self._timer = None
             over = self._over(self._clock())
-            if any(one.many > MOST_ALIKE for one in self._known.values()):
+            if any(repeated.count > MOST_ALIKE for repeated in self._known.values()):
                 self._wait()
         self._tell(over)
 
     def _tell(self, over: list[_Repeated]) -> None:
-        for one in over:
-            if (left := one.many - MOST_ALIKE) > 0:
-                told = f"{one.last['msg']} (… {left:,} times more in the last minute)"
-                self._write(logging.makeLogRecord({**one.last, "msg": told}))
+        for repeated in over:
+            if (omitted := repeated.count - MOST_ALIKE) > 0:
+                text = f"{repeated.last['msg']} (… {omitted:,} times more in the last minute)"
+                self._write(logging.makeLogRecord({**repeated.last, "msg": text}))
 
 
 def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:
@@ -297,9 +297,9 @@ def bound(**fields: str | int) -> Iterator[None]:
 
 def note(**fields: str | int) -> None:
     """Add fields to the innermost block: what became known meanwhile. Outside of blocks it does nothing."""
-    known = _bound.get()
-    if known is not None:
-        known.update(fields)
+    block = _bound.get()
+    if block is not None:
+        block.update(fields)
 
 
 def current() -> Mapping[str, str | int]:

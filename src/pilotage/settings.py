@@ -103,12 +103,12 @@ class Settings:
     """Seconds that a server which is told to end waits for what it has begun outside."""
 
     @classmethod
-    def read(cls, **given: str) -> Self:
+    def read(cls, **values: str) -> Self:
         """Return the settings given, and else those of the environment.
 
         Raises ``WrongSettings`` with every fault; OSError if the token's file cannot be read.
         """
-        reading = _Reading(given)
+        reading = _Reading(values)
         home = reading.read("home", _folder, "~/.pilotage")
         url = reading.read("url", _url, _served_url(home))
         address = urlsplit(url if reading.text("url") else DEFAULT_URL)
@@ -124,7 +124,7 @@ class Settings:
             store=reading.text("store") or f"sqlite:///{home}/pilotage.sqlite",
             token=reading.read("token", _token, _content(file)),
             token_file=file,
-            **reading.given(_PARSERS),
+            **reading.read_all(_PARSERS),
         )
         if reading.faults:
             raise WrongSettings(reading.faults)
@@ -145,25 +145,25 @@ class Settings:
 class _Reading:
     """Reads one setting after the other, and gathers the faults."""
 
-    def __init__(self, given: dict[str, str]) -> None:
-        self._given = given
+    def __init__(self, values: dict[str, str]) -> None:
+        self._values = values
         self.faults: dict[str, str] = {}
 
     def text(self, name: str) -> str:
         """Return the text of a setting; empty if nobody gave one."""
-        text = self._given.get(name, os.environ.get(f"PILOTAGE_{name.upper()}", ""))
+        text = self._values.get(name, os.environ.get(f"PILOTAGE_{name.upper()}", ""))
         return text if text.strip() else ""
 
-    def given(self, parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    def read_all(self, parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
         """Return the settings that somebody gave. The others keep the defaults of ``Settings``."""
-        found = {}
+        values = {}
         for name, parse in parsers.items():
             if text := self.text(name):
                 try:
-                    found[name] = parse(text)
+                    values[name] = parse(text)
                 except ValueError as error:
                     self.faults[name] = str(error)
-        return found
+        return values
 
     def read(self, name: str, parse: Callable[[str], _Value], default: str) -> _Value:
         """Return the value of a setting; that of nothing where it is wrong."""
@@ -211,20 +211,20 @@ def _url(text: str) -> str:
 
 
 def _urls(text: str) -> tuple[str, ...]:
-    urls = tuple(_url(one.strip()) for one in text.split(","))
+    urls = tuple(_url(part.strip()) for part in text.split(","))
     if len(urls) > MOST_URLS:
         raise ValueError(f"names more than {MOST_URLS} servers")
     return urls
 
 
 def _networks(text: str) -> tuple[str, ...]:
-    found = tuple(one.strip() for one in text.split(",") if one.strip())
-    for one in found:
+    networks = tuple(network.strip() for network in text.split(",") if network.strip())
+    for network in networks:
         try:
-            ip_network(one)
+            ip_network(network)
         except ValueError as error:
             raise ValueError(f"{error}; give networks like 10.0.0.0/8, separated by commas") from error
-    return found
+    return networks
 
 
 def _yes_or_no(text: str) -> bool:
@@ -240,13 +240,13 @@ def _loopback(text: str) -> str:
 
 
 def _commands(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in filter(None, (part.strip() for part in text.split(","))):
-        name, _, path = one.partition("=")
+    commands: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, path = entry.partition("=")
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*", name) or not path.startswith("/"):
-            raise ValueError(f"{one[:80]!r} is not NAME=/PATH; give page=/usr/local/bin/page")
-        found[name] = path
-    return found
+            raise ValueError(f"{entry[:80]!r} is not NAME=/PATH; give page=/usr/local/bin/page")
+        commands[name] = path
+    return commands
 
 
 def _smtp(text: str) -> str:
@@ -262,23 +262,23 @@ def _mail_address(text: str) -> str:
     return text
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
+def _whole(smallest: int, largest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not (re.fullmatch("[0-9]{1,9}", text) and least <= int(text) <= most):
-            raise ValueError(f"{text[:80]!r} is no whole number from {least} to {most}")
+        if not (re.fullmatch("[0-9]{1,9}", text) and smallest <= int(text) <= largest):
+            raise ValueError(f"{text[:80]!r} is no whole number from {smallest} to {largest}")
         return int(text)
 
     return parse
 
 
-def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
+def _between(smallest: float, largest: float, unit: str) -> Callable[[str], float]:
     def parse(text: str) -> float:
         try:
             number = float(text)
         except ValueError:
             number = math.nan
-        if not least <= number <= most:
-            raise ValueError(f"{text[:80]!r} is no number of {unit} from {least} to {most}")
+        if not smallest <= number <= largest:
+            raise ValueError(f"{text[:80]!r} is no number of {unit} from {smallest} to {largest}")
         return number
 
     return parse

@@ -55,8 +55,9 @@ VAGUE = frozenset(
 )
 
 ROOMS = (
-    *("adapters", "agent", "demo", "federation", "policies", "ports", "simulation", "testing"),
-    *("cli/administration", "cli/data", "cli/places", "cli/planning", "cli/terminal"),
+    ".",
+    *("adapters", "agent", "cli", "client", "demo", "explain", "federation", "model", "policies", "ports"),
+    *("simulation", "testing"),
     *(
         "server/api/administration",
         "server/api/data",
@@ -65,7 +66,7 @@ ROOMS = (
         "server/web/views",
     ),
 )
-"""Rooms that keep it. The others follow."""
+"""Rooms that keep it; the dot is the modules beside them. The others follow."""
 
 
 def bound_names(module: ast.Module) -> Iterator[str]:
@@ -82,7 +83,8 @@ def bound_names(module: ast.Module) -> Iterator[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_fewer_than_one_name_in_two_hundred_is_vague(room: str) -> None:
     count, vague = 0, []
-    for path in sorted((SOURCE / room).rglob("*.py")):
+    paths = SOURCE.glob("*.py") if room == "." else (SOURCE / room).rglob("*.py")
+    for path in sorted(paths):
         for name in bound_names(ast.parse(path.read_text())):
             count += 1
             if name.strip("_") in VAGUE:

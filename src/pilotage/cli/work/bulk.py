@@ -70,8 +70,8 @@ class Chosen:
             if not tasks:
                 raise CommandFailure(f"no task to {verb} matches")
             states = counts(Counter(view["state"] for view in tasks))
-            many = plural(len(tasks), "task")
-            raise CommandFailure(f"nothing to {verb}: the filters match {many} ({states})")
+            tasks_phrase = plural(len(tasks), "task")
+            raise CommandFailure(f"nothing to {verb}: the filters match {tasks_phrase} ({states})")
         self._ask(verb, views)
         return [str(view["id"]) for view in views]
 

@@ -78,12 +78,12 @@ def _subject(client: "Client", task: str | None, job: int | None, queue: str | N
     if (task is None) == (job is None):
         raise BadInput("name a task, or a job with --job; for example: pilotage explain 12")
     if job is not None:
-        found = RequestSubject("job", job)
+        subject = RequestSubject("job", job)
     elif str(task).partition(":")[0].lower() in KINDS:
-        found = client.subject(str(task))
+        subject = client.subject(str(task))
     else:
         work = work_of(client, str(task))
-        found = RequestSubject(work.kind, work.number)
-    if queue is not None and found.kind != "task":
+        subject = RequestSubject(work.kind, work.number)
+    if queue is not None and subject.kind != "task":
         raise BadInput("--queue goes with a task, or alone; for example: pilotage explain 12 --queue NAME")
-    return found
+    return subject

@@ -27,23 +27,23 @@ def failures(days: Days = 7, json_output: Json = False) -> None:
     Attempts that were tried again count too, each after 10 s at most. Days are those of UTC.
     """
     with connect() as client:
-        found = client.failure_history(days=days)
+        history = client.failure_history(days=days)
     if json_output:
-        show_json(found)
+        show_json(history)
         return
     rows = [
         (
-            day(one["time"]),
-            one["attempts"],
-            one["queue"] or "none",
-            one_line(one["error"]) or "no error was reported",
+            day(group["time"]),
+            group["attempts"],
+            group["queue"] or "none",
+            one_line(group["error"]) or "no error was reported",
         )
-        for one in found["failures"]
+        for group in history["failures"]
     ]
     show(
         FAILURES,
         rows,
         f"No attempt failed in the last {plural(days, 'day')}. New failures show after 10 s at most.",
     )
-    if found["left_out"]:
-        echo(f"and {plural(found['left_out'], 'attempt')} with further errors", err=True)
+    if history["left_out"]:
+        echo(f"and {plural(history['left_out'], 'attempt')} with further errors", err=True)

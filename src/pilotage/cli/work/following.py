@@ -28,7 +28,7 @@ MOST_NAMED = 20
 def follow(
     client: "Client",
     tasks: list[int],
-    shown: bool,
+    is_shown: bool,
     *,
     is_any: bool = False,
     timeout: float | None = None,
@@ -40,17 +40,17 @@ def follow(
     """
     from pilotage import client as failures
 
-    progress = bars(console(stderr)) if shown and is_terminal(stderr) else None
-    seen = SeenTask(progress, in_lines=shown and not progress, stderr=stderr)
+    progress = bars(console(stderr)) if is_shown and is_terminal(stderr) else None
+    display = SeenTask(progress, in_lines=is_shown and not progress, stderr=stderr)
     try:
         with progress or nullcontext():
             for task in client.follow(tasks, timeout=timeout, is_any=is_any):
-                seen.update(task)
+                display.update(task)
     except failures.StillUnderWay:
-        raise StillUnderWay(left_of(seen, tasks, f"after {timeout:g} s")) from None
+        raise StillUnderWay(left_of(display, tasks, f"after {timeout:g} s")) from None
     except KeyboardInterrupt:
-        raise Detached(left_of(seen, tasks, "and goes on without this command")) from None
-    return [seen.views[task] for task in tasks]
+        raise Detached(left_of(display, tasks, "and goes on without this command")) from None
+    return [display.views[task] for task in tasks]
 
 
 def bars(out: "Console") -> "Progress":
@@ -66,16 +66,17 @@ def bars(out: "Console") -> "Progress":
     )
 
 
-def left_of(seen: "SeenTask", tasks: Sequence[int], how: str) -> str:
+def left_of(display: "SeenTask", tasks: Sequence[int], circumstance: str) -> str:
     """Say how the tasks that have not ended stand, and how to come back."""
-    left = [task for task in tasks if not seen.ended(task)]
-    named = " ".join(map(str, left[:MOST_NAMED]))
+    live = [task for task in tasks if not display.ended(task)]
+    named = " ".join(map(str, live[:MOST_NAMED]))
     states = ", ".join(
-        f"task {task} is {seen.views[task]['state'] if task in seen.views else 'unknown'}"
-        for task in left[:3]
+        f"task {task} is {display.views[task]['state'] if task in display.views else 'unknown'}"
+        for task in live[:3]
     )
-    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-    return f"{states}{more} {how}; to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
+    more = f" and {len(live) - 3} more" if len(live) > 3 else ""
+    commands = f"to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
+    return f"{states}{more} {circumstance}; {commands}"
 
 
 class SeenTask:
@@ -131,8 +132,8 @@ class SeenTask:
 
 def waiting(view: Mapping[str, Any]) -> list[str]:
     """Return what a task waits for, with the command that explains it; nothing if it does not wait."""
-    shown = [one["text"] for one in view.get("remarks", ()) if one["kind"] in WAITS]
-    return [*shown, f"more: pilotage explain {view['id']}"] if shown else []
+    lines = [remark["text"] for remark in view.get("remarks", ()) if remark["kind"] in WAITS]
+    return [*lines, f"more: pilotage explain {view['id']}"] if lines else []
 
 
 def has_ended(view: Mapping[str, Any]) -> bool:
@@ -142,7 +143,7 @@ def has_ended(view: Mapping[str, Any]) -> bool:
 
 def blocked(view: Mapping[str, Any]) -> str:
     """Return why a task only goes on if somebody acts on one before it; empty: it is not so."""
-    return next((one["text"] for one in view.get("remarks", ()) if one["kind"] == "blocked"), "")
+    return next((remark["text"] for remark in view.get("remarks", ()) if remark["kind"] == "blocked"), "")
 
 
 def keep_showing(
@@ -156,11 +157,11 @@ def keep_showing(
     Without a terminal, print a line for each change.
     """
     if not is_terminal():
-        seen = SeenTask(None, in_lines=True)
+        display = SeenTask(None, in_lines=True)
         for _ in client.changes(kinds=KINDS):
             # The server sends the newest first, but lines go downwards.
             for view in reversed(look()):
-                seen.update(view)
+                display.update(view)
     from rich.live import Live
 
     with Live(console=console(), auto_refresh=False) as live:
@@ -170,12 +171,12 @@ def keep_showing(
 
 def fail_unless_finished(views: Sequence[Mapping[str, Any]]) -> None:
     """Raises ``CommandFailure`` that names the tasks that did not finish."""
-    others = [_end(view) for view in views if view["state"] != TaskState.FINISHED]
-    if others:
-        raise CommandFailure("; ".join(others))
+    endings = [_end(view) for view in views if view["state"] != TaskState.FINISHED]
+    if endings:
+        raise CommandFailure("; ".join(endings))
 
 
 def _end(view: Mapping[str, Any]) -> str:
-    if why := blocked(view):
-        return f"task {view['id']}: {why}"
+    if reason := blocked(view):
+        return f"task {view['id']}: {reason}"
     return f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")

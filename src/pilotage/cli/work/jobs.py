@@ -67,7 +67,7 @@ def jobs(
     example. A failure of one job in the list has only its line there. The error of a job is what its payload
     said last, else the first line.
     """
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "failed": failed,
         "state": state,
         "sort": sort.value,
@@ -76,33 +76,33 @@ def jobs(
         "parameters": True,
     }
     with connect() as client:
-        of_each = [_read(client, number, asked) for number in task_numbers(client, [task])]
+        answers = [_read(client, number, options) for number in task_numbers(client, [task])]
     if json_output:
-        documents = [_document(*one) for one in of_each]
+        documents = [_document(*answer) for answer in answers]
         show_json({"tasks": documents} if len(documents) > 1 else documents[0])
         return
-    for one in of_each:
-        if len(of_each) > 1:
-            echo(f"task {one[0]}:")
-        _show(*one, failed, state, sort)
+    for answer in answers:
+        if len(answers) > 1:
+            echo(f"task {answer[0]}:")
+        _show(*answer, failed, state, sort)
 
 
-def _read(client: "Client", number: int, asked: dict[str, Any]) -> tuple[int, Any, "Table[Any]"]:
-    return number, client.failures(number), client.jobs(number, **asked)
+def _read(client: "Client", number: int, options: dict[str, Any]) -> tuple[int, Any, "Table[Any]"]:
+    return number, client.failures(number), client.jobs(number, **options)
 
 
-def _document(number: int, failures: Any, found: "Table[Any]") -> dict[str, Any]:
-    return {"task": number, "failures": failures, **found.to_dict()}
+def _document(number: int, failures: Any, page: "Table[Any]") -> dict[str, Any]:
+    return {"task": number, "failures": failures, **page.to_dict()}
 
 
 def _show(
-    number: int, failures: Any, found: "Table[Any]", failed: bool, state: JobState | None, sort: Sort
+    number: int, failures: Any, page: "Table[Any]", failed: bool, state: JobState | None, sort: Sort
 ) -> None:
-    _show_failures(failures, {job["id"] for job in found})
+    _show_failures(failures, {job["id"] for job in page})
     kind = "failed " if failed else ""
     nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
-    show(*_table(found, sort), nothing)
-    hint_next(found, "job")
+    show(*_table(page, sort), nothing)
+    hint_next(page, "job")
     if failures["groups"]:
         echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
 
@@ -110,9 +110,9 @@ def _show(
 def _show_failures(failures: Any, listed: Set[int]) -> None:
     """Show groups of failed jobs, without those whose only job is ``listed`` below with the same words."""
     groups = [
-        one
-        for one in failures["groups"]
-        if one["failed"] + one["retried"] > 1 or one["example"] not in listed
+        group
+        for group in failures["groups"]
+        if group["failed"] + group["retried"] > 1 or group["example"] not in listed
     ]
     if not groups:
         return
@@ -128,13 +128,13 @@ def _show_failures(failures: Any, listed: Set[int]) -> None:
         for group in groups[:MOST_GROUPS]
     ]
     show(GROUPS, rows, "")
-    others = failures["left_out"] + sum(one["failed"] + one["retried"] for one in groups[MOST_GROUPS:])
-    if others:
-        echo(f"and {others} jobs with other errors")
+    rest = failures["left_out"] + sum(group["failed"] + group["retried"] for group in groups[MOST_GROUPS:])
+    if rest:
+        echo(f"and {rest} jobs with other errors")
     echo("")
 
 
-def _table(found: Sequence[Any], sort: Sort) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
+def _table(rows: Sequence[Any], sort: Sort) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
     """Return columns and rows. What no job has gets no column."""
     columns: list[tuple[Column, Any]] = [
         (Column("job", number=True), lambda job: job["id"]),
@@ -149,13 +149,15 @@ def _table(found: Sequence[Any], sort: Sort) -> tuple[tuple[Column, ...], list[t
         (Column("exit", number=True), lambda job: job["exit_code"]),
         (Column("error", essential=False), lambda job: one_line(job["reason"], 120)),
     ]
-    cells = [(column, [value(job) for job in found]) for column, value in columns]
-    shown = [(column, values) for column, values in cells if any(value not in ("", None) for value in values)]
-    return tuple(column for column, _ in shown), list(zip(*(values for _, values in shown), strict=True))
+    cells = [(column, [value(job) for job in rows]) for column, value in columns]
+    filled = [
+        (column, values) for column, values in cells if any(value not in ("", None) for value in values)
+    ]
+    return tuple(column for column, _ in filled), list(zip(*(values for _, values in filled), strict=True))
 
 
-def _memory(most: float | None) -> str:
-    return "" if most is None else f"{most:.0f} MB"
+def _memory(peak: float | None) -> str:
+    return "" if peak is None else f"{peak:.0f} MB"
 
 
 def _parameters(values: Any) -> str:

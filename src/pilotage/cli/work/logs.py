@@ -131,6 +131,6 @@ class _Printer:
 def _nothing(subject: str, document: Any, follow: bool) -> str:
     if document["runs"] and not follow:
         return f"nothing of {subject} is there yet; its pilot is asked for it: look again, or --follow"
-    others = ", ".join(str(number) for number in document["attempts"])
-    where = f"; there is something of attempt {others}" if others else ""
-    return f"{subject} wrote nothing, has not begun, or its logs are not kept any more{where}"
+    attempts = ", ".join(str(number) for number in document["attempts"])
+    hint = f"; there is something of attempt {attempts}" if attempts else ""
+    return f"{subject} wrote nothing, has not begun, or its logs are not kept any more{hint}"

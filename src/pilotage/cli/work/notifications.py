@@ -46,12 +46,12 @@ def list_(
     """List notifications, newest first, with receiver and state."""
     with connect() as client:
         number = task_number(client, task) if task else 0
-        found = client.notifications(task=number, limit=limit, after=after or None)
+        page = client.notifications(task=number, limit=limit, after=after or None)
     if json_output:
-        show_json(found)
+        show_json(page)
     else:
-        _show(found)
-        hint_next(found, "notification")
+        _show(page)
+        hint_next(page, "notification")
 
 
 @app.command("set", epilog="Example: pilotage notify set --email ada@example.org --on end --on failure")
@@ -82,11 +82,11 @@ def show_settings(json_output: Json = False) -> None:
 def secret(json_output: Json = False) -> None:
     """Make the secret that signs your webhooks, and print it. It is not shown again; an old one ends."""
     with connect() as client:
-        made = client.make_webhook_secret()
+        value = client.make_webhook_secret()
     if json_output:
-        show_json({"secret": made})
+        show_json({"secret": value})
     else:
-        typer.echo(made)
+        typer.echo(value)
 
 
 @app.command("test", epilog="Example: pilotage notify test --url https://hooks.example.org/me")
@@ -102,21 +102,25 @@ def send_test(
         until = time.monotonic() + TEST_TIMEOUT
         while True:
             recent = client.notifications(limit=1000)
-            found = [one for one in recent if one["id"] in ids]
-            if not any(_is_open(one) for one in found) or time.monotonic() > until:
+            tests = [notification for notification in recent if notification["id"] in ids]
+            if not any(_is_open(notification) for notification in tests) or time.monotonic() > until:
                 break
             time.sleep(0.3)
     if json_output:
-        show_json({"notifications": found})
+        show_json({"notifications": tests})
     else:
-        _show(found)
-    if [one["state"] for one in found] != ["sent"] * len(ids):
+        _show(tests)
+    if [notification["state"] for notification in tests] != ["sent"] * len(ids):
         raise CommandFailure("not every receiver took the test")
 
 
-def _is_open(one: Any) -> bool:
+def _is_open(notification: Any) -> bool:
     """Return whether a first attempt has not ended, and no limit holds it back."""
-    return one["attempt"] == 1 and one["state"] in ("waiting", "sending") and not one["error"]
+    return (
+        notification["attempt"] == 1
+        and notification["state"] in ("waiting", "sending")
+        and not notification["error"]
+    )
 
 
 def _receivers(
@@ -133,15 +137,15 @@ def _settings(document: Any, json_output: bool) -> None:
     if json_output:
         show_json(document)
         return
-    for one in document["notify"]:
-        receiver = one["url"] or one["email"] or f"command {one['command']}"
-        echo(f"{receiver}: {', '.join(one['on'])}")
+    for rule in document["notify"]:
+        receiver = rule["url"] or rule["email"] or f"command {rule['command']}"
+        echo(f"{receiver}: {', '.join(rule['on'])}")
     if not document["notify"]:
         echo("Nobody is told of tasks that name nobody: pilotage notify set")
-    made = document["secret_made"]
+    secret_time = document["secret_made"]
     echo(
-        f"Webhooks are signed with the secret made {ago(made)} ago."
-        if made
+        f"Webhooks are signed with the secret made {ago(secret_time)} ago."
+        if secret_time
         else "Webhooks are not signed: pilotage notify secret"
     )
 
@@ -149,14 +153,14 @@ def _settings(document: Any, json_output: bool) -> None:
 def _show(notifications: Sequence[Any]) -> None:
     rows = [
         (
-            one["id"],
-            one["task"] or "-",
-            one["topic"],
-            one["receiver"].partition(":")[2],
-            one["state"],
-            f"{ago(one['since'])} ago",
-            one["error"],
+            notification["id"],
+            notification["task"] or "-",
+            notification["topic"],
+            notification["receiver"].partition(":")[2],
+            notification["state"],
+            f"{ago(notification['since'])} ago",
+            notification["error"],
         )
-        for one in notifications
+        for notification in notifications
     ]
     show(NOTIFICATIONS, rows, "There are no notifications.")

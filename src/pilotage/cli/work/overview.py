@@ -40,11 +40,11 @@ def show_overview(client: "Client", json_output: bool) -> None:
     queues = list(client.queues())
     waiting = max(live, key=_waiting, default=None)
     # Read it whole: a list says how many jobs wait, and not for what.
-    most = client.task(waiting["id"]) if waiting and _waiting(waiting) and not json_output else None
+    largest = client.task(waiting["id"]) if waiting and _waiting(waiting) and not json_output else None
     if json_output:
         show_json({"tasks": live, "failed": lately, "queues": queues})
         return
-    for line in (*_of_tasks(live, most), *_of_failed(lately), *_of_queues(queues)):
+    for line in (*_of_tasks(live, largest), *_of_failed(lately), *_of_queues(queues)):
         echo(line)
 
 
@@ -52,22 +52,22 @@ def _waiting(view: Any) -> int:
     return sum(view["jobs"].get(state, 0) for state in _WAITING)
 
 
-def _of_tasks(live: list[Any], most: "Task | None") -> Iterator[str]:
+def _of_tasks(live: list[Any], largest: "Task | None") -> Iterator[str]:
     jobs: Counter[str] = Counter()
     for view in live:
         jobs.update(view["jobs"])
-    found = Counter(view["state"] for view in live)
-    told = ", ".join(f"{_at_least(many)} {state}" for state, many in found.items())
-    yield f"tasks:   {told or 'none is under way'}"
-    if max(found.values(), default=0) >= MOST_TASKS:
+    by_state = Counter(view["state"] for view in live)
+    summary = ", ".join(f"{_at_least(count)} {state}" for state, count in by_state.items())
+    yield f"tasks:   {summary or 'none is under way'}"
+    if max(by_state.values(), default=0) >= MOST_TASKS:
         yield f"         jobs of {MOST_TASKS} tasks of a state are counted below, and no others"
     yield f"wait:    {_some(jobs, _WAITING)}"
-    if most and (why := next((one for one in most.remarks if one.mend), None)):
-        yield f"why:     task {most.id} {most.name}: {sentence(why)}"
+    if largest and (obstacle := next((remark for remark in largest.remarks if remark.mend), None)):
+        yield f"why:     task {largest.id} {largest.name}: {sentence(obstacle)}"
     yield f"run:     {_some(jobs, AT_A_PILOT)}"
     yield f"move:    {_some(jobs, _MOVING)}"
-    if held := [view for view in live if view["held"]]:
-        yield f"held:    {_named(held)}"
+    if held_tasks := [view for view in live if view["held"]]:
+        yield f"held:    {_named(held_tasks)}"
 
 
 def _of_failed(failed: list[Any]) -> Iterator[str]:
@@ -85,33 +85,33 @@ def _of_queues(queues: list[Any]) -> Iterator[str]:
     offline = [queue["name"] for queue in queues if queue["status"] != "online"]
     if offline:
         yield f"offline: {', '.join(offline[:MOST_NAMED])}{_more(len(offline))}"
-    tripped = [one for queue in queues for one in queue["breakers"]]
+    tripped = [breaker for queue in queues for breaker in queue["breakers"]]
     if tripped:
         first = tripped[0]
-        told = f"{first['what']}: {first['state']}, {until(first)}: {one_line(first['reason'])}"
-        others = f"; {plural(len(tripped) - 1, 'other')}: pilotage breakers" if len(tripped) > 1 else ""
-        yield f"breaker: {told}{others}"
+        text = f"{first['what']}: {first['state']}, {until(first)}: {one_line(first['reason'])}"
+        rest = f"; {plural(len(tripped) - 1, 'other')}: pilotage breakers" if len(tripped) > 1 else ""
+        yield f"breaker: {text}{rest}"
 
 
 def _live_pilots(pilots: Counter[str]) -> str:
     return counts({state: pilots[state] for state in ("created", "submitted", "running")}) or "none"
 
 
-def _at_least(many: int) -> str:
-    return f"{many} or more" if many >= MOST_TASKS else f"{many}"
+def _at_least(count: int) -> str:
+    return f"{count} or more" if count >= MOST_TASKS else f"{count}"
 
 
 def _some(jobs: Counter[str], states: tuple[JobState, ...]) -> str:
-    found = {state.value: jobs[state.value] for state in states}
-    many = sum(found.values())
-    return f"{plural(many, 'job')}{f': {counts(found)}' if many else ''}"
+    by_state = {state.value: jobs[state.value] for state in states}
+    total = sum(by_state.values())
+    return f"{plural(total, 'job')}{f': {counts(by_state)}' if total else ''}"
 
 
 def _named(views: list[Any]) -> str:
     named = ", ".join(f"{view['id']} {view['name']}" for view in views[:MOST_NAMED])
-    many = f"{_at_least(len(views))} tasks" if len(views) != 1 else "1 task"
-    return f"{many}: {named}{_more(len(views))}"
+    total = f"{_at_least(len(views))} tasks" if len(views) != 1 else "1 task"
+    return f"{total}: {named}{_more(len(views))}"
 
 
-def _more(many: int) -> str:
-    return f" and {many - MOST_NAMED} more" if many > MOST_NAMED else ""
+def _more(count: int) -> str:
+    return f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""

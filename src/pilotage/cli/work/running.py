@@ -75,17 +75,17 @@ def run(
     from pilotage.cli.work import following
     from pilotage.client import Refused
 
-    given = [_secret(one) for one in secrets or []]
-    asked = {"cores": cores, "ram": memory, "walltime": walltime, "jobs": array, "secrets": given or None}
-    document = _document(command, name, asked, inputs or [], outputs or [])
+    variables = [_secret(secret) for secret in secrets or []]
+    needs = {"cores": cores, "ram": memory, "walltime": walltime, "jobs": array, "secrets": variables or None}
+    document = _document(command, name, needs, inputs or [], outputs or [])
     with connect() as client:
         try:
             answer = client.submit_all([document])
         except Refused as error:
             raise BadInput(_faults(error)) from None
-        (task,) = (one["id"] for one in answer["tasks"])
+        (task,) = (task["id"] for task in answer["tasks"])
         warn(answer)
-        (view,) = following.follow(client, [task], shown=not json_output, stderr=True)
+        (view,) = following.follow(client, [task], is_shown=not json_output, stderr=True)
         jobs = list(client.jobs(task, sort="state", limit=10_000))
         if json_output:
             show_json({"task": view, "jobs": jobs})
@@ -97,10 +97,10 @@ def run(
 
 
 def _document(
-    command: list[str], name: str, asked: Mapping[str, Any], inputs: list[str], outputs: list[str]
+    command: list[str], name: str, needs: Mapping[str, Any], inputs: list[str], outputs: list[str]
 ) -> dict[str, Any]:
     """Return the task's document."""
-    if inputs and asked["jobs"] is not None:
+    if inputs and needs["jobs"] is not None:
         raise BadInput("--array is for tasks without --input; a task file divides inputs by files_per_job")
     document = {
         "name": name or _name(command[0]),
@@ -109,10 +109,10 @@ def _document(
         "ram_unit": "MB",
         "scouts": 0,
         "max_attempts": 1,
-        **{field: value for field, value in asked.items() if value is not None},
+        **{field: value for field, value in needs.items() if value is not None},
     }
     if inputs:
-        document |= {"inputs": [_input(one) for one in inputs], "files_per_job": ALL_FILES}
+        document |= {"inputs": [_input(text) for text in inputs], "files_per_job": ALL_FILES}
     return document
 
 
@@ -121,18 +121,18 @@ def _name(program: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", PurePath(program).name).strip("-.")[:60] or "run"
 
 
-def _input(given: str) -> dict[str, Any]:
-    storage, colon, pattern = given.partition(":")
-    return {"storages": [storage], "glob": pattern} if colon else {"glob": given}
+def _input(text: str) -> dict[str, Any]:
+    storage, colon, pattern = text.partition(":")
+    return {"storages": [storage], "glob": pattern} if colon else {"glob": text}
 
 
-def _secret(given: str) -> str | dict[str, str]:
-    name, colon, variable = given.partition(":")
+def _secret(text: str) -> str | dict[str, str]:
+    name, colon, variable = text.partition(":")
     return {"name": name, "as": variable} if colon else name
 
 
 def _faults(error: "Refused") -> str:
-    return "; ".join(f"{_option(one.field)}: {one.message}" for one in error.faults) or str(error)
+    return "; ".join(f"{_option(fault.field)}: {fault.message}" for fault in error.faults) or str(error)
 
 
 def _option(field: str) -> str:
@@ -149,18 +149,18 @@ def _print_logs(client: "Client", task: int, jobs: list[Any]) -> None:
         for log in client.logs(f"job:{job['id']}")["logs"]:
             _print_stream(log, sys.stderr if log["stream"] == "stderr" else sys.stdout)
     if len(jobs) > MOST_LOGS:
-        left = plural(len(jobs) - MOST_LOGS, "more job")
-        echo(f"logs of {left}: pilotage logs {task} --limit {len(jobs)}", err=True)
+        rest = plural(len(jobs) - MOST_LOGS, "more job")
+        echo(f"logs of {rest}: pilotage logs {task} --limit {len(jobs)}", err=True)
 
 
 def _print_stream(log: Any, stream: Any) -> None:
-    seen = 0
+    end = 0
     for part in log["parts"]:
-        if part["start"] > seen:
-            echo(f"[{part['start'] - seen:,} bytes are not kept]", err=True)
+        if part["start"] > end:
+            echo(f"[{part['start'] - end:,} bytes are not kept]", err=True)
         # A pipe takes the text as it is; a terminal would obey it.
         stream.write(visible(part["text"]) if stream.isatty() else part["text"])
-        seen = part["end"]
+        end = part["end"]
     stream.flush()
 
 

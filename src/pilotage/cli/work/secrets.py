@@ -33,24 +33,24 @@ def set_(name: Name, json_output: Json = False) -> None:
     _checked(name)
     value = _typed(name) if is_interactive() else _piped()
     with connect() as client:
-        kept = client.set_secret(name, value)
+        answer = client.set_secret(name, value)
     if json_output:
-        show_json(kept)
+        show_json(answer)
         return
     echo(f"the secret {name} is set")
-    if kept["released"]:
-        echo(f"released: {', '.join(f'task {task}' for task in kept['released'])}")
+    if answer["released"]:
+        echo(f"released: {', '.join(f'task {task}' for task in answer['released'])}")
 
 
 @app.command("list", epilog="Example: pilotage secrets list")
 def list_(json_output: Json = False) -> None:
     """List your secrets: names, and when each was set. Values are never shown."""
     with connect() as client:
-        found = client.secrets()
+        page = client.secrets()
     if json_output:
-        show_json(found)
+        show_json(page)
         return
-    rows = [(one["name"], f"{ago(one['set_at'])} ago") for one in found]
+    rows = [(secret["name"], f"{ago(secret['set_at'])} ago") for secret in page]
     show(SECRETS, rows, "You have no secrets.")
 
 
@@ -81,23 +81,23 @@ def rotate(
     from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys, SecretSpoilt
     from pilotage.store import Store
 
-    known = settings()
-    if not has_store(known.store):
+    configuration = settings()
+    if not has_store(configuration.store):
         raise BadInput("there is no store here; run this on the server's machine")
-    keys = SecretKeys(known.home / FILE)
+    keys = SecretKeys(configuration.home / FILE)
     try:
-        with using_store(known.store), closing(Store.open(known.store)) as store:
+        with using_store(configuration.store), closing(Store.open(configuration.store)) as store:
             lost = keys.drop_lost(store.secrets) if drop_lost else ()
             count = keys.rotate(store.secrets)
     except (KeyMissing, SecretSpoilt) as error:
         raise CommandFailure(str(error)) from None
     if json_output:
-        removed = [{"owner": one.owner, "vo": one.vo, "name": one.name} for one in lost]
-        show_json({"secrets": count, "file": str(known.home / FILE), "removed": removed})
+        removed = [{"owner": secret.owner, "vo": secret.vo, "name": secret.name} for secret in lost]
+        show_json({"secrets": count, "file": str(configuration.home / FILE), "removed": removed})
         return
-    for one in lost:
-        echo(f"removed {one.name} of {one.owner}, whose key is lost")
-    echo(f"{plural(count, 'secret')} encrypted with a new key: {known.home / FILE}")
+    for secret in lost:
+        echo(f"removed {secret.name} of {secret.owner}, whose key is lost")
+    echo(f"{plural(count, 'secret')} encrypted with a new key: {configuration.home / FILE}")
 
 
 def _checked(name: str) -> None:

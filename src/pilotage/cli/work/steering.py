@@ -159,9 +159,9 @@ def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **option
     with connect() as client:
         # Find all of them first: a word that is none stops the command before it has done anything.
         subjects = [
-            found
-            for one in _expanded(client, chosen.subjects(client, verb.name), verb.name)
-            for found in _tried(failures, client.subject, one)
+            subject
+            for word in _expanded(client, chosen.subjects(client, verb.name), verb.name)
+            for subject in _tried(failures, client.subject, word)
         ]
         for subject in subjects:
             request = partial(getattr(client, verb.name), **options)

@@ -22,18 +22,18 @@ def stuck(json_output: Json = False) -> None:
     from pilotage.explain.remarks import sentence
 
     with connect() as client:
-        found = client.stuck()
+        records = client.stuck()
     if json_output:
-        show_json(found)
+        show_json(records)
         return
-    if not found:
+    if not records:
         echo("Nothing is stuck.")
-    for one in found:
-        remark = RemarkRecord(one["remark"])
-        first = "" if one["kind"] == "loop" else f": {remark.subject}"
+    for record in records:
+        remark = RemarkRecord(record["remark"])
+        first = "" if record["kind"] == "loop" else f": {remark.subject}"
         if remark.since:
             first = f"; the oldest {remark.subject} for {ago(remark.since)}"
-        echo(f"{one['what']}{first}")
+        echo(f"{record['what']}{first}")
         echo(f"    why: {sentence(remark)}")
         if command := remark.command or _look(remark.subject):
             echo(f"    do:  {command}")

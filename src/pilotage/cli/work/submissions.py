@@ -30,24 +30,24 @@ def ask_if_known(client: "Client", content: str) -> None:
 
     Raises CommandFailure if the user declines.
     """
-    known = _read().get(_key(content))
-    if not known:
+    submission = _read().get(_key(content))
+    if not submission:
         return
-    tasks = [view for task in known["tasks"] if (view := _task(client, task, known["time"]))]
+    tasks = [view for task in submission["tasks"] if (view := _task(client, task, submission["time"]))]
     if not tasks:
         return
     named = ", ".join(f"task {view['id']} ({view['state']})" for view in tasks[:5])
     more = f" and {len(tasks) - 5} more" if len(tasks) > 5 else ""
-    echo(f"the same document was submitted {ago(known['time'])} ago as {named}{more}", err=True)
+    echo(f"the same document was submitted {ago(submission['time'])} ago as {named}{more}", err=True)
     if is_interactive() and not confirmed("submit it again?"):
         raise CommandFailure("not submitted; --yes submits it without a question")
 
 
 def remember(content: str, tasks: list[int]) -> None:
     """Remember the tasks of a document. A home that cannot be written remembers nothing."""
-    known = _read()
-    known[_key(content)] = {"time": time.time(), "tasks": tasks[:10]}
-    latest = sorted(known.items(), key=lambda item: item[1]["time"])[-MOST:]
+    submissions = _read()
+    submissions[_key(content)] = {"time": time.time(), "tasks": tasks[:10]}
+    latest = sorted(submissions.items(), key=lambda item: item[1]["time"])[-MOST:]
     path = _path()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +58,12 @@ def remember(content: str, tasks: list[int]) -> None:
 
 def _read() -> dict[str, Any]:
     try:
-        found = json.loads(_path().read_text())
-        return {key: one for key, one in found.items() if isinstance(one["time"], float) and one["tasks"]}
+        submissions = json.loads(_path().read_text())
+        return {
+            key: submission
+            for key, submission in submissions.items()
+            if isinstance(submission["time"], float) and submission["tasks"]
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -47,8 +47,8 @@ class SubmittedFile:
     @property
     def tasks(self) -> Sequence[Mapping[str, Any]]:
         """Return the accepted tasks."""
-        found: Sequence[Mapping[str, Any]] = (self.answer or {}).get("tasks", ())
-        return found
+        tasks: Sequence[Mapping[str, Any]] = (self.answer or {}).get("tasks", ())
+        return tasks
 
 
 @app.command(
@@ -78,9 +78,11 @@ def submit(
         raise BadInput("--key and standard input are of one submission: give one file")
     with connect() as client:
         done, code = _submit_each(client, files, key, yes, json_output)
-        ids = [task["id"] for one in done for task in one.tasks]
+        ids = [task["id"] for file in done for task in file.tasks]
         views = (
-            following.follow(client, ids, shown=watch and not json_output) if ids and (wait or watch) else []
+            following.follow(client, ids, is_shown=watch and not json_output)
+            if ids and (wait or watch)
+            else []
         )
     if json_output:
         _show(done, views, is_one=len(files) == 1)
@@ -101,15 +103,19 @@ def _submit_each(
     done: list[SubmittedFile] = []
     code = 0
     for at, file in enumerate(files):
-        done.append(one := _submission(client, file, key, yes))
-        if one.failure is None:
+        done.append(submission := _submission(client, file, key, yes))
+        if submission.failure is None:
             if not json_output:
-                _tell(one.answer)
+                _tell(submission.answer)
             continue
-        code = max(code, tell(one.failure))
-        left = files[at + 1 :]
-        if left and isinstance(one.failure, ClientError) and not isinstance(one.failure, Refused):
-            echo(f"not submitted: {' '.join(map(str, left))}", err=True)
+        code = max(code, tell(submission.failure))
+        rest = files[at + 1 :]
+        if (
+            rest
+            and isinstance(submission.failure, ClientError)
+            and not isinstance(submission.failure, Refused)
+        ):
+            echo(f"not submitted: {' '.join(map(str, rest))}", err=True)
             break
     return done, code
 
@@ -125,28 +131,35 @@ def _submission(client: "Client", file: Path, key: str, yes: bool) -> SubmittedF
         except Refused as error:
             answer = error.answer
             if error.is_of_tasks:
-                raise source.refused((one.task, one.field, one.message) for one in error.faults) from None
+                raise source.refused(
+                    (fault.task, fault.field, fault.message) for fault in error.faults
+                ) from None
             raise
     except (BadFile, CommandFailure, ClientError) as failure:
         return SubmittedFile(file, answer, failure)
-    found = SubmittedFile(file, answer)
-    submissions.remember(source.content, [task["id"] for task in found.tasks])
-    return found
+    submission = SubmittedFile(file, answer)
+    submissions.remember(source.content, [task["id"] for task in submission.tasks])
+    return submission
 
 
 def _show(done: Sequence[SubmittedFile], views: Sequence[Mapping[str, Any]], is_one: bool) -> None:
     """Show one answer as it is, and several in a list, with the file of each."""
     by_id = {view["id"]: view for view in views}
-    found: list[dict[str, Any]] = []
-    for one in done:
-        tasks = [by_id.get(task["id"], task) for task in one.tasks]
-        answer = {**(one.answer or {}), **({"tasks": tasks} if tasks else {})}
-        whose = {"file": str(one.file), "tasks": [], "refused": [], "error": str(one.failure or "")}
-        found.append(answer if is_one else {**whose, **answer})
+    answers: list[dict[str, Any]] = []
+    for submission in done:
+        tasks = [by_id.get(task["id"], task) for task in submission.tasks]
+        answer = {**(submission.answer or {}), **({"tasks": tasks} if tasks else {})}
+        defaults = {
+            "file": str(submission.file),
+            "tasks": [],
+            "refused": [],
+            "error": str(submission.failure or ""),
+        }
+        answers.append(answer if is_one else {**defaults, **answer})
     if not is_one:
-        show_json({"files": found})
+        show_json({"files": answers})
     elif done[0].answer is not None:
-        show_json(found[0])
+        show_json(answers[0])
 
 
 def _read(source: "SourceFile") -> tuple[list[Any], str]:

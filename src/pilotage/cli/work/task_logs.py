@@ -21,44 +21,44 @@ _NO_LOG = {
 }
 
 
-def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, json_output: bool) -> None:
+def show_logs(subject: str, failed: bool, match: str, lines: int, limit: int, json_output: bool) -> None:
     """Print excerpts of the logs of at most ``most`` jobs. Raises CommandFailure if there is nothing."""
-    shown: list[Any] = []
+    excerpts: list[Any] = []
     after: str | None = ""
     with connect() as client:
         task = task_number(client, subject)
-        while after is not None and len(shown) < most:
+        while after is not None and len(excerpts) < limit:
             answer = client.task_logs(
                 task,
                 failed=failed,
                 match=match or None,
                 lines=lines,
-                limit=AT_ONCE if match else min(AT_ONCE, most - len(shown)),
+                limit=AT_ONCE if match else min(AT_ONCE, limit - len(excerpts)),
                 after=after or None,
             )
-            found, after = answer["jobs"][: most - len(shown)], answer["next"] or None
-            shown += found
-            for one in () if json_output else found:
-                _show(one, match)
+            page, after = answer["jobs"][: limit - len(excerpts)], answer["next"] or None
+            excerpts += page
+            for excerpt in () if json_output else page:
+                _show(excerpt, match)
     if json_output:
-        show_json({"jobs": shown})
-    elif shown and after is not None:
-        echo(f"{plural(len(shown), 'job')} shown; of more jobs: --limit {most * 10}")
-    if not shown:
+        show_json({"jobs": excerpts})
+    elif excerpts and after is not None:
+        echo(f"{plural(len(excerpts), 'job')} shown; of more jobs: --limit {limit * 10}")
+    if not excerpts:
         kind = "failed job" if failed else "job"
         wrote = f" wrote {match!r}, as far as logs are kept" if match else " is there"
         raise CommandFailure(f"no {kind} of task {task}{wrote}")
 
 
-def _show(found: Any, match: str) -> None:
-    job = found["job"]
-    title = f"job:{job['id']}, attempt {found['attempt']}, {job['state']}"
+def _show(excerpt: Any, match: str) -> None:
+    job = excerpt["job"]
+    title = f"job:{job['id']}, attempt {excerpt['attempt']}, {job['state']}"
     title += f" at {job['queue']}" if job["queue"] else ""
     title += f": {job['reason']}" if job["reason"] and not match else ""
     console().print(f"== {visible(title)} ==", style="bold")
-    for log in found["logs"]:
+    for log in excerpt["logs"]:
         _show_log(log, match)
-    if not found["logs"]:
+    if not excerpt["logs"]:
         echo(_NO_LOG.get(job["state"], "It wrote nothing, or its log is not kept any more."))
 
 

@@ -90,7 +90,7 @@ def status(
             work = work_of(client, task)
             if watch:
                 numbers = task_numbers(client, [f"{work.kind}:{work.number}"])
-                following.follow(client, numbers, shown=not json_output)
+                following.follow(client, numbers, is_shown=not json_output)
             (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
         elif watch and not json_output:
             following.keep_showing(client, lambda: filters.tasks(client, limit, order, after), rows, TASKS)
@@ -99,12 +99,12 @@ def status(
             _show_tasks(filters.tasks(client, limit, order, after), nothing, json_output)
 
 
-def _show_tasks(found: "Table[Any]", nothing: str, json_output: bool) -> None:
+def _show_tasks(page: "Table[Any]", nothing: str, json_output: bool) -> None:
     if json_output:
-        show_json(found)
+        show_json(page)
         return
-    show(TASKS, rows(found), nothing)
-    hint_next(found, "task")
+    show(TASKS, rows(page), nothing)
+    hint_next(page, "task")
 
 
 def rows(document: Any) -> list[tuple[object, ...]]:
@@ -141,12 +141,12 @@ def outputs(
     if json_output:
         show_json(document)
         return
-    found = [
+    file_rows = [
         (file["name"], file["size"], url or "at no storage any more")
         for file in document
         for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
     ]
-    show(OUTPUTS, found, f"Task {number} has no outputs yet.")
+    show(OUTPUTS, file_rows, f"Task {number} has no outputs yet.")
 
 
 def _show_workflow(client: "Client", workflow: int, json_output: bool) -> None:
@@ -163,10 +163,10 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     if json_output:
         show_json({**view, "jobs_by_queue": by_queue})
         return
-    who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
+    owner = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
     echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
     submitted = f"submitted {ago(view['created'])} ago"
-    echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
+    echo(f"of {owner}, share {view['share']}, priority {view['priority']}, {submitted}")
     if view["error"] and view["state"] != "waiting":
         echo(f"error: {view['error']}", colour="red")
     for line in _lines(view):
@@ -174,8 +174,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     if by_queue is None:
         echo(f"jobs: {counts(view['jobs'])}")
     else:
-        found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
-        show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
+        queue_rows = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
+        show((Column("queue"), Column("jobs")), queue_rows, "It has no jobs yet.")
     if view["state"] in ("failed", "cancelled"):
         echo(f"why: pilotage explain {view['id']}; again: pilotage retry {view['id']}")
     if has_ended:
@@ -187,7 +187,7 @@ def _lines(view: Any) -> Iterator[str]:
     from pilotage.explain.remarks import lines
 
     yield from lines(view.remarks)
-    if any(one.mend for one in view.remarks):
+    if any(remark.mend for remark in view.remarks):
         yield f"more: pilotage explain {view['id']}"
     if view.get("labels"):
         yield f"labels: {_labels(view)}"
@@ -200,11 +200,11 @@ def _lines(view: Any) -> Iterator[str]:
 
 def _change(note: Any) -> str:
     """Return the changes of a task's jobs with their authors, in one line."""
-    whose = f"job {note['job']}" if note["job"] else plural(note["jobs"], "job")
-    return f"changed by {note['by']} {ago(note['time'])} ago, {whose}: {note['what']}"
+    jobs = f"job {note['job']}" if note["job"] else plural(note["jobs"], "job")
+    return f"changed by {note['by']} {ago(note['time'])} ago, {jobs}: {note['what']}"
 
 
-def _measured(found: Any) -> str:
+def _measured(measurements: Any) -> str:
     """Return the needs that the scouts measured, in one line."""
     units = {
         "memory": "MB",
@@ -213,8 +213,10 @@ def _measured(found: Any) -> str:
         "out_disk": "MB/event",
         "work_disk": "MB",
     }
-    values = [f"{name} {found[name]:.4g} {units[name]}" for name in units if found[name] is not None]
-    return f"measured by {found['finished']} scouts: {', '.join(values)}"
+    values = [
+        f"{name} {measurements[name]:.4g} {units[name]}" for name in units if measurements[name] is not None
+    ]
+    return f"measured by {measurements['finished']} scouts: {', '.join(values)}"
 
 
 def _jobs_by_queue(client: "Client", task: int) -> dict[str, dict[str, int]] | None:
@@ -238,10 +240,10 @@ def publish(
     with connect() as client:
         number = task_number(client, task)
         view = client.publish(number)
-    found = [one for one in map(RemarkRecord, view["remarks"]) if one.kind == "publication"]
+    remarks = [remark for remark in map(RemarkRecord, view["remarks"]) if remark.kind == "publication"]
     if json_output:
-        show_json({"published": [one.to_dict() for one in found]})
-    for line in () if json_output else lines(found):
+        show_json({"published": [remark.to_dict() for remark in remarks]})
+    for line in () if json_output else lines(remarks):
         echo(line)
-    if not found:
+    if not remarks:
         raise CommandFailure(f"task {number} has no output_dataset")

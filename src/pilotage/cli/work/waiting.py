@@ -67,14 +67,14 @@ def watch(
         if not json_output and watching.has_keys():
             watching.watch(client, numbers)
             return
-        views = following.follow(client, numbers, shown=not json_output)
+        views = following.follow(client, numbers, is_shown=not json_output)
     if json_output:
         show_json({"tasks": views})
 
 
 def _under_way(client: "Client") -> list[int]:
     # A set: a task may go on while the pages are read.
-    found = {view["id"] for state in LIVE_TASKS for view in client.tasks(state=state, limit=MOST_WATCHED)}
-    if not found:
+    numbers = {view["id"] for state in LIVE_TASKS for view in client.tasks(state=state, limit=MOST_WATCHED)}
+    if not numbers:
         raise CommandFailure("no task is under way; the last ones: pilotage status")
-    return sorted(found)[-MOST_WATCHED:]
+    return sorted(numbers)[-MOST_WATCHED:]

@@ -88,11 +88,11 @@ class _Followed(threading.Thread):
             self.failure = error
         self._news.put(None)
 
-    def goes_on(self, seen: SeenTask) -> bool:
+    def goes_on(self, display: SeenTask) -> bool:
         """Show the news. Return whether there may be more."""
         try:
             while (task := self._news.get_nowait()) is not None:
-                seen.update(task)
+                display.update(task)
         except Empty:
             return True
         return False
@@ -118,9 +118,9 @@ class _View:
             self._selected = min(max(self._selected + step, 0), len(self._tasks) - 1)
             self.text = []
         elif key == "w":
-            self.text = self._asked(self._why, task)
+            self.text = self._answer_lines(self._explain, task)
         elif key == "l":
-            self.text = self._asked(self._log, task)
+            self.text = self._answer_lines(self._log, task)
 
     def drawn(self) -> "RenderableType":
         """Return the view, no higher than the terminal."""
@@ -133,7 +133,7 @@ class _View:
         text = Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
         return Group(self._bars.get_renderable(), text)
 
-    def _asked(self, ask: Callable[[int], list[str]], task: int) -> list[str]:
+    def _answer_lines(self, ask: Callable[[int], list[str]], task: int) -> list[str]:
         from pilotage.client import ClientError
 
         try:
@@ -141,21 +141,21 @@ class _View:
         except ClientError as error:
             return [visible(str(error))]
 
-    def _why(self, task: int) -> list[str]:
+    def _explain(self, task: int) -> list[str]:
         from pilotage.explain.layout import folded
 
         lines = self._client.explain(task, limit=1)["lines"]
         return [f"-- why: task {task} --", *folded(lines, width())]
 
     def _log(self, task: int) -> list[str]:
-        found = [
+        jobs = [
             job
             for state in ("failed", "running")
             for job in self._client.jobs(task, state=state, sort="since", limit=1)
         ]
-        if not found:
+        if not jobs:
             return [f"no job of task {task} has failed, and none runs: there is no log to show"]
-        job = max(found, key=lambda one: float(one["since"]))
+        job = max(jobs, key=lambda job: float(job["since"]))
         written = self._client.logs(f"job:{job['id']}")["logs"]
         lines = [line for log in written for part in log["parts"] for line in part["text"].splitlines()]
         head = f"-- log of job:{job['id']}, {job['state']}: pilotage logs job:{job['id']} shows all --"

@@ -27,12 +27,12 @@ def workflows(
 ) -> None:
     """List workflows, newest first, with their tasks by state."""
     with connect() as client:
-        found = client.workflows(limit=limit, after=after or None)
+        page = client.workflows(limit=limit, after=after or None)
     if json_output:
-        show_json(found)
+        show_json(page)
         return
-    show(WORKFLOWS, [_row(view) for view in found], "There are no workflows.")
-    hint_next(found, "workflow")
+    show(WORKFLOWS, [_row(view) for view in page], "There are no workflows.")
+    hint_next(page, "workflow")
 
 
 def _row(view: Any) -> tuple[object, ...]:

@@ -47,7 +47,7 @@ class AsyncCatalogueRequests(AsyncApi):
         """Register files that lie at storages under their names: all or none, unless ``each``."""
         body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
         answer = await self._posted("/files", REGISTERED, None, body, needs=["refused"])
-        check_places((one["at"] for one in answer["refused"]), len(files))
+        check_places((refusal["at"] for refusal in answer["refused"]), len(files))
         return answer
 
     async def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:

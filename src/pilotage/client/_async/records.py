@@ -111,7 +111,7 @@ class AsyncTask(Record):
     @property
     def is_blocked(self) -> bool:
         """Whether it only goes on if somebody acts, because a task before it failed."""
-        return any(one.kind == "blocked" for one in self.remarks)
+        return any(remark.kind == "blocked" for remark in self.remarks)
 
     @property
     def remarks(self) -> list[RemarkRecord]:
@@ -135,7 +135,7 @@ class AsyncTask(Record):
 
     def check(self) -> Self:
         """Return it. Raises ``TaskFailed`` if it ended without finishing, or is blocked."""
-        if blocked := next((one.text for one in self.remarks if one.kind == "blocked"), ""):
+        if blocked := next((remark.text for remark in self.remarks if remark.kind == "blocked"), ""):
             raise TaskFailed(f"task {self.id}: {blocked}")
         if self.has_ended and self.state != "finished":
             raise TaskFailed(f"task {self.id} {self.state}{f': {self.error}' if self.error else ''}")

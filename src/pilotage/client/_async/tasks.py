@@ -81,13 +81,13 @@ class AsyncTaskRequests(AsyncApi):
     async def task(self, task: int | str | RequestSubject) -> AsyncTask:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
         return await self._understood(
-            await self._get("/tasks/{task}", await self._task(task)), TASK, self._made
+            await self._get("/tasks/{task}", await self._task(task)), TASK, self._new_task
         )
 
-    def _made(self, document: Any) -> AsyncTask:
+    def _new_task(self, document: Any) -> AsyncTask:
         return AsyncTask(document, self._client())
 
-    def _made_job(self, document: Any) -> AsyncJob:
+    def _new_job(self, document: Any) -> AsyncJob:
         return AsyncJob(document, self._client())
 
     def _client(self) -> AsyncRequests:
@@ -128,14 +128,14 @@ class AsyncTaskRequests(AsyncApi):
             limit=limit,
             key=key or None,
         )
-        return await self._rows("tasks", TASK, self._made, answer)
+        return await self._rows("tasks", TASK, self._new_task, answer)
 
     async def job(self, job: int | str | RequestSubject) -> AsyncJob:
         """Return a job with its history."""
         subject = (
             RequestSubject("job", job) if isinstance(job, int) else (await self.subject(job)).of_kinds("job")
         )
-        return await self._understood(await self._get("/jobs/{job}", subject.values), JOB, self._made_job)
+        return await self._understood(await self._get("/jobs/{job}", subject.values), JOB, self._new_job)
 
     async def jobs(
         self,
@@ -165,7 +165,7 @@ class AsyncTaskRequests(AsyncApi):
             inputs=inputs,
             parameters=parameters,
         )
-        return await self._rows("jobs", JOB, self._made_job, answer)
+        return await self._rows("jobs", JOB, self._new_job, answer)
 
     async def jobs_by_queue(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return how many jobs of a task each queue has, by state; under an empty name those at no queue."""
@@ -278,8 +278,10 @@ class AsyncTaskRequests(AsyncApi):
             answer = await self._get(template, values, width=width or None, rules=rules or None)
         else:
             template, values = f"{subject.path}/explain", subject.values
-            most = limit if subject.kind in ("task", "job") else None
-            answer = await self._get(template, values, limit=most, width=width or None, rules=rules or None)
+            job_limit = limit if subject.kind in ("task", "job") else None
+            answer = await self._get(
+                template, values, limit=job_limit, width=width or None, rules=rules or None
+            )
         return await self._understood(answer, LINES, ExplainedRecord)
 
     async def what_if(

@@ -44,7 +44,7 @@ class Remark:
 
 def in_order(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
     """Return remarks, those that matter most first, and of those with one text the first."""
-    found = dict[str, Remark]()
-    for one in sorted(remarks, key=lambda one: _ORDER[one.kind]):
-        found.setdefault(one.text, one)
-    return tuple(found.values())
+    by_text = dict[str, Remark]()
+    for remark in sorted(remarks, key=lambda remark: _ORDER[remark.kind]):
+        by_text.setdefault(remark.text, remark)
+    return tuple(by_text.values())
