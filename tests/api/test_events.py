@@ -215,7 +215,7 @@ def test_a_stream_whose_reader_stops_is_ended_and_others_go_on(server: Server) -
     with stream(server.client()) as good, stream(server.client(OLGA, "operator")) as stuck:
         next(good), next(stuck)
         wait_for(lambda: len(hub._streams) == 2, "both streams are live")
-        (slow,) = (one for one in hub._streams if one.wanted.owner is None)
+        (slow,) = (one for one in hub._streams if one.event_filter.owner is None)
         much = b": %s\n\n" % (b"x" * 400_000)
 
         def has_ended() -> bool:

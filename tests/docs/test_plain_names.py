@@ -57,14 +57,8 @@ VAGUE = frozenset(
 ROOMS = (
     ".",
     *("adapters", "agent", "cli", "client", "demo", "explain", "federation", "model", "policies", "ports"),
-    *("simulation", "testing"),
-    *(
-        "server/api/administration",
-        "server/api/data",
-        "server/api/edge",
-        "server/api/places",
-        "server/web/views",
-    ),
+    *("server", "simulation", "testing"),
+    *("flow/loops", "flow/matching", "flow/outside", "flow/steps"),
 )
 """Rooms that keep it; the dot is the modules beside them. The others follow."""
 

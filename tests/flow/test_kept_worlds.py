@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from pilotage.adapters.computing.loader import load
 from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.cli.app import app
-from pilotage.flow.outside.kept_worlds import EVERY, FOLDER, KeptWorlds, kept, read_kept
+from pilotage.flow.outside.kept_worlds import EVERY, FOLDER, KeptWorlds, list_worlds, read_kept
 from pilotage.flow.planning import plan
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import read_world, take
@@ -33,7 +33,7 @@ def test_a_pass_that_changed_something_leaves_a_world_that_decides_the_same(
     assert take(broker, runtime, runtime.begin(100)) == 3
     runtime.kept_worlds.wait()
     runtime.close()
-    (one,) = kept(tmp_path / FOLDER)
+    (one,) = list_worlds(tmp_path / FOLDER)
     assert (one.step, one.time) == ("broker", NOW)
     assert stat.S_IMODE(one.file.stat().st_mode) == 0o600
     assert canonical_json(plan("broker", read_kept(one))) == expected
@@ -55,10 +55,14 @@ def test_worlds_are_bounded_in_number_bytes_and_age(tmp_path: Path) -> None:
 
     for later in (0.0, EVERY / 2, EVERY, 2 * EVERY):
         offer(later)
-    assert [one.time - first.time for one in kept(tmp_path)] == [0.0, EVERY, 2 * EVERY]
+    assert [one.time - first.time for one in list_worlds(tmp_path)] == [0.0, EVERY, 2 * EVERY]
     offer(86_400 + 1.5 * EVERY)
-    assert [one.time - first.time for one in kept(tmp_path)] == [2 * EVERY, 86_400 + 1.5 * EVERY], "too old"
-    offer(86_400 + 3 * EVERY, KeptWorlds(tmp_path, days=1, most_bytes=int(1.5 * kept(tmp_path)[0].size)))
-    assert len(kept(tmp_path)) == 1, "too large together: the newest stays"
+    assert [one.time - first.time for one in list_worlds(tmp_path)] == [2 * EVERY, 86_400 + 1.5 * EVERY], (
+        "too old"
+    )
+    offer(
+        86_400 + 3 * EVERY, KeptWorlds(tmp_path, days=1, most_bytes=int(1.5 * list_worlds(tmp_path)[0].size))
+    )
+    assert len(list_worlds(tmp_path)) == 1, "too large together: the newest stays"
     KeptWorlds(tmp_path, days=0).offer("broker", first)
-    assert {one.step for one in kept(tmp_path)} == {"split"}
+    assert {one.step for one in list_worlds(tmp_path)} == {"split"}

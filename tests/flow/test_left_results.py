@@ -130,9 +130,9 @@ def test_results_of_an_ended_pilot_are_those_of_its_attempt(house: Away) -> None
     assert (house.place / "north" / house.order.scratch / "out").read_text() == "made"
     assert house.site.dropped == [place]
     key = LogKey(kind="job", record=house.pair[0], attempt=1)
-    shown = logs.shown(house.store, key, {}, runs=False)
-    assert [part.text for log in shown.logs for part in log.parts] == ["half way\n"]
-    assert len(shown.points) == 1
+    kept = logs.kept_logs(house.store, key, {}, runs=False)
+    assert [part.text for log in kept.logs for part in log.parts] == ["half way\n"]
+    assert len(kept.points) == 1
     assert house.store.results_in_spools.everything() == ()
 
 

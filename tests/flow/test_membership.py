@@ -54,7 +54,7 @@ def test_a_silent_server_is_gone_within_the_time_that_is_told_and_not_before(cre
     first, second = crew.member("first"), crew.member("second")
     times = first.times
     crew.pass_time(10 * times.beats, first, second)
-    crew.pass_time(times.others - times.beats, second)
+    crew.pass_time(times.lease - times.beats, second)
     assert second.gone(["first"]) == set()
     crew.pass_time(2 * times.beats, second)
     assert second.gone(["first"]) == {"first"}
@@ -69,7 +69,7 @@ def test_a_silent_server_is_gone_within_the_time_that_is_told_and_not_before(cre
 def test_a_server_that_wakes_is_one_again_in_another_term(crew: Crew) -> None:
     first, second = crew.member("first"), crew.member("second")
     term = first.term
-    crew.pass_time(2 * first.times.others, second)
+    crew.pass_time(2 * first.times.lease, second)
     first.beat()
     second.beat()
     assert second.gone(["first"]) == set()

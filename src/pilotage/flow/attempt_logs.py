@@ -33,9 +33,9 @@ class Log(BaseModel, extra="forbid"):
 
     @model_validator(mode="after")
     def _is_whole(self) -> "Log":
-        kept = _inflated(self._compressed())
-        if self.head > kept or kept > self.size:
-            raise ValueError(f"{kept} bytes do not hold a head of {self.head}, of {self.size} in all")
+        count = _inflated(self._compressed())
+        if self.head > count or count > self.size:
+            raise ValueError(f"{count} bytes do not hold a head of {self.head}, of {self.size} in all")
         return self
 
     def _compressed(self) -> bytes:
@@ -44,7 +44,7 @@ class Log(BaseModel, extra="forbid"):
         except binascii.Error as error:
             raise ValueError(f"data is not base64: {error}") from error
 
-    def kept(self, key: LogKey) -> KeptLog:
+    def kept_log(self, key: LogKey) -> KeptLog:
         """Return the log in the store's form."""
         return KeptLog(key=key, stream=self.stream, size=self.size, head=self.head, data=self._compressed())
 
@@ -54,12 +54,12 @@ def _inflated(data: bytes) -> int:
     inflate = zlib.decompressobj()
     try:
         # Decompress at most one byte too many: a small stream may stand for gigabytes.
-        found = len(inflate.decompress(data, LONGEST_LOG + 1))
+        count = len(inflate.decompress(data, LONGEST_LOG + 1))
     except zlib.error as error:
         raise ValueError(f"data is not compressed by zlib: {error}") from error
-    if found > LONGEST_LOG or not inflate.eof or inflate.unused_data:
+    if count > LONGEST_LOG or not inflate.eof or inflate.unused_data:
         raise ValueError(f"data is not one stream of at most {LONGEST_LOG} bytes compressed by zlib")
-    return found
+    return count
 
 
 class AttemptLogs(BaseModel, extra="forbid"):
@@ -72,9 +72,9 @@ class AttemptLogs(BaseModel, extra="forbid"):
         tuple[OnePoint, ...], Field(max_length=MOST_POINTS, description="the time line of its payload")
     ] = ()
 
-    def kept(self) -> Iterator[KeptLog]:
+    def kept_logs(self) -> Iterator[KeptLog]:
         """Yield the logs in the store's form."""
         key = LogKey(kind="job", record=self.job, attempt=self.attempt)
-        yield from (log.kept(key) for log in self.logs if log.stream != "agent")
+        yield from (log.kept_log(key) for log in self.logs if log.stream != "agent")
         if self.points:
             yield usage_log(key, self.points)

@@ -27,16 +27,16 @@ class Brokerages:
 
     def get(self, name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
         """Return the plugin with this name and these options. Raises ``brokerage.PluginError``."""
-        known = self._loaded.get(name)
-        if known is not None and known[0] == options:
-            return known[1]
+        entry = self._loaded.get(name)
+        if entry is not None and entry[0] == options:
+            return entry[1]
         # Outside the lock, so that a plugin that loads for ever does not block others.
-        made = brokerage.load(name, options)
+        plugin = brokerage.load(name, options)
         with self._lock:
-            known = self._loaded.get(name)
-            if known is None or known[0] != options:
-                known = self._loaded[name] = (options, made)
-            return known[1]
+            entry = self._loaded.get(name)
+            if entry is None or entry[0] != options:
+                entry = self._loaded[name] = (options, plugin)
+            return entry[1]
 
     def of(self, federation: Federation, name: str) -> brokerage.Brokerage:
         """Return the plugin with this name and a federation's options. Raises ``brokerage.PluginError``."""
@@ -45,7 +45,7 @@ class Brokerages:
     @property
     def lacking(self) -> Mapping[str, str]:
         """Return the plugins that tasks asked for and this process lacks, each with the reason."""
-        return {name: why for name, (why, _) in self._lacking.items() if why}
+        return {name: reason for name, (reason, _) in self._lacking.items() if reason}
 
     def lacks(self, federation: Federation, name: str, time: float, limit: TimeLimit | None = None) -> str:
         """Return why this process lacks a plugin that others may have; empty if it does not lack it.
@@ -53,17 +53,17 @@ class Brokerages:
         The log says it once. It is looked for again after ``LOOKED_FOR_AGAIN``. So is one that could not
         be made, or not within the time ``limit``: that is its own fault, and no other server does better.
         """
-        why, until = self._lacking.get(name, ("", 0.0))
+        reason, until = self._lacking.get(name, ("", 0.0))
         if time < until:
-            return why
+            return reason
 
-        def made() -> object:
+        def load() -> object:
             return self.of(federation, name)
 
         try:
-            limit.call(made) if limit else made()
+            limit.call(load) if limit else load()
         except brokerage.PluginLackingError as error:
-            if not why:
+            if not reason:
                 log.warning("tasks of brokerage %s are left to servers that have it: %s", name, error)
             self._lacking[name] = str(error), time + LOOKED_FOR_AGAIN
             return str(error)

@@ -18,19 +18,19 @@ log = logging.getLogger(__name__)
 
 
 def _read(runtime: "Runtime", world: World) -> Mapping[str, Any]:
-    return {"held_places": tuple(_held(runtime, world)) if world.ahead else ()}
+    return {"held_places": tuple(_list_held_places(runtime, world)) if world.ahead else ()}
 
 
-def _held(runtime: "Runtime", world: World) -> Iterator[HeldPlaces]:
+def _list_held_places(runtime: "Runtime", world: World) -> Iterator[HeldPlaces]:
     """Yield what each plugin with cycles holds for its jobs ahead."""
     waiting = {job.task for job in world.ahead}
     plugins = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
     for name in sorted({plugins[task] for task in waiting if task in plugins}):
-        others = {task for task, plugin in plugins.items() if plugin != name}
+        other_tasks = {task for task, plugin in plugins.items() if plugin != name}
         try:
             holding = getattr(runtime.brokerages.of(world.federation, name), "held_places", None)
             if holding is not None:
-                yield from runtime.time_limit.call(partial(holding, TASK.without(world, others)))
+                yield from runtime.time_limit.call(partial(holding, TASK.without(world, other_tasks)))
         except Exception:
             # The plugin's own phase fails in the same way and sets the task aside. Others go on.
             log.exception("what jobs of brokerage %s wait for is not known", name)

@@ -19,9 +19,9 @@ def without_left(runtime: "Runtime", step: str, world: World) -> World:
     names = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
     lacks, limit = runtime.brokerages.lacks, runtime.time_limit
     lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time, limit)}
-    left = {task for task, name in names.items() if name in lacking}
-    if not left:
+    unserved_tasks = {task for task, name in names.items() if name in lacking}
+    if not unserved_tasks:
         return world
-    runtime.brokerages.leave(left, world.time)
+    runtime.brokerages.leave(unserved_tasks, world.time)
     runtime.wakeups.wake(step)
-    return TASK.without(world, left)
+    return TASK.without(world, unserved_tasks)

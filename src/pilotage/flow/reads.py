@@ -50,10 +50,14 @@ Reads = Sequence[str | WorldPart | News | ProcessFields]
 def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
     """Return which process takes this pass, and which of the servers at work are gone."""
     presence = runtime.presence
-    named = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
-    named |= {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
-    named |= {one.server for one in world.notifications if one.state is NotificationState.SENDING}
-    named |= {one.server for one in world.pilots if one.state is PilotState.CREATED and not one.reference}
+    named = {record.server for record in world.transfers if record.state is TransferState.DELIVERING}
+    named |= {record.server for record in world.publications if record.state is PublicationState.PUBLISHING}
+    named |= {record.server for record in world.notifications if record.state is NotificationState.SENDING}
+    named |= {
+        record.server
+        for record in world.pilots
+        if record.state is PilotState.CREATED and not record.reference
+    }
     gone = presence.gone(named - {"", presence.name})
     return {"server": presence.name, "servers_gone": tuple(sorted(gone))}
 
@@ -97,7 +101,7 @@ _OUTSIDE: Sequence[News | ProcessFields] = (
     ),
 )
 
-OUTSIDE: Mapping[str, News | ProcessFields] = {name: one for one in _OUTSIDE for name in one.fields}
+OUTSIDE: Mapping[str, News | ProcessFields] = {name: source for source in _OUTSIDE for name in source.fields}
 """News from outside, by field."""
 
 
@@ -114,42 +118,45 @@ class ReadPlan:
 
     news: tuple[News, ...]
     parts: tuple[WorldPart, ...]
-    known: tuple[ProcessFields, ...]
+    process_fields: tuple[ProcessFields, ...]
 
     @classmethod
     def of(cls, reads: Reads) -> "ReadPlan":
         """Find the reader of each. Raises ValueError for a name without a reader."""
-        found = tuple({id(one): one for one in map(_named, reads)}.values())
+        readers = tuple({id(reader): reader for reader in map(_named, reads)}.values())
         return cls(
-            tuple(one for one in found if isinstance(one, News)),
-            tuple(one for one in found if isinstance(one, WorldPart)),
-            tuple(one for one in found if isinstance(one, ProcessFields)),
+            tuple(reader for reader in readers if isinstance(reader, News)),
+            tuple(reader for reader in readers if isinstance(reader, WorldPart)),
+            tuple(reader for reader in readers if isinstance(reader, ProcessFields)),
         )
 
     @property
     def fields(self) -> frozenset[str]:
         """Return the fields that a world has by this plan."""
-        read: tuple[News | WorldPart | ProcessFields, ...] = (*self.news, *self.parts, *self.known)
-        return ALWAYS.union(*(one.fields for one in read))
+        read: tuple[News | WorldPart | ProcessFields, ...] = (*self.news, *self.parts, *self.process_fields)
+        return ALWAYS.union(*(reader.fields for reader in read))
 
     @property
     def hears(self) -> frozenset[str]:
         """Return the fields that have news from outside."""
-        told: tuple[News | ProcessFields, ...] = (*self.news, *(one for one in self.known if one.wakes))
-        return frozenset(name for one in told for name in one.fields)
+        waking: tuple[News | ProcessFields, ...] = (
+            *self.news,
+            *(reader for reader in self.process_fields if reader.wakes),
+        )
+        return frozenset(name for reader in waking for name in reader.fields)
 
     def read(self, runtime: "Runtime", now: Pass) -> World:
         """Read a world: news from outside, then the store, then other facts of this process."""
-        told = {one.field: one.read(runtime) for one in self.news}
+        facts = {reader.field: reader.read(runtime) for reader in self.news}
         world = runtime.store.snapshots.read_parts(now, self.parts)
-        for one in self.known:
-            told.update(one.read(runtime, world))
-        return replace(world, **told) if told else world
+        for reader in self.process_fields:
+            facts.update(reader.read(runtime, world))
+        return replace(world, **facts) if facts else world
 
 
-def _named(one: str | WorldPart | News | ProcessFields) -> WorldPart | News | ProcessFields:
-    named = (OUTSIDE.get(one) or FIELDS.get(one)) if isinstance(one, str) else one
+def _named(item: str | WorldPart | News | ProcessFields) -> WorldPart | News | ProcessFields:
+    named = (OUTSIDE.get(item) or FIELDS.get(item)) if isinstance(item, str) else item
     if named is None:
         names = ", ".join(sorted({*OUTSIDE, *FIELDS}))
-        raise ValueError(f"no field {one!r} can be read by its name; these can: {names}")
+        raise ValueError(f"no field {item!r} can be read by its name; these can: {names}")
     return named

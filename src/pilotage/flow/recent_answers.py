@@ -27,9 +27,9 @@ class RecentAnswers(Generic[Answer]):
     def get(self, key: Hashable, time: float, make: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
         """Return the cached answer of the last ``KNOWN_FOR`` s about a record, else a new one."""
         with self._lock:
-            since, found = self._known.get(key, (None, ()))
+            since, answers = self._known.get(key, (None, ()))
         if not is_fresh(since, time, KNOWN_FOR):
-            found = make()
+            answers = make()
             with self._lock:
-                self._known[key] = time, found
-        return found
+                self._known[key] = time, answers
+        return answers

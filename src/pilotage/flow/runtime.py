@@ -108,10 +108,11 @@ class Runtime:
         self.idle_timeouts, self.site_variables = IdleTimeouts(store), SiteVariables(store)
         self.passes, self.news = dict[str, LoopPass](), list[Callable[[], None]]()
         tell, fenced = partial(partial, self.wakeups.tell), FencedWorkers(self.workers, self.presence)
-        submits, kept = any("submissions" in step.hears for step in steps), partial(keep, store, self.clock)
-        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits, fenced, kept)
-        on_this_machine, told = movers(tell("deliveries")), tell("deliveries")
-        self.deliveries = Deliveries(on_this_machine, self.workers, told, fenced)
+        submits = any("submissions" in step.hears for step in steps)
+        keep_results = partial(keep, store, self.clock)
+        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits, fenced, keep_results)
+        on_this_machine, on_delivery = movers(tell("deliveries")), tell("deliveries")
+        self.deliveries = Deliveries(on_this_machine, self.workers, on_delivery, fenced)
         self.spaces = Spaces(on_this_machine, self.workers, self.clock, tell("space_sightings"))
         self.file_readers, self.look_ups = FileReaders(self.deliveries.open), LookUps()
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
@@ -121,13 +122,13 @@ class Runtime:
         store.listeners += (self.wakeups.committed, lambda *_: self.tell_news())
 
     def _notifying(
-        self, sender: NotificationSender, workers: WorkersPort, told: Callable[[], None]
+        self, sender: NotificationSender, workers: WorkersPort, on_news: Callable[[], None]
     ) -> Notifying:
-        return Notifying(self.store, sender, workers, told, self.server_url.partition(",")[0])
+        return Notifying(self.store, sender, workers, on_news, self.server_url.partition(",")[0])
 
     def _catalogues(self, fenced: WorkersPort, load: LoadCatalogue) -> Catalogues:
-        own = OwnCatalogue(self.store, self.clock, self.seeds)
-        return Catalogues(own, self.store.federation, self.workers, fenced, load)
+        own_catalogue = OwnCatalogue(self.store, self.clock, self.seeds)
+        return Catalogues(own_catalogue, self.store.federation, self.workers, fenced, load)
 
     @cached_property
     def matching(self) -> "Matching":

@@ -130,21 +130,21 @@ def take(step: Step, runtime: "Runtime", now: Pass, *, ending: bool = False) -> 
     if step.prepare is not None:
         step.prepare(runtime)
     aside = runtime.set_aside
-    apart = aside.tasks(step.name, now.time)
+    excluded = aside.tasks(step.name, now.time)
     if step.asks_plugins:
-        apart |= runtime.brokerages.left_of(runtime.store.federation_version, now.time)
-    if apart:
-        now = replace(now, apart=apart)
+        excluded |= runtime.brokerages.left_of(runtime.store.federation_version, now.time)
+    if excluded:
+        now = replace(now, apart=excluded)
     first = world = read_world(step, runtime, now)
-    phases = [one for one in step.phases(world, runtime.brokerages) if one.records or not ending]
+    phases = [phase for phase in step.phases(world, runtime.brokerages) if phase.records or not ending]
     changed = 0
     if step.foresees:
-        changed = _taken_together(step, runtime, world, phases, Trials())
+        changed = _take_phases_together(step, runtime, world, phases, Trials())
     else:
         for number, phase in enumerate(phases):
             if number and step.rereads:
                 world = read_world(step, runtime, now)
-            changed += _taken(step, runtime, world, phase, Trials())
+            changed += _take_phase(step, runtime, world, phase, Trials())
     aside.end_pass(step.name, world.time)
     if changed:
         runtime.kept_worlds.offer(step.name, first)
@@ -157,7 +157,7 @@ def read_world(step: Step, runtime: "Runtime", now: Pass) -> World:
     return without_left(runtime, step.name, world) if step.asks_plugins else world
 
 
-def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:
+def _take_phase(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:
     """Decide, commit and act. Return how many records were moved or made."""
     world = runtime.set_aside.left_of(step.name, world)
     policy = phase.timed(runtime.time_limit)
@@ -174,7 +174,7 @@ def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: T
         if not concerns_records(error):
             raise
         halves = runtime.set_aside.halves(step.name, step.subjects, world, error, trials)
-        return changed + sum(_taken(step, runtime, half, phase, trials) for half in halves)
+        return changed + sum(_take_phase(step, runtime, half, phase, trials) for half in halves)
     return changed
 
 
@@ -190,7 +190,7 @@ def _act(
         log.exception("step %s: what follows from a decision of %s failed", step.name, phase.actor)
 
 
-def _taken_together(
+def _take_phases_together(
     step: Step, runtime: "Runtime", world: World, phases: Sequence[Phase], trials: Trials
 ) -> int:
     """Decide phase after phase, each from the world that the earlier ones leave, with one commit per actor.
@@ -200,37 +200,41 @@ def _taken_together(
     changed = 0
     aside = runtime.set_aside
     for actor, group in groupby(phases, key=lambda phase: phase.actor):
-        taken: list[tuple[Phase, Decision, World]] = []
-        own = list(group)
+        outcomes: list[tuple[Phase, Decision, World]] = []
+        actor_phases = list(group)
         after = world
-        for phase in own:
+        for phase in actor_phases:
             after = aside.left_of(step.name, after)
             policy = phase.timed(runtime.time_limit)
             decision = aside.decided(step.name, step.subjects, policy, after)
             if decision is not None:
                 after = projected(after, decision) if decision.changes else after
-                taken.append((phase, decision, after))
-        decisions = [decision for _, decision, _ in taken]
+                outcomes.append((phase, decision, after))
+        decisions = [decision for _, decision, _ in outcomes]
         try:
             committed = runtime.store.commit(joined(step.name, world, decisions), actor)
         except Exception as error:
             if not concerns_records(error):
                 raise
             halves = aside.halves(step.name, step.subjects, world, error, trials)
-            changed += sum(_taken_together(step, runtime, half, own, trials) for half in halves)
+            changed += sum(
+                _take_phases_together(step, runtime, half, actor_phases, trials) for half in halves
+            )
             continue
         changed += records_changed(committed)
-        for (phase, decision, hoped), told in zip(taken, parted(committed, decisions), strict=True):
-            _act(step, phase, runtime, world, decision, told)
+        for (phase, decision, hoped), part_committed in zip(
+            outcomes, parted(committed, decisions), strict=True
+        ):
+            _act(step, phase, runtime, world, decision, part_committed)
             if not committed.handed_back:
                 world = hoped
             elif decision.changes:
-                world = projected(world, decision, told)
+                world = projected(world, decision, part_committed)
     return changed
 
 
 def records_changed(committed: Committed) -> int:
     """Return how many records a commit moved, touched or made."""
     moved = sum(len(ids) for ids in committed.accepted)
-    made = sum(1 for ids in committed.created for record in ids if record is not None)
-    return moved + made
+    created = sum(1 for ids in committed.created for record in ids if record is not None)
+    return moved + created

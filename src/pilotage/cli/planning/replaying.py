@@ -32,9 +32,9 @@ def replay(
     it decided something, for PILOTAGE_WORLDS_KEPT days (2), in 256 MB at most. The same world gives the same
     decision, byte for byte.
     """
-    from pilotage.flow.outside.kept_worlds import FOLDER, kept
+    from pilotage.flow.outside.kept_worlds import FOLDER, list_worlds
 
-    worlds = kept(settings().home / FOLDER)
+    worlds = list_worlds(settings().home / FOLDER)
     if world is None:
         _list([candidate for candidate in worlds if step in (None, candidate.step)], json_output)
         return

@@ -124,16 +124,16 @@ class TimeLimit:
         """
         if self.seconds is None:
             return call()
-        most = self.seconds if seconds is None else min(seconds, self.seconds)
+        limit = self.seconds if seconds is None else min(seconds, self.seconds)
         run = _Run(call)
         try:
-            has_ended = _has_ended(run, most)
+            has_ended = _has_ended(run, limit)
         except Exception:
             self._end(run)
             raise
         if not has_ended:
             self._end(run)
-            raise OutOfTime(f"did not decide within {most:g} s")
+            raise OutOfTime(f"did not decide within {limit:g} s")
         if run.error is not None:
             raise run.error
         return run.result  # type: ignore[return-value]

@@ -38,9 +38,9 @@ class OutsideAnswers(Generic[S]):
     def forget(self, news: Collection[S]) -> None:
         """Drop answers that a commit has processed. Newer ones may have come since its pass read these."""
         with self._lock:
-            for one in news:
-                if self._news.get(self._key(one)) == one:
-                    del self._news[self._key(one)]
+            for answer in news:
+                if self._news.get(self._key(answer)) == answer:
+                    del self._news[self._key(answer)]
 
     def begin(self, keys: Iterable[Any]) -> None:
         """Note calls that start now."""
@@ -50,7 +50,7 @@ class OutsideAnswers(Generic[S]):
     def add(self, news: Collection[S]) -> None:
         """Add answers, which end their calls."""
         with self._lock:
-            found = {self._key(one): one for one in news}
-            self._pending -= found.keys()
-            self._news |= found
+            answers = {self._key(answer): answer for answer in news}
+            self._pending -= answers.keys()
+            self._news |= answers
         self._on_news()

@@ -40,11 +40,11 @@ TransferAttempt = tuple[int, int]
 
 @dataclass(slots=True)
 class _Moving:
-    """A delivery that a mover has accepted. ``told`` is its last report."""
+    """A delivery that a mover has accepted. ``last_status`` is its last report."""
 
     mover: Mover
     reference: str = ""
-    told: DeliveryStatus | None = None
+    last_status: DeliveryStatus | None = None
 
 
 class Deliveries(OutsideAnswers[DeliverySighting]):
@@ -72,32 +72,35 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
     def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
         """Return the kinds of storages in a federation between which this process cannot move files, and
         why."""
-        known = self._unable
-        if known is None or known[0] is not federation:
-            known = self._unable = federation, tuple(self._lacking(federation.storages))
-        return known[1]
+        cached = self._unable
+        if cached is None or cached[0] is not federation:
+            cached = self._unable = federation, tuple(self._lacking(federation.storages))
+        return cached[1]
 
     def unable_to_delete(self, federation: Federation) -> tuple[UnableWay, ...]:
         """Return the kinds of storages in a federation at which this process cannot delete files, and why.
 
         Only the URL's scheme counts. A transfer service deletes nothing.
         """
-        known = self._undeletable
-        if known is None or known[0] is not federation:
-            plain = [replace(one, transfer_service=None) for one in federation.storages]
-            ways = tuple(one for one in self._lacking(plain) if one.source == one.destination)
-            known = self._undeletable = federation, ways
-        return known[1]
+        cached = self._undeletable
+        if cached is None or cached[0] is not federation:
+            plain = [replace(storage, transfer_service=None) for storage in federation.storages]
+            unable_ways = tuple(kind for kind in self._lacking(plain) if kind.source == kind.destination)
+            cached = self._undeletable = federation, unable_ways
+        return cached[1]
 
     def _lacking(self, storages: Sequence[Storage]) -> Iterator[UnableWay]:
-        kinds = {way_of(one, one)[1:]: one for one in storages}.values()
-        for way, (source, destination) in {way_of(*pair): pair for pair in product(kinds, kinds)}.items():
+        kinds = {way_of(storage, storage)[1:]: storage for storage in storages}.values()
+        pairs = {way_of(*pair): pair for pair in product(kinds, kinds)}
+        for (source_kind, destination_kind, service), (source, destination) in pairs.items():
             try:
                 self._movers.for_delivery(source.url, destination.url)
-                if way[2]:
-                    adapters.factory(TRANSFER_SERVICES, way[2])
+                if service:
+                    adapters.factory(TRANSFER_SERVICES, service)
             except LookupError as error:  # an AdapterError, too
-                yield UnableWay(source=way[0], destination=way[1], service=way[2], reason=str(error))
+                yield UnableWay(
+                    source=source_kind, destination=destination_kind, service=service, reason=str(error)
+                )
 
     def start(self, orders: Sequence[Delivery]) -> None:
         """Begin deliveries, those of one mover together."""
@@ -111,8 +114,8 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
             by_mover.setdefault(id(mover), (mover, []))[1].append(order)
             with self._lock:
                 self._moving[order.transfer, order.attempt] = _Moving(mover)
-        for mover, taken in by_mover.values():
-            self._start(mover, taken)
+        for mover, batch in by_mover.values():
+            self._start(mover, batch)
 
     def refuse(self, transfer: Transfer, error: str) -> None:
         """Report a transfer without a possible order."""
@@ -135,7 +138,7 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
     def in_hand(self) -> int:
         """Return how many deliveries of this process have not ended, or have ends that are not recorded."""
         with self._lock:
-            ended = {key for key, one in self._news.items() if one.state != "moving"}
+            ended = {key for key, sighting in self._news.items() if sighting.state != "moving"}
             return len(self._moving.keys() | ended)
 
     def moved(self) -> dict[int, int]:
@@ -143,13 +146,15 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
         copied = self._copied()
         for mover in {id(moving.mover): moving.mover for moving in copied.values()}.values():
             self._poll(mover)
-        return {key[0]: moving.told.bytes if moving.told else 0 for key, moving in copied.items()}
+        return {
+            key[0]: moving.last_status.bytes if moving.last_status else 0 for key, moving in copied.items()
+        }
 
     def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
         """Give up deliveries whose transfers are gone, by transfer and attempt."""
-        kept = {(transfer.id, transfer.attempt) for transfer in transfers}
+        live_attempts = {(transfer.id, transfer.attempt) for transfer in transfers}
         for key, moving in self._copied().items():
-            if key not in kept and moving.reference:
+            if key not in live_attempts and moving.reference:
                 with self._lock:
                     self._moving.pop(key, None)
                 self._fenced.call(_mover_label(moving.mover), _cancel(moving.mover, [moving.reference]))
@@ -184,8 +189,8 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:
-                where = {"storage": storage.name}
-                log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error, extra=where)
+                context = {"storage": storage.name}
+                log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error, extra=context)
 
         def remove() -> None:
             self._movers.for_storage(storage).remove(storage, prefix)
@@ -204,13 +209,13 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
 
     def _tell(self, news: Sequence[DeliverySighting]) -> None:
         with self._lock:
-            for one in news:
-                key = (one.transfer, one.attempt)
-                self._news[key] = one
-                if one.state != "moving":
+            for sighting in news:
+                key = (sighting.transfer, sighting.attempt)
+                self._news[key] = sighting
+                if sighting.state != "moving":
                     self._moving.pop(key, None)
         # The collector reads after this was written: so check here, not before.
-        if not self._collecting and any(one.state != "moving" for one in news):
+        if not self._collecting and any(sighting.state != "moving" for sighting in news):
             self._on_news()
 
     def _start(self, mover: Mover, orders: Sequence[Delivery]) -> None:
@@ -251,8 +256,8 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
             if (error := future.exception()) is not None:
                 log.warning("%s: its deliveries cannot be seen: %r", _mover_label(mover), error)
                 return
-            found = [(keys[name], status) for name, status in future.result().items() if name in keys]
-            self._tell([news for key, status in found for news in self._changes_in(key, status)])
+            statuses = [(keys[name], status) for name, status in future.result().items() if name in keys]
+            self._tell([news for key, status in statuses for news in self._changes_in(key, status)])
 
         self._workers.call(_mover_label(mover), lambda: mover.poll(keys)).add_done_callback(done)
 
@@ -263,9 +268,9 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
             if moving is None or status.state == "unknown":
                 return []
             if status.state == "moving":
-                if status == moving.told:
+                if status == moving.last_status:
                     return []
-                moving.told = status
+                moving.last_status = status
         return [
             DeliverySighting(
                 transfer=key[0],

@@ -76,7 +76,7 @@ class Elements:
         self._problems: dict[str, tuple[ComputingElement, str, bool]] = {}
         self._tried: set[str] = set()
 
-    def asked(self, world: World) -> World:
+    def with_list_matches(self, world: World) -> World:
         """The world with what servers answered to list-match, and who was silent (P8)."""
         self.inquiries.lift(world.lifted_breakers)
         matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
@@ -90,13 +90,15 @@ class Elements:
             error = future.exception()
             if error is not None:
                 named.warning("%s: submission of %d pilots failed: %r", place, len(orders), error)
-                told = [_failed(order, error) for order in orders]
+                results = [_failed(order, error) for order in orders]
             else:
-                told = [
+                results = [
                     _submission(order, answer) for order, answer in zip(orders, future.result(), strict=True)
                 ]
-                named.info("%s: %d of %d pilots submitted", place, sum(not t.error for t in told), len(told))
-            self.submissions.add(told)
+                named.info(
+                    "%s: %d of %d pilots submitted", place, sum(not t.error for t in results), len(results)
+                )
+            self.submissions.add(results)
 
         def submission() -> Sequence[Submitted]:
             with submitting(pool):
@@ -128,9 +130,9 @@ class Elements:
 
         Those that were missing by ``lost_since``, in s since 1970, and still are, are news again.
         """
-        for server, own in _by_server(pilots).items():
+        for server, server_pilots in _by_server(pilots).items():
             with bound(queue=queue.name):
-                self._look(queue, server, {pilot.reference: pilot for pilot in own}, lost_since)
+                self._look(queue, server, {pilot.reference: pilot for pilot in server_pilots}, lost_since)
 
     def _look(self, queue: Queue, server: str, by_reference: Mapping[str, Pilot], lost_since: float) -> None:
         """Ask one server, unless the last question is not answered yet."""
@@ -162,9 +164,9 @@ class Elements:
 
     def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
         """End pilots at their computing element."""
-        for server, own in _by_server(pilots).items():
+        for server, server_pilots in _by_server(pilots).items():
             with bound(queue=queue.name):
-                self._cancel(queue, server, [pilot.reference for pilot in own])
+                self._cancel(queue, server, [pilot.reference for pilot in server_pilots])
 
     def _cancel(self, queue: Queue, server: str, references: Sequence[str]) -> None:
         place = place_of(queue, server)
@@ -188,15 +190,15 @@ class Elements:
         """
         if not self._submits:
             return world.queue_reports
-        known = {report.queue: report for report in world.queue_reports}
+        reports = {report.queue: report for report in world.queue_reports}
         lacking = self.lacking(world.federation)
         for queue in world.federation.queues:
             if queue.computing_element is not None and (problem := self.problem(queue)):
-                report = known.get(queue.name) or QueueReport(queue=queue.name)
+                report = reports.get(queue.name) or QueueReport(queue=queue.name)
                 if queue.name in lacking and _is_served(report, world.time):
                     continue
-                known[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
-        return tuple(known[name] for name in sorted(known))
+                reports[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
+        return tuple(reports[name] for name in sorted(reports))
 
     def lacking(self, federation: Federation) -> dict[str, str]:
         """Return the queues for which this process lacks the adapter of some server, and why: others may
@@ -205,7 +207,9 @@ class Elements:
             self.problem(queue)
         names = {queue.name for queue in federation.queues}
         return {
-            name: why for name, (_, why, lacks) in self._problems.items() if why and lacks and name in names
+            name: reason
+            for name, (_, reason, lacks) in self._problems.items()
+            if reason and lacks and name in names
         }
 
     def problem(self, queue: Queue) -> str:
@@ -216,9 +220,9 @@ class Elements:
         if not self._submits:
             return ""
         element = queue.computing_element
-        found = self._problems.get(queue.name)
-        if element is None or (found and found[0] == element):
-            return found[1] if found and element is not None else ""
+        entry = self._problems.get(queue.name)
+        if element is None or (entry and entry[0] == element):
+            return entry[1] if entry and element is not None else ""
         with self._lock:
             self._problems[queue.name] = (element, "", False)
             self._tried.add(queue.name)
@@ -226,15 +230,15 @@ class Elements:
         wait([trial], MADE_WITHIN)
         with self._lock:
             if queue.name in self._tried:
-                told = f"its adapter was not ready within {MADE_WITHIN:g} s"
-                self._problems[queue.name] = (element, told, False)
+                reason = f"its adapter was not ready within {MADE_WITHIN:g} s"
+                self._problems[queue.name] = (element, reason, False)
             return self._problems[queue.name][1]
 
     def _try(self, queue: Queue, element: ComputingElement) -> None:
         """Make the adapter of each server once. It may be anybody's, and hang."""
         faults = [self._fault(queue, element.at(server)) for server in servers_of(element)]
         worst = None if None in faults else faults[0]
-        lacks = all(isinstance(one, AdapterError) for one in faults)
+        lacks = all(isinstance(fault, AdapterError) for fault in faults)
         with self._lock:
             if self._problems[queue.name][0] == element:
                 self._problems[queue.name] = (element, _reason(worst) if worst else "", lacks)
@@ -244,8 +248,8 @@ class Elements:
         try:
             self._load(element)
         except Exception as error:
-            where = {"queue": queue.name}
-            log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error), extra=where)
+            context = {"queue": queue.name}
+            log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error), extra=context)
             return error
         return None
 
@@ -265,16 +269,16 @@ class Elements:
             raise LookupError(f"queue {queue.name} has no computing element any more")
         element = queue.computing_element.at(server)
         place = place_of(queue, server)
-        known = self._adapters.get(place)
-        if known is not None and known[0] == element:
-            return known[1]
+        entry = self._adapters.get(place)
+        if entry is not None and entry[0] == element:
+            return entry[1]
         # Outside the lock: one that hangs while it is made holds up its own place alone.
-        made = self._load(element)
+        new_adapter = self._load(element)
         with self._lock:
-            known = self._adapters.get(place)
-            if known is None or known[0] != element:
-                known = self._adapters[place] = (element, made)
-            return known[1]
+            entry = self._adapters.get(place)
+            if entry is None or entry[0] != element:
+                entry = self._adapters[place] = (element, new_adapter)
+            return entry[1]
 
 
 def _is_served(report: QueueReport, time: float) -> bool:
@@ -294,11 +298,11 @@ def servers_of(element: ComputingElement) -> tuple[str, ...]:
 
 
 def _by_server(pilots: Iterable[Pilot]) -> Mapping[str, list[Pilot]]:
-    found: dict[str, list[Pilot]] = defaultdict(list)
+    groups: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         if pilot.reference:
-            found[pilot.broker].append(pilot)
-    return found
+            groups[pilot.broker].append(pilot)
+    return groups
 
 
 def _submission(order: PilotOrder, answer: Submitted) -> PilotSubmission:

@@ -28,9 +28,9 @@ class HostProcesses:
         started = process_start(number)
         self._host = (socket.gethostname(), machine)
         self._system = (boot, space)
-        known = started is not None and all((*self._host, *self._system))
+        is_known = started is not None and all((*self._host, *self._system))
         parts = (*self._host, *self._system, str(number), str(started))
-        self.name = _SEPARATOR.join(parts) if known else ""
+        self.name = _SEPARATOR.join(parts) if is_known else ""
 
     def gone(self, names: Iterable[str]) -> frozenset[str]:
         """Return processes of this machine that ended, or that ran before its restart."""

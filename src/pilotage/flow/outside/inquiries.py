@@ -36,13 +36,15 @@ NO_REFERENCES: References = {}
 def _report(element: ComputingElementPort, references: References) -> ServerReport:
     """Ask a batch system for its jobs, and then which of our pilots are among them."""
     capacity = element.capacity()
-    asked = [reference for of_queue in references.values() for reference in of_queue]
-    statuses = element.poll(asked) if asked else {}
-    found = {
+    all_references = [reference for of_queue in references.values() for reference in of_queue]
+    statuses = element.poll(all_references) if all_references else {}
+    pilot_counts = {
         queue: counts(
-            statuses[one].state for one in own if one in statuses and statuses[one].state != "unknown"
+            statuses[reference].state
+            for reference in of_queue
+            if reference in statuses and statuses[reference].state != "unknown"
         )
-        for queue, own in references.items()
+        for queue, of_queue in references.items()
     }
     return ServerReport(
         queue="",
@@ -51,8 +53,8 @@ def _report(element: ComputingElementPort, references: References) -> ServerRepo
         waiting=capacity.waiting,
         everybody=capacity.everybody,
         scope=capacity.scope,
-        pilots={queue: running + waiting for queue, (running, waiting) in found.items()},
-        submitting={queue: waiting for queue, (_, waiting) in found.items()},
+        pilots={queue: running + waiting for queue, (running, waiting) in pilot_counts.items()},
+        submitting={queue: waiting for queue, (_, waiting) in pilot_counts.items()},
     )
 
 
@@ -80,9 +82,11 @@ class Inquiries:
         """Return answers that are still valid."""
         with self._lock:
             self._matches = {
-                asked: (time, told) for asked, (time, told) in self._matches.items() if now - time < KEPT_FOR
+                question: (time, answer)
+                for question, (time, answer) in self._matches.items()
+                if now - time < KEPT_FOR
             }
-            return tuple(told for _, told in self._matches.values())
+            return tuple(answer for _, answer in self._matches.values())
 
     def silent_servers(self) -> tuple[CircuitBreaker, ...]:
         """The circuit breakers of servers that did not answer the last list-match."""
@@ -95,10 +99,10 @@ class Inquiries:
     def lift(self, lifted: Iterable[LiftedBreaker]) -> None:
         """Forget silence of servers whose breakers were lifted since: the next failure is the first."""
         with self._lock:
-            for one in lifted:
-                silent = self._silent.get(one.place) if one.kind == "list-match" else None
-                if silent and silent.since <= one.time:
-                    del self._silent[one.place]
+            for breaker in lifted:
+                silent = self._silent.get(breaker.place) if breaker.kind == "list-match" else None
+                if silent and silent.since <= breaker.time:
+                    del self._silent[breaker.place]
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Return the last report of each server on its batch system."""
@@ -125,15 +129,15 @@ class Inquiries:
         """
         key = (queue.name, question.server)
 
-        def told(resources: int | None) -> None:
+        def answered(resources: int | None) -> None:
             self._matches[question] = (now, replace(question, resources=resources))
             self._silent.pop(key, None)
 
         def failed(error: BaseException) -> None:
-            what = " ".join(str(error).split())[:LONGEST_ERROR] or repr(error)
+            error_text = " ".join(str(error).split())[:LONGEST_ERROR] or repr(error)
             # Questions of one pass fail together, and count once: it is open after the first.
             before = self._silent.get(key, Tripped())
-            self._silent[key] = before.after(FailedBatch(now, now, what), lambda _: True, open_for)
+            self._silent[key] = before.after(FailedBatch(now, now, error_text), lambda _: True, open_for)
 
         def call() -> int | None:
             adapter = self._adapter(queue, question.server)
@@ -143,7 +147,7 @@ class Inquiries:
             return adapter.resources(size)
 
         with bound(queue=queue.name):
-            self._call(question, place, call, told, failed)
+            self._call(question, place, call, answered, failed)
 
     def survey(
         self,
@@ -164,10 +168,10 @@ class Inquiries:
             if now - self._surveyed.get(key, -inf) < min(every, PERIOD):
                 return
             self._surveyed[key] = now
-            asked = self._of_scope(key, references)
+            scope_references = self._of_scope(key, references)
 
         def call() -> ServerReport:
-            report = _report(self._adapter(queue, server), asked)
+            report = _report(self._adapter(queue, server), scope_references)
             return replace(report, queue=queue.name, server=server, answered=now)
 
         def answered(report: ServerReport) -> None:
@@ -175,8 +179,8 @@ class Inquiries:
             self._reports[key] = report
 
         def failed(error: BaseException) -> None:
-            known = self._reports.get(key) or ServerReport(queue=queue.name, server=server)
-            self._unanswered[key] = replace(known, error=f"{type(error).__name__}: {error}"[:300])
+            last_report = self._reports.get(key) or ServerReport(queue=queue.name, server=server)
+            self._unanswered[key] = replace(last_report, error=f"{type(error).__name__}: {error}"[:300])
 
         with bound(queue=queue.name):
             self._call(key, place, call, answered, failed)
@@ -185,28 +189,28 @@ class Inquiries:
         """Return the references of queues that, as far as known, count the same jobs as a queue's server."""
         queue, server = key
         scopes = {name: report.scope for (name, of), report in self._reports.items() if of == server}
-        own = scopes.get(queue)
+        scope = scopes.get(queue)
         return {
             name: of_queue
             for name, of_queue in references.items()
-            if name == queue or own is None or scopes.get(name, own) == own
+            if name == queue or scope is None or scopes.get(name, scope) == scope
         }
 
     def keep(self, queues: Iterable[str]) -> None:
         """Forget queues that left the federation."""
-        known = set(queues)
+        names = set(queues)
         with self._lock:
-            self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
-            self._silent = {key: one for key, one in self._silent.items() if key[0] in known}
-            self._unanswered = {key: told for key, told in self._unanswered.items() if key[0] in known}
-            self._surveyed = {key: asked for key, asked in self._surveyed.items() if key[0] in known}
+            self._reports = {key: report for key, report in self._reports.items() if key[0] in names}
+            self._silent = {key: silent for key, silent in self._silent.items() if key[0] in names}
+            self._unanswered = {key: report for key, report in self._unanswered.items() if key[0] in names}
+            self._surveyed = {key: time for key, time in self._surveyed.items() if key[0] in names}
 
     def _call(
         self,
         key: object,
         place: str,
         call: Callable[[], T],
-        told: Callable[[T], None],
+        answered: Callable[[T], None],
         failed: Callable[[BaseException], None] | None = None,
     ) -> None:
         with self._lock:
@@ -219,7 +223,7 @@ class Inquiries:
             with self._lock:
                 self._asking.discard(key)
                 if error is None:
-                    told(future.result())
+                    answered(future.result())
                 elif failed is not None:
                     failed(error)
             if error is None or failed is not None:

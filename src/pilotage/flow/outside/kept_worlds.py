@@ -95,7 +95,7 @@ class KeptWorlds:
             if is_busy or 0 <= world.time - self._last.get(step, -inf) < EVERY:
                 return
             self._last[step] = world.time
-            plain = World(**{one.name: getattr(world, one.name) for one in fields(World)})
+            plain = World(**{field.name: getattr(world, field.name) for field in fields(World)})
             self._writing = threading.Thread(
                 target=self._write, args=(self._folder, step, plain), name="kept-worlds", daemon=True
             )
@@ -103,7 +103,7 @@ class KeptWorlds:
 
     def listed(self) -> list[KeptWorldView]:
         """Return the worlds that are there, oldest first."""
-        return [] if self._folder is None else [one.view for one in kept(self._folder)]
+        return [] if self._folder is None else [world.view for world in list_worlds(self._folder)]
 
     def wait(self) -> None:
         """Wait until the last offered world is written."""
@@ -124,27 +124,27 @@ class KeptWorlds:
 
     def _forget(self, folder: Path, now: float) -> None:
         """Delete what is too old, then the oldest beyond the most bytes."""
-        left = self._most_bytes
-        for one in reversed(kept(folder)):
-            left -= one.size
-            if left < 0 or now - one.time > self._age:
-                one.file.unlink(missing_ok=True)
+        room = self._most_bytes
+        for world in reversed(list_worlds(folder)):
+            room -= world.size
+            if room < 0 or now - world.time > self._age:
+                world.file.unlink(missing_ok=True)
 
 
-def kept(folder: Path) -> list[KeptWorld]:
+def list_worlds(folder: Path) -> list[KeptWorld]:
     """Return the worlds that a folder has, oldest first; none if it does not exist."""
-    found: list[KeptWorld] = []
+    worlds: list[KeptWorld] = []
     for file in sorted(folder.glob("*.json.gz")) if folder.is_dir() else ():
         if named := _NAME.fullmatch(file.name):
-            made = datetime.strptime(named[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+            moment = datetime.strptime(named[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
             with suppress(FileNotFoundError):  # its server deletes old ones meanwhile
-                found.append(KeptWorld(made.timestamp(), named[2], file, file.stat().st_size))
-    return found
+                worlds.append(KeptWorld(moment.timestamp(), named[2], file, file.stat().st_size))
+    return worlds
 
 
-def read_kept(one: KeptWorld) -> World:
+def read_kept(world: KeptWorld) -> World:
     """Return a kept world. Raises OSError, and ValueError if another version wrote it otherwise."""
-    return from_json(World, gzip.decompress(one.file.read_bytes()))
+    return from_json(World, gzip.decompress(world.file.read_bytes()))
 
 
 def _records(world: World) -> int:

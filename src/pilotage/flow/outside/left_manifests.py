@@ -45,7 +45,7 @@ class LeftManifest:
 
     def kept_logs(self) -> list[KeptLog]:
         """Return the logs of this attempt in the store's form."""
-        logs = self.logs.kept() if self.logs else ()
+        logs = self.logs.kept_logs() if self.logs else ()
         return [log for log in logs if (log.key.record, log.key.attempt) == self.pair]
 
     @property
@@ -55,20 +55,22 @@ class LeftManifest:
 
 
 def keep(
-    store: Store, clock: Clock, queue: Queue, server: str, pilot: Pilot, left: Sequence[LeftBehind]
+    store: Store, clock: Clock, queue: Queue, server: str, pilot: Pilot, leftovers: Sequence[LeftBehind]
 ) -> None:
     """Record what an ended pilot left in its spool. Raises the database's error."""
     now = clock()
-    found = [one for each in left if (one := _verified(store, queue, server, pilot, each, now))]
-    store.results_in_spools.add(found)
-    for one in found:
-        log.info("job %d: results of its attempt wait in the spool of queue %s", one.job, queue.name)
+    results = [
+        result for leftover in leftovers if (result := _verified(store, queue, server, pilot, leftover, now))
+    ]
+    store.results_in_spools.add(results)
+    for result in results:
+        log.info("job %d: results of its attempt wait in the spool of queue %s", result.job, queue.name)
 
 
 def _verified(
-    store: Store, queue: Queue, server: str, pilot: Pilot, left: LeftBehind, now: float
+    store: Store, queue: Queue, server: str, pilot: Pilot, leftover: LeftBehind, now: float
 ) -> SpooledResults | None:
-    seals, _, text = left.manifest.partition("\n")
+    seals, _, text = leftover.manifest.partition("\n")
     try:
         manifest = read(text)
         job, attempt = manifest.pair
@@ -76,7 +78,9 @@ def _verified(
         if not hmac.compare_digest(seal(token, job, attempt, text.encode()).encode(), seals.encode()):
             raise ValueError(f"pilot {pilot.id} did not seal it")
     except (ValueError, RecursionError) as error:
-        log.warning("queue %s: what lies in its spool at %s is refused: %s", queue.name, left.place, error)
+        log.warning(
+            "queue %s: what lies in its spool at %s is refused: %s", queue.name, leftover.place, error
+        )
         return None
     return SpooledResults(
         job=job,
@@ -85,9 +89,9 @@ def _verified(
         queue=queue.name,
         size=sum(file.size for file in manifest.files),
         since=now,
-        until=now + left.days * 86400,
+        until=now + leftover.days * 86400,
         server=server,
-        place=left.place,
+        place=leftover.place,
         manifest=text,
         due=now,
     )

@@ -40,51 +40,51 @@ class _FalseResultsError(Exception):
 def take_due(runtime: "Runtime", world: World) -> None:
     """Take results from spools, in the background. What cannot be taken now is tried again later."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
-    for one in runtime.store.results_in_spools.due(world.time):
-        queue = queues.get(one.queue)
-        if world.time >= one.until or queue is None:
-            runtime.store.results_in_spools.done(one)
+    for results in runtime.store.results_in_spools.due(world.time):
+        queue = queues.get(results.queue)
+        if world.time >= results.until or queue is None:
+            runtime.store.results_in_spools.done(results)
         else:
-            place = f"results at {place_of(queue, one.server)}"
-            runtime.workers.call(place, partial(_take, runtime, queue, one), LONGEST)
+            place = f"results at {place_of(queue, results.server)}"
+            runtime.workers.call(place, partial(_take, runtime, queue, results), LONGEST)
 
 
-def _take(runtime: "Runtime", queue: Queue, one: SpooledResults) -> None:
+def _take(runtime: "Runtime", queue: Queue, results: SpooledResults) -> None:
     """Take results of an attempt from their spool, unless nobody wants them any more. Remove them there."""
     try:
-        keeper = runtime.elements.adapter(queue, one.server)
+        keeper = runtime.elements.adapter(queue, results.server)
         if not isinstance(keeper, ResultsKeeper):
             raise LookupError(f"queue {queue.name} has no spool any more")
-        world = runtime.world(told_by_pilots([Heartbeat(pilot=one.pilot)]))
-        if job := _waiting_job(world, one):
-            _store_all(runtime, world, queue, job, keeper, one)
-        keeper.drop_left([one.place])
+        world = runtime.world(told_by_pilots([Heartbeat(pilot=results.pilot)]))
+        if job := _waiting_job(world, results):
+            _store_all(runtime, world, queue, job, keeper, results)
+        keeper.drop_left([results.place])
     except Exception as error:
         problem = str(error) or repr(error)
-        log.warning("job %d: its results cannot be taken from the spool: %s", one.job, problem)
-        runtime.store.results_in_spools.put_off(one, runtime.clock(), problem[:500])
+        log.warning("job %d: its results cannot be taken from the spool: %s", results.job, problem)
+        runtime.store.results_in_spools.put_off(results, runtime.clock(), problem[:500])
         return
-    runtime.store.results_in_spools.done(one)
+    runtime.store.results_in_spools.done(results)
 
 
 def _store_all(
-    runtime: "Runtime", world: World, queue: Queue, job: Job, keeper: ResultsKeeper, one: SpooledResults
+    runtime: "Runtime", world: World, queue: Queue, job: Job, keeper: ResultsKeeper, results: SpooledResults
 ) -> None:
     """Store the outputs, and accept the report. Refuse both if a file is not what the pilot left."""
-    manifest = read(one.manifest)
+    manifest = read(results.manifest)
     try:
         for number, file in enumerate(manifest.files):
-            _store(runtime, world, queue, job, _Spooled(keeper, one.place, number, file))
+            _store(runtime, world, queue, job, _Spooled(keeper, results.place, number, file))
     except _FalseResultsError as error:
-        log.error("job %d: what lies in the spool of queue %s is refused: %s", one.job, queue.name, error)
+        log.error("job %d: what lies in the spool of queue %s is refused: %s", results.job, queue.name, error)
     else:
-        accept(runtime, one)
+        accept(runtime, results)
 
 
-def _waiting_job(world: World, one: WaitingResults) -> Job | None:
+def _waiting_job(world: World, results: WaitingResults) -> Job | None:
     """Return the job whose attempt this is; None if another attempt follows, or nobody wants it."""
     pairs = {(job.id, job.attempt, job.pilot): job for job in world.jobs if job.state in AT_A_PILOT}
-    return pairs.get((one.job, one.attempt, one.pilot))
+    return pairs.get((results.job, results.attempt, results.pilot))
 
 
 class _Spooled:
@@ -124,7 +124,7 @@ class _Spooled:
 
 def _store(runtime: "Runtime", world: World, queue: Queue, job: Job, stream: _Spooled) -> None:
     """Store one output in the attempt's scratch area."""
-    storage = next(one for one in world.federation.storages if one.name == queue.storage)
+    storage = next(storage for storage in world.federation.storages if storage.name == queue.storage)
     path = scratch_path(world.federation.name, job.id, job.attempt, stream.file.name)
     try:
         runtime.deliveries.store(storage, path, stream, stream.file.size)
@@ -132,15 +132,15 @@ def _store(runtime: "Runtime", world: World, queue: Queue, job: Job, stream: _Sp
         raise stream.fault or error from error
 
 
-def accept(runtime: "Runtime", one: SpooledResults) -> None:
+def accept(runtime: "Runtime", results: SpooledResults) -> None:
     """Process the report, once all outputs are stored, as if its pilot had called.
 
     The commit refuses it if the job has moved on.
     """
-    manifest = read(one.manifest)
-    world = runtime.world(told_by_pilots([Heartbeat(pilot=one.pilot, reports=(manifest.report,))]))
+    manifest = read(results.manifest)
+    world = runtime.world(told_by_pilots([Heartbeat(pilot=results.pilot, reports=(manifest.report,))]))
     runtime.store.logs.put(policy.owned(world, manifest.kept_logs()), world.time)
     decision = policy.accept(world)
-    committed = runtime.store.commit(decision, f"pilot:{one.pilot}")
+    committed = runtime.store.commit(decision, f"pilot:{results.pilot}")
     breaker_notices.tell(world, decision, committed)
     removals.clear(runtime, world, decision, committed)

@@ -42,8 +42,8 @@ class LogReaders:
         self, pilot: int, holding: Iterable[tuple[int, int]], time: float
     ) -> tuple[list[tuple[int, int]], bool]:
         """Return which of a pilot's attempts have a reader of their logs, and whether its own log has one."""
-        asked = self._readers.at(time)
-        return [pair for pair in holding if ("job", pair[0]) in asked], ("pilot", pilot) in asked
+        readers = self._readers.at(time)
+        return [pair for pair in holding if ("job", pair[0]) in readers], ("pilot", pilot) in readers
 
     def prune(self, time: float, bounds: LogConstants) -> None:
         """From time to time, delete logs that are too old or too many."""

@@ -26,23 +26,23 @@ log = logging.getLogger(__name__)
 
 
 class BeatTimes(NamedTuple):
-    """Seconds between two ``beats``, and seconds of silence after which a lease is over for ``others``.
+    """Seconds between two ``beats``, and seconds of silence after which its ``lease`` is over for others.
 
-    A server takes its ``own`` lease for lost sooner, so it stops before others begin.
+    A server takes it for lost after ``own_lease``, so it stops before others begin.
     """
 
     beats: float
-    own: float
-    others: float
+    own_lease: float
+    lease: float
 
     @property
     def takeover(self) -> float:
         """Return the longest time in s from a server's last beat until others know that it is silent."""
-        return self.others + 2 * self.beats
+        return self.lease + 2 * self.beats
 
 
-ON_POSTGRESQL = BeatTimes(beats=0.75, own=2.25, others=3.0)
-ON_SQLITE = BeatTimes(beats=5.0, own=15.0, others=20.0)
+ON_POSTGRESQL = BeatTimes(beats=0.75, own_lease=2.25, lease=3.0)
+ON_SQLITE = BeatTimes(beats=5.0, own_lease=15.0, lease=20.0)
 """All processes of a file are on one machine, which tells their end at once. So beats may be rare."""
 
 
@@ -123,7 +123,7 @@ class Membership(BackgroundService):
         self._looked = steady()
         self._held_until = float("-inf")
         self._term = 0
-        self._told = ServerActivity()
+        self._activity = ServerActivity()
 
     @property
     def name(self) -> str:
@@ -142,14 +142,14 @@ class Membership(BackgroundService):
         Servers that have left the store's list are gone: each joins before it takes anything. Only servers
         of versions before 0.1.0 have names that are not in the list; their host tells of them.
         """
-        wanted = {name for name in names if name and name != self.name}
-        ended = set(self._host.gone(wanted))
-        ours = {name for name in wanted - ended if " " not in name}
+        other_servers = {name for name in names if name and name != self.name}
+        ended = set(self._host.gone(other_servers))
+        listed = {name for name in other_servers - ended if " " not in name}
         with self._lock:
-            known = {name: self._watched[name].last for name in ours if name in self._watched}
-        if unknown := ours - known.keys():
-            known |= {one.name: one for one in self._store.servers.named(unknown)}
-        return frozenset(ended | {name for name in ours if self._is_gone(known.get(name))})
+            beats = {name: self._watched[name].last for name in listed if name in self._watched}
+        if unknown := listed - beats.keys():
+            beats |= {beat.name: beat for beat in self._store.servers.named(unknown)}
+        return frozenset(ended | {name for name in listed if self._is_gone(beats.get(name))})
 
     def _is_gone(self, last: ServerBeat | None) -> bool:
         return last is None or last.gone is not None or bool(self._host.gone([last.process]))
@@ -174,27 +174,27 @@ class Membership(BackgroundService):
         begun = self._steady()
         with self._lock:
             lost = begun >= self._held_until
-            report = self._told
+            report = self._activity
         if lost:
             self._note_absence()
-        found = self._store.servers.beat(self.server, report, self._store.clock())
+        beats = self._store.servers.beat(self.server, report, self._store.clock())
         with self._lock:
             if lost:
                 self._term += 1
-            self._held_until = begun + self.times.own
-            silent = self._silent(found, begun)
-        self._tell(next((one for one in found if one.name == self.name), None))
-        for one, waited in silent:
-            self._cut_off(one, waited)
+            self._held_until = begun + self.times.own_lease
+            silent = self._silent(beats, begun)
+        self._tell(next((server for server in beats if server.name == self.name), None))
+        for server, waited in silent:
+            self._cut_off(server, waited)
         if silent:
             for tell in self.on_gone:
                 tell()
 
     def _note_absence(self) -> None:
         """Note since when no server was there, if none was: pilots could call nobody."""
-        self._store.absences.note(self._store.clock(), self.times.others)
+        self._store.absences.note(self._store.clock(), self.times.lease)
 
-    def _silent(self, found: Sequence[ServerBeat], now: float) -> list[tuple[ServerBeat, float]]:
+    def _silent(self, beats: Sequence[ServerBeat], now: float) -> list[tuple[ServerBeat, float]]:
         """Return the servers that are newly known to be gone, with the seconds of their silence."""
         if now - self._looked > 2 * self.times.beats:
             # Nobody looked meanwhile, so nobody knows whether they were silent.
@@ -203,33 +203,39 @@ class Membership(BackgroundService):
         self._looked = now
         silent = []
         before, self._watched = self._watched, {}
-        for one in found:
-            if one.name == self.name:
+        for server in beats:
+            if server.name == self.name:
                 continue
-            known = before.get(one.name)
-            stands = known is not None and known.last.beat == one.beat
-            self._watched[one.name] = watched = _Watched(one, known.since if known and stands else now)
+            last_watch = before.get(server.name)
+            stands = last_watch is not None and last_watch.last.beat == server.beat
+            self._watched[server.name] = watched = _Watched(
+                server, last_watch.since if last_watch and stands else now
+            )
             waited = now - watched.since
-            has_left = one.gone is not None and known is not None and known.last.gone is None
-            over = one.gone is None and (waited >= self.times.others or self._is_gone(one))
+            has_left = server.gone is not None and last_watch is not None and last_watch.last.gone is None
+            over = server.gone is None and (waited >= self.times.lease or self._is_gone(server))
             if over or has_left:
-                silent.append((one, waited))
+                silent.append((server, waited))
         return silent
 
-    def _cut_off(self, one: ServerBeat, waited: float) -> None:
+    def _cut_off(self, server: ServerBeat, waited: float) -> None:
         """Let everybody know that a server is silent, and end its sessions with the locks that they hold."""
-        if one.gone is not None or not self._store.servers.found_silent(one, self._store.clock(), waited):
+        if server.gone is not None or not self._store.servers.found_silent(
+            server, self._store.clock(), waited
+        ):
             return
         with self._lock:
-            self._watched[one.name].last = replace(one, gone=self._store.clock())
-        if waited < self.times.others:
-            log.warning("server %s ended without a word: others take over its work", one.name)
+            self._watched[server.name].last = replace(server, gone=self._store.clock())
+        if waited < self.times.lease:
+            log.warning("server %s ended without a word: others take over its work", server.name)
         else:
-            log.warning("server %s has been silent for %.1f s: others take over its work", one.name, waited)
+            log.warning(
+                "server %s has been silent for %.1f s: others take over its work", server.name, waited
+            )
         try:
-            self._store.servers.cut_off(one.name)
+            self._store.servers.cut_off(server.name)
         except Exception as error:
-            log.warning("the sessions of server %s stay until they time out: %s", one.name, error)
+            log.warning("the sessions of server %s stay until they time out: %s", server.name, error)
 
     def _tell(self, before: ServerBeat | None) -> None:
         if before is not None and before.gone is not None:
@@ -245,11 +251,11 @@ class Membership(BackgroundService):
     def _reports(self) -> None:
         while True:
             try:
-                told = self.report()
+                activity = self.report()
             except Exception as error:
                 log.warning("could not tell what this server does: %s", outage(error) or repr(error))
             else:
                 with self._lock:
-                    self._told = told
+                    self._activity = activity
             if self._stopping.wait(self.times.beats):
                 return

@@ -46,13 +46,16 @@ class Notifying(OutsideAnswers[NotificationSighting]):
             self.add(
                 [
                     NotificationSighting(
-                        notification=one.id, attempt=one.attempt, error=text[:500], refused=refused
+                        notification=notification.id,
+                        attempt=notification.attempt,
+                        error=text[:500],
+                        refused=refused,
                     )
-                    for one in news
+                    for notification in news
                 ]
             )
 
-        self.begin((one.id, one.attempt) for one in news)
+        self.begin((notification.id, notification.attempt) for notification in news)
         place = f"notifications of {first.owner} in {first.vo}"
         self._workers.call(place, lambda: self._send(news), LONGEST).add_done_callback(done)
 
@@ -66,11 +69,11 @@ class Notifying(OutsideAnswers[NotificationSighting]):
 def message_of(news: Sequence[Notification], server_url: str, secret: str = "") -> NotificationMessage:
     """Return the message with a receiver's news."""
     first = news[0]
-    facts = [json.loads(one.facts) for one in news]
-    lines = [_line(one, told) for one, told in zip(news, facts, strict=True)]
-    shown = lines[:MOST_LINES]
-    if len(lines) > len(shown):
-        shown.append(f"and {len(lines) - len(shown)} more")
+    facts = [json.loads(notification.facts) for notification in news]
+    lines = [_line(notification, details) for notification, details in zip(news, facts, strict=True)]
+    first_lines = lines[:MOST_LINES]
+    if len(lines) > len(first_lines):
+        first_lines.append(f"and {len(lines) - len(first_lines)} more")
     number = f"{first.id}-{news[-1].id}-{len(news)}"
     body = {
         "message": number,
@@ -78,27 +81,33 @@ def message_of(news: Sequence[Notification], server_url: str, secret: str = "") 
         "owner": first.owner,
         "vo": first.vo,
         "news": [
-            {"id": one.id, "topic": one.topic, "time": one.created, "task": one.task, **told}
-            for one, told in zip(news, facts, strict=True)
+            {
+                "id": notification.id,
+                "topic": notification.topic,
+                "time": notification.created,
+                "task": notification.task,
+                **details,
+            }
+            for notification, details in zip(news, facts, strict=True)
         ],
     }
     return NotificationMessage(
         number=number,
         receiver=first.receiver,
         subject=f"Pilotage: {lines[0] if len(lines) == 1 else f'{len(lines)} news of your tasks'}"[:200],
-        text="\n".join([*shown, "", f"Sent for {first.owner} by {server_url}."]),
+        text="\n".join([*first_lines, "", f"Sent for {first.owner} by {server_url}."]),
         body=json.dumps(body).encode(),
         secret=secret,
     )
 
 
-def _line(one: Notification, facts: dict[str, object]) -> str:
+def _line(notification: Notification, facts: dict[str, object]) -> str:
     """Return one piece of news as a line for people."""
-    if one.topic == "test":
+    if notification.topic == "test":
         return str(facts["text"])
-    name = f"task {one.task} ({facts['name']})"
+    name = f"task {notification.task} ({facts['name']})"
     error = f": {str(facts['error']).splitlines()[0]}" if facts["error"] else ""
-    match one.topic:
+    match notification.topic:
         case "end":
             return f"{name} is {facts['state']}{error}"
         case "failure":

@@ -24,9 +24,9 @@ def submitted_beside(
     Other queues of its site may lead to the same batch system, if their computing elements are of its kind.
     """
     return {
-        one.name: _submitted_to(pilots, one.name, server)
-        for one in queues
-        if one.site == queue.site and _kind(one) == _kind(queue)
+        candidate.name: _submitted_to(pilots, candidate.name, server)
+        for candidate in queues
+        if candidate.site == queue.site and _kind(candidate) == _kind(queue)
     }
 
 

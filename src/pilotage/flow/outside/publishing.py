@@ -28,7 +28,7 @@ class PublicationOrder:
     @property
     def keys(self) -> list[PublicationAttempt]:
         """Return all publications of the call."""
-        return [*self.files, *((one.id, one.attempt) for one in self.closing)]
+        return [*self.files, *((publication.id, publication.attempt) for publication in self.closing)]
 
 
 class Publishing(OutsideAnswers[PublicationSighting]):
@@ -61,8 +61,8 @@ class Publishing(OutsideAnswers[PublicationSighting]):
         if is_own(order.dataset):
             return self._catalogues.gather(order.dataset, order.closing[0].task)
         catalogue, scope, name = split_dataset(order.dataset)
-        known = self._catalogues.external(catalogue)
-        return known.publish(scope, name, list(order.files.values()), order.rule, bool(order.closing))
+        adapter = self._catalogues.external(catalogue)
+        return adapter.publish(scope, name, list(order.files.values()), order.rule, bool(order.closing))
 
     def _registered(self, order: PublicationOrder, refused: Mapping[str, str]) -> None:
         errors = {key: refused.get(file.name, "") for key, file in order.files.items()}

@@ -16,9 +16,9 @@ from pilotage.policies.pilots import advertising
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
     """Ask the batch systems of native sites that are due: their answers become the next advertisements."""
-    due = dict(advertising.due_sites(world))
+    sites = dict(advertising.due_sites(world))
     every = world.federation.brokerage.advertise_period
-    queues = [one for one in world.federation.queues if one.computing_element and one.site in due]
+    queues = [queue for queue in world.federation.queues if queue.computing_element and queue.site in sites]
     pilots = [pilot for queue in queues for pilot in runtime.store.queries.live_pilots(queue.name)]
     for queue in queues:
         for server in servers_of(queue.computing_element) if queue.computing_element else ():
@@ -28,12 +28,12 @@ def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
 
 
 def _idle(world: World) -> Iterator[str]:
-    due = advertising.due_sites(world)
-    if not due:
-        told = plural(len(world.advertisements), "advertisement")
-        yield f"no site's turn has come: {told}, one every {world.federation.brokerage.advertise_period:g} s"
+    sites = advertising.due_sites(world)
+    if not sites:
+        count = plural(len(world.advertisements), "advertisement")
+        yield f"no site's turn has come: {count}, one every {world.federation.brokerage.advertise_period:g} s"
     else:
-        yield f"no batch system of {', '.join(site for site, _ in due)} has answered since"
+        yield f"no batch system of {', '.join(site for site, _ in sites)} has answered since"
 
 
 STEP = Step(

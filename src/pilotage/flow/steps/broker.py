@@ -56,18 +56,18 @@ def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
     The caller must claim the limits of sites.
     """
-    own = restricted(world, plugin)
-    if not own.jobs:
+    plugin_world = restricted(world, plugin)
+    if not plugin_world.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
     # NumPy loads with the first work.
     from pilotage.policies.brokerage.engine.guarded_decisions import guarded_decision
     from pilotage.policies.brokerage.engine.guards import is_guarded
 
     decide = brokerages.of(world.federation, plugin).decide
-    decision = soundness.check(plugin, decide(own), own)
+    decision = soundness.check(plugin, decide(plugin_world), plugin_world)
     if not is_guarded(decide):
-        decision = guarded_decision(decision, own)
-    changes = {job.id: job.changes for job in own.jobs}
+        decision = guarded_decision(decision, plugin_world)
+    changes = {job.id: job.changes for job in plugin_world.jobs}
     moves = chain.from_iterable(_as_read(move, changes) for move in decision.moves)
     return replace(decision, changes=tuple(moves))
 
@@ -140,10 +140,10 @@ def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
     Jobs that wait because a storage failed them stay until their time comes, or the storage works again (F4).
     """
-    own = restricted(world, plugin)
+    plugin_world = restricted(world, plugin)
     pending = tuple(
         replace(job, state=JobState.DEFINED)
-        for job in _ready(own.jobs, own.failed_deliveries, own)
+        for job in _ready(plugin_world.jobs, plugin_world.failed_deliveries, plugin_world)
         if job.state is JobState.PENDING
     )
     placed: set[int] = set()

@@ -79,12 +79,12 @@ def _resubmit(runtime: Runtime, world: World, claimed: set[int]) -> None:
     The batch system knows pilots by name, and accepts none twice.
     """
     # Their answer has arrived, and was just forgotten here because this pass records it.
-    told = {submission.pilot for submission in world.submissions}
+    answered = {submission.pilot for submission in world.submissions}
     waiting = [
-        pilot for pilot in world.pilots if submissions.awaits_submission(pilot) and pilot.id not in told
+        pilot for pilot in world.pilots if submissions.awaits_submission(pilot) and pilot.id not in answered
     ]
-    own = [pilot for pilot in waiting if pilot.id in claimed or _is_due(world, pilot)]
-    orders = [(pilot.id, pilot) for pilot in own if pilot.id not in runtime.elements.submissions]
+    own_pilots = [pilot for pilot in waiting if pilot.id in claimed or _is_due(world, pilot)]
+    orders = [(pilot.id, pilot) for pilot in own_pilots if pilot.id not in runtime.elements.submissions]
     _hand_over(runtime, world, orders)
 
 
@@ -98,10 +98,10 @@ def _cancel_late(runtime: Runtime, world: World) -> None:
     """End pilots at their sites that were given up before their submission was known."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     ended = {pilot.id: pilot for pilot in world.pilots if pilot.state not in LIVE_PILOTS}
-    for told in world.submissions:
-        pilot = ended.get(told.pilot)
-        if pilot and told.reference and pilot.queue in queues:
-            runtime.elements.cancel(queues[pilot.queue], [replace(pilot, reference=told.reference)])
+    for submission in world.submissions:
+        pilot = ended.get(submission.pilot)
+        if pilot and submission.reference and pilot.queue in queues:
+            runtime.elements.cancel(queues[pilot.queue], [replace(pilot, reference=submission.reference)])
 
 
 def _cancel_stuck(runtime: Runtime, world: World) -> None:
@@ -109,13 +109,13 @@ def _cancel_stuck(runtime: Runtime, world: World) -> None:
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
     stuck: dict[str, list[Pilot]] = defaultdict(list)
-    for seen in world.sightings:
-        pilot = pilots.get(seen.pilot)
+    for sighting in world.sightings:
+        pilot = pilots.get(sighting.pilot)
         if pilot is None or pilot.queue not in queues or pilot.ended_there_since is not None:
             continue
-        held = (PilotState.SUBMITTED, PilotState.RUNNING) if seen.excess else (PilotState.SUBMITTED,)
-        is_stuck = seen.state == "stuck" or submissions.is_lost(seen, pilot, world)
-        if is_stuck and pilot.state in held:
+        states = (PilotState.SUBMITTED, PilotState.RUNNING) if sighting.excess else (PilotState.SUBMITTED,)
+        is_stuck = sighting.state == "stuck" or submissions.is_lost(sighting, pilot, world)
+        if is_stuck and pilot.state in states:
             stuck[pilot.queue].append(pilot)
     for name, given_up in stuck.items():
         runtime.elements.cancel(queues[name], given_up)
@@ -123,14 +123,14 @@ def _cancel_stuck(runtime: Runtime, world: World) -> None:
 
 def _submit(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Submit recorded pilots to their computing elements."""
-    made = [
+    pilots = [
         (id_, record)
         for change, ids in zip(decision.changes, committed.created, strict=True)
         if isinstance(change, Create)
         for record, id_ in zip(change.records, ids, strict=True)
         if isinstance(record, NewPilot) and id_ is not None
     ]
-    _hand_over(runtime, world, made)
+    _hand_over(runtime, world, pilots)
 
 
 def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPilot | Pilot]]) -> None:
@@ -141,15 +141,18 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
         # Leave pilots that this process cannot submit to another process.
         if queue.computing_element and queue.name not in world.unable_queues
     }
-    known = [(id_, pilot) for id_, pilot in pilots if pilot.queue in queues]
-    if not known:
+    submittable = [(id_, pilot) for id_, pilot in pilots if pilot.queue in queues]
+    if not submittable:
         return
     expires = credentials.enrolment_end(world.time, world.federation.director)
     tokens = runtime.store.tokens.create_all(
-        [Credential(role="enrolment", identity=one.owner, pilot=id_, expires=expires) for id_, one in known]
+        [
+            Credential(role="enrolment", identity=pilot.owner, pilot=id_, expires=expires)
+            for id_, pilot in submittable
+        ]
     )
     orders: dict[Submission, list[PilotOrder]] = defaultdict(list)
-    for (id_, pilot), token in zip(known, tokens, strict=True):
+    for (id_, pilot), token in zip(submittable, tokens, strict=True):
         order = PilotOrder(
             pilot=id_,
             name=_name(world, id_, pilot),
@@ -162,8 +165,8 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
             control_groups=element_of(queues[pilot.queue]).control_groups,
         )
         orders[pilot.queue, pilot.broker, pilot.submit_pool].append(order)
-    for (name, server, pool), asked in orders.items():
-        runtime.elements.submit(queues[name], server, pool, asked)
+    for (name, server, pool), pool_orders in orders.items():
+        runtime.elements.submit(queues[name], server, pool, pool_orders)
 
 
 def _name(world: World, number: int, pilot: NewPilot | Pilot) -> str:
@@ -194,10 +197,10 @@ def _idle(world: World) -> Iterator[str]:
     without = sorted({entry.queue for entry in world.task_queues if entry.jobs} - served)
     if without:
         yield f"no pilots are started from here at {', '.join(without)}"
-    for name, why in sorted(world.unable_queues.items()):
-        yield f"no pilots are submitted to {name} from this server: {why}"
-    if asked := list_match.to_ask(world):
-        yield f"{plural(len(asked), 'answer')} of batch systems to list-match awaited"
+    for name, reason in sorted(world.unable_queues.items()):
+        yield f"no pilots are submitted to {name} from this server: {reason}"
+    if questions := list_match.to_ask(world):
+        yield f"{plural(len(questions), 'answer')} of batch systems to list-match awaited"
     yield from list_match.problems(world)
     from pilotage.policies.pilots import director
 

@@ -41,7 +41,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
-    kept = {*idle, *keeping_queues(world.federation)}
+    excluded = {*idle, *keeping_queues(world.federation)}
     bound = {
         task.id
         for task in world.tasks
@@ -51,7 +51,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         job
         for job in sorted(world.jobs, key=lambda job: (job.since, job.id))
         if job.state is JobState.ACTIVATED
-        and job.queue not in kept
+        and job.queue not in excluded
         and job.task not in bound
         and world.time - job.since >= PATIENCE
     ]
@@ -59,12 +59,12 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     for task, jobs in Counter(job.task for job in waiting).items():
         work.spend(task, PAIRS, jobs * len(idle))
     decisions: list[Decision] = []
-    held, sizes = _held_files(world), {file.name: file.size for file in world.files}
+    files_by_queue, sizes = _held_files(world), {file.name: file.size for file in world.files}
     rooms = _Rooms(world)
     for name, slots in idle.items():
         place = partial(_placed, world, name, plugin, brokerages)
         # They could start there without moving a byte.
-        near = rooms.fitting(name, [job for job in waiting if held[name].issuperset(job.inputs)])
+        near = rooms.fitting(name, [job for job in waiting if files_by_queue[name].issuperset(job.inputs)])
         offered = _fitting(near, sizes, place)[:slots] if len(near) > slots else near
         if offered and (placed := place(offered)).changes:
             moved = {id_ for move in placed.moves for id_ in move.ids}
@@ -80,15 +80,17 @@ class _Rooms:
     def __init__(self, world: World) -> None:
         self._sites = {queue.name: queue.site for queue in world.federation.queues}
         there = jobs_there(world.federation, world.job_counts)
-        self._left = {site: own.room(there.get(site, NOBODY)) for site, own in all_bounds(world).items()}
+        self._left = {
+            site: bounds.room(there.get(site, NOBODY)) for site, bounds in all_bounds(world).items()
+        }
 
     def fitting(self, queue: str, jobs: Sequence[Job]) -> Sequence[Job]:
         """Return the jobs that a queue's site accepts: its own, and others as far as it has room."""
-        left = self._left.get(self._sites[queue])
-        if left is None:
+        room = self._left.get(self._sites[queue])
+        if room is None:
             return jobs
-        others = iter(range(left))
-        return [job for job in jobs if self._is_near(job, queue) or next(others, None) is not None]
+        free_places = iter(range(room))
+        return [job for job in jobs if self._is_near(job, queue) or next(free_places, None) is not None]
 
     def take(self, queue: str, jobs: Sequence[Job]) -> None:
         """Count jobs that go to a queue."""
@@ -138,7 +140,7 @@ def _placed(world: World, name: str, plugin: str, brokerages: Brokerages, offere
 
 def _with_one_queue(federation: Federation, name: str) -> Federation:
     """Return the federation with one queue and its site's links: others have no influence."""
-    (queue,) = (one for one in federation.queues if one.name == name)
+    (queue,) = (declared for declared in federation.queues if declared.name == name)
     links = (link for link in federation.links if queue.site in (link.source, link.destination))
     return replace(federation, queues=(queue,), links=tuple(links))
 
@@ -146,8 +148,8 @@ def _with_one_queue(federation: Federation, name: str) -> Federation:
 def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
     """Return the placements of a decision, each job taken from its queue first. Drop refusals."""
     placements = [move for move in decision.moves if move.target is JobState.ACTIVATED]
-    kept = sorted({move.choice for move in placements if move.choice is not None})
-    numbers = {choice: number for number, choice in enumerate(kept)}
+    used_choices = sorted({move.choice for move in placements if move.choice is not None})
+    numbers = {choice: number for number, choice in enumerate(used_choices)}
     by_queue: dict[str, list[int]] = defaultdict(list)
     for move in placements:
         for id_ in move.ids:
@@ -167,7 +169,7 @@ def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
     placing = tuple(
         replace(move, choice=None if move.choice is None else numbers[move.choice]) for move in placements
     )
-    choices = tuple(decision.choices[choice] for choice in kept)
+    choices = tuple(decision.choices[choice] for choice in used_choices)
     return replace(decision, changes=(*leaving, *placing), choices=choices)
 
 
@@ -185,8 +187,8 @@ def _idle(world: World) -> Iterator[str]:
     elif not any(job.state is JobState.ACTIVATED and job.queue not in idle for job in world.jobs):
         yield f"no job waits elsewhere; idle slots: {', '.join(f'{q} {n}' for q, n in idle.items())}"
     else:
-        held = "or all that have are bound early by task, VO or brokerage"
-        yield f"no waiting job has its inputs at, and is accepted by, a queue with idle pilots, {held}"
+        suffix = "or all that have are bound early by task, VO or brokerage"
+        yield f"no waiting job has its inputs at, and is accepted by, a queue with idle pilots, {suffix}"
 
 
 STEP = Step(

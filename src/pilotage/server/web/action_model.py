@@ -98,13 +98,13 @@ class PageAction(Generic[_Of]):
         """Return the routes that look and that act."""
         return view(path, self._look), action(path, self._act)
 
-    def _found(self, visit: Visit) -> _Of:
+    def _subject(self, visit: Visit) -> _Of:
         if self.verb.is_for_operators:
             visit.for_operators(self.verb.name)
         return self.find(visit)
 
     def _look(self, visit: Visit) -> Page:
-        return self._page(visit, self._found(visit))
+        return self._page(visit, self._subject(visit))
 
     def _page(self, visit: Visit, subject: _Of, fault: str = "", status: int = 200) -> Page:
         preview = self.show(visit, subject, fault)
@@ -120,7 +120,7 @@ class PageAction(Generic[_Of]):
         )
 
     def _act(self, visit: Visit) -> Page | Redirect:
-        subject = self._found(visit)
+        subject = self._subject(visit)
         try:
             jobs = self.do(visit, subject)
         except NotNow as error:
@@ -153,8 +153,8 @@ class FieldQuery(BaseModel):
 
 def shown_fields(query: FieldQuery, spec: TaskSpec | None = None) -> Sequence[tuple[str, str, str]]:
     """Return name, label and current value of each field of a form; what the task asks for is its hint."""
-    asked = query.changes()
-    return [(name, _label(name, spec), str(asked.get(name, ""))) for name in LABELS]
+    changes = query.changes()
+    return [(name, _label(name, spec), str(changes.get(name, ""))) for name in LABELS]
 
 
 def _label(name: str, spec: TaskSpec | None) -> str:

@@ -20,8 +20,8 @@ from pilotage.model.rules.verbs import LIFT, OF_TASKS, OF_WORK, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
 from pilotage.server.api.edge.access import actor
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
-from pilotage.server.api.work.jobs import seen as seen_job
-from pilotage.server.api.work.tasks import seen as seen_task
+from pilotage.server.api.work.jobs import visible_job
+from pilotage.server.api.work.tasks import visible_task
 from pilotage.server.web.action_model import (
     ActionPreview,
     ActionSubject,
@@ -54,14 +54,14 @@ class _WorkSubject(ActionSubject):
 
 
 def _of_task(visit: Visit) -> _WorkSubject:
-    task = seen_task(visit.store, visit.caller, visit.number("task"))
+    task = visible_task(visit.store, visit.caller, visit.number("task"))
     name, path = f"task {task.id} {task.name}", f"/tasks/{task.id}"
     return _WorkSubject(name=name, path=path, section="Tasks", json=path, task=task, word=str(task.id))
 
 
 def _of_job(visit: Visit) -> _WorkSubject:
-    job = seen_job(visit.store, visit.caller, visit.number("job"))
-    task, path = seen_task(visit.store, visit.caller, job.task), f"/jobs/{job.id}"
+    job = visible_job(visit.store, visit.caller, visit.number("job"))
+    task, path = visible_task(visit.store, visit.caller, job.task), f"/jobs/{job.id}"
     return _WorkSubject(
         name=f"job {job.id}", path=path, section="Tasks", json=path, task=task, job=job, word=f"job:{job.id}"
     )
@@ -129,7 +129,7 @@ def _changing(verb: Verb, visit: Visit, work: _WorkSubject, fault: str) -> Actio
             visit.runtime, verb, work.task.id, work.job_id, Wanted(fields=changes)
         )
     except BadDocument as bad:
-        faults = [f"{field_name(one.path)}: {one.text}" for one in bad.faults]
+        faults = [f"{field_name(field_fault.path)}: {field_fault.text}" for field_fault in bad.faults]
         return replace(preview, says=(), faults=faults, can=False)
     except NotNow as error:
         return replace(preview, says=(), faults=[str(error)], can=False)

@@ -65,7 +65,7 @@ class LoadModel:
 
 def _load_page(visit: Visit) -> Page:
     visit.for_operators("load federations")
-    return _shown(LoadModel(form=LoadForm(), version=_version(visit)))
+    return _page_of(LoadModel(form=LoadForm(), version=_version(visit)))
 
 
 def _version(visit: Visit) -> int:
@@ -75,7 +75,7 @@ def _version(visit: Visit) -> int:
         return 0
 
 
-def _shown(model: LoadModel) -> Page:
+def _page_of(model: LoadModel) -> Page:
     return Page(
         template="federation-load.html",
         title="Load a federation",
@@ -93,12 +93,12 @@ def _load(visit: Visit) -> Page | Redirect:
     version = _version(visit)
     try:
         federation = read(Federation, SourceFile("document", form.text), acceptance.faults)
-        found = federation_changes.review(visit.store, federation)
+        review = federation_changes.review(visit.store, federation)
     except BadFile as bad:
         more = max(len(bad.faults) - MOST_LINES, 0)
-        return _shown(LoadModel(form=form, version=version, faults=bad.faults[:MOST_LINES], more=more))
+        return _page_of(LoadModel(form=form, version=version, faults=bad.faults[:MOST_LINES], more=more))
     except FederationRenamed as error:
-        return _shown(LoadModel(form=form, version=version, refused=f"name: {error}"))
+        return _page_of(LoadModel(form=form, version=version, refused=f"name: {error}"))
     digest = sha256(form.text.encode()).hexdigest()
     refused = ""
     if form.load and form.seen != digest:
@@ -112,12 +112,12 @@ def _load(visit: Visit) -> Page | Redirect:
         form=form,
         version=_version(visit),
         refused=refused,
-        warnings=[f"{field_name(one.path)}: {one.text}" for one in warnings[:MOST_LINES]],
-        review=found,
+        warnings=[f"{field_name(warning.path)}: {warning.text}" for warning in warnings[:MOST_LINES]],
+        review=review,
         seen=digest,
-        more=max(len(found.changes) - MOST_LINES, 0),
+        more=max(len(review.changes) - MOST_LINES, 0),
     )
-    return _shown(model)
+    return _page_of(model)
 
 
 def _saved(visit: Visit, federation: Federation, form: LoadForm) -> str:

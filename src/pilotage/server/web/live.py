@@ -17,8 +17,8 @@ from pilotage.model.values.types import LARGEST_ID
 from pilotage.server.api.edge.access import KnownTokens, bearer_of
 from pilotage.server.api.work.event_hub import EventFilter, EventHub, frame
 from pilotage.server.api.work.events import EventStream
-from pilotage.server.api.work.jobs import seen as seen_job
-from pilotage.server.api.work.tasks import seen as seen_task
+from pilotage.server.api.work.jobs import visible_job
+from pilotage.server.api.work.tasks import visible_task
 from pilotage.server.web.pages import answered, caller_of, query_of
 from pilotage.store import EventKind
 
@@ -55,9 +55,9 @@ async def _live(request: Request) -> Response:
 def _refuse_unseen(runtime: Runtime, caller: Credential, query: LiveQuery) -> None:
     """Refuse tasks, jobs and pilots that the caller may not see, or that do not exist."""
     for task in query.task:
-        seen_task(runtime.store, caller, task)
+        visible_task(runtime.store, caller, task)
     if query.job:
-        seen_job(runtime.store, caller, query.job)
+        visible_job(runtime.store, caller, query.job)
     if query.pilot and caller.role != "operator":
         raise HTTPException(403, "only operators see pilots")
 

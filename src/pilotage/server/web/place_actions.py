@@ -34,7 +34,7 @@ def verbs(visit: Visit, kind: RestrictedKind, name: str) -> list[ActionLink]:
     """Return what an operator can do about a place now; nothing for other people."""
     if not visit.is_operator:
         return []
-    in_force = {one.mode for one in _in_force(visit, kind, name)}
+    in_force = {restriction.mode for restriction in _in_force(visit, kind, name)}
     possible = [*(mode for mode in _MODES if mode not in in_force), *(["open"] if in_force else [])]
     return [
         ActionLink(label=f"{VERBS[verb].label} …", address=f"{address_of(kind, name)}/{verb}")
@@ -43,7 +43,11 @@ def verbs(visit: Visit, kind: RestrictedKind, name: str) -> list[ActionLink]:
 
 
 def _in_force(visit: Visit, kind: RestrictedKind, name: str) -> list[Restriction]:
-    return [one for one in visit.store.restrictions() if (one.kind, one.name) == (kind, name)]
+    return [
+        restriction
+        for restriction in visit.store.restrictions()
+        if (restriction.kind, restriction.name) == (kind, name)
+    ]
 
 
 class RestrictionForm(BaseModel):
@@ -59,7 +63,7 @@ class _RestrictedPlace(ActionSubject):
 
     kind: RestrictedKind
     place: str
-    left: str
+    remaining_work: str
 
 
 def _place(kind: RestrictedKind, visit: Visit) -> _RestrictedPlace:
@@ -71,7 +75,7 @@ def _place(kind: RestrictedKind, visit: Visit) -> _RestrictedPlace:
         json="/restrictions",
         kind=kind,
         place=place,
-        left=describe_remains(asdict(restrictions.of_declared(visit.runtime, kind, place))),
+        remaining_work=describe_remains(asdict(restrictions.of_declared(visit.runtime, kind, place))),
     )
 
 
@@ -79,7 +83,11 @@ def _restricting(mode: RestrictionMode, visit: Visit, of: _RestrictedPlace, _: s
     because, until = (visit.form.get(name, "") for name in ("because", "until"))
     effects = DRAIN if mode == "drain" else CLOSE
     return ActionPreview(
-        says=[effects[of.kind], f"{of.left[0].upper()}{of.left[1:]}.", *_now(visit, of.kind, of.place)],
+        says=[
+            effects[of.kind],
+            f"{of.remaining_work[0].upper()}{of.remaining_work[1:]}.",
+            *_now(visit, of.kind, of.place),
+        ],
         asked=[
             ActionField(
                 name="because",
@@ -133,7 +141,7 @@ def _open(visit: Visit, of: _RestrictedPlace) -> None:
 
 
 def _now(visit: Visit, kind: RestrictedKind, name: str) -> list[str]:
-    return [f"It is {one.text}." for one in _in_force(visit, kind, name)]
+    return [f"It is {restriction.text}." for restriction in _in_force(visit, kind, name)]
 
 
 def _routes() -> Iterator[Route]:

@@ -34,7 +34,9 @@ def of_queues(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
 def of_pilots_and_servers(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
     """Return the breakers that hold pilots back (P6, P8, P12)."""
     return of_pilots(
-        runtime.elements.asked(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
+        runtime.elements.with_list_matches(
+            runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes")
+        )
     )
 
 

@@ -232,7 +232,7 @@ def _activated(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
     yield from pilots.of_full(subject, pilot_limits(federation).get(queue.name, ()), live)
     yield from _of_site(runtime, subject, queue.site, live)
     # No server of the queue accepts pilots for it, as far as this server asked (P8).
-    world = runtime.elements.asked(runtime.world())
+    world = runtime.elements.with_list_matches(runtime.world())
     if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
         yield replace(_fault(subject, f"no pilot is submitted: {problem}"), rule="P8")
 

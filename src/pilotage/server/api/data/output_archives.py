@@ -17,7 +17,7 @@ from pilotage.server.api.edge.answers import documented_bytes
 from pilotage.server.api.edge.content import FileContent
 from pilotage.server.api.edge.dependencies import PREFIX, Id, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.server.api.work.tasks import seen
+from pilotage.server.api.work.tasks import visible_task
 from pilotage.store.files.catalogue import CatalogueEntry
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
@@ -57,7 +57,7 @@ def get_output_archive(
     They come by identifier, 10,000 files or 64 MiB or 30 s at most. The next request goes on `after` the last
     one. Files that cannot be read are left out.
     """
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     candidates = (
         (entry, path if is_merged else f"{entry.file.job}/{path}")
         for entry, is_merged in runtime.store.catalogue.outputs(task, after)

@@ -146,7 +146,7 @@ def post_report(
         _storable(attempt_report) if "\0" in attempt_report.error else attempt_report
         for attempt_report in body.reports
     ]
-    logs = [log for attempt in body.logs for log in attempt.kept()]
+    logs = [log for attempt in body.logs for log in attempt.kept_logs()]
     if pilot_log := _agent_log(body.own_log, pilot):
         logs.append(pilot_log)
     stop = report.report(runtime, pilot, body.holding, reports, logs, newest_answer)
@@ -168,7 +168,7 @@ PLAIN_ROUTES = (
 
 
 def _agent_log(log: Log | None, pilot: int) -> KeptLog | None:
-    return log.kept(LogKey(kind="pilot", record=pilot)) if log and log.stream == "agent" else None
+    return log.kept_log(LogKey(kind="pilot", record=pilot)) if log and log.stream == "agent" else None
 
 
 def _storable(attempt_report: Report) -> Report:

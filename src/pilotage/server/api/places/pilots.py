@@ -18,7 +18,7 @@ from pilotage.server.api.places import breakers
 from pilotage.server.api.places.breakers import ShownBreaker
 from pilotage.server.api.views import BatchWaits, Pilots
 from pilotage.server.api.work.explanations import PilotExplanation, explained_pilot
-from pilotage.server.api.work.logs import KeptLogs, shown
+from pilotage.server.api.work.logs import KeptLogs, kept_logs
 from pilotage.store.pilots.world import live_and_ended_pilots
 
 router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"], route_class=MeasuredRoute)
@@ -59,7 +59,7 @@ def _problems(runtime: Runtime, queue: str | None) -> list[str]:
     asking = (place for place in runtime.store.federation().queues if queue in (None, place.name))
     if not any(place.computing_element and place.computing_element.list_match for place in asking):
         return []
-    world = runtime.elements.asked(runtime.world("task_queues", "lifted_breakers"))
+    world = runtime.elements.with_list_matches(runtime.world("task_queues", "lifted_breakers"))
     return [
         problem for problem in list_match.problems(world) if queue is None or problem.startswith(f"{queue}: ")
     ]
@@ -102,7 +102,7 @@ def read_logs(runtime: Runtime, pilot: Pilot, agent_seen: int) -> KeptLogs:
     if runs:
         runtime.log_readers.ask("pilot", pilot.id, runtime.clock())
     key = LogKey(kind="pilot", record=pilot.id)
-    return shown(runtime.store, key, {"agent": agent_seen}, runs)
+    return kept_logs(runtime.store, key, {"agent": agent_seen}, runs)
 
 
 def _existing(runtime: Runtime, pilot: int) -> Pilot:

@@ -40,13 +40,13 @@ class Retry(RequestBody):
         self, runtime: Runtime, verb: Verb, who: str, width: int, task: int, job: int | None = None
     ) -> Told | Response:
         """Do it, or with ``dry_run`` say what it would do; answer with the faults of the fields."""
-        wanted = Wanted(fields=self.changes, anyway=self.anyway)
+        changes = Wanted(fields=self.changes, anyway=self.anyway)
         try:
             if self.dry_run:
-                moved, comparison = effects.preview(runtime, verb, task, job, wanted)
+                moved, comparison = effects.preview(runtime, verb, task, job, changes)
                 lines = tuple(side_by_side(comparison, width))
             else:
-                effect = effects.do(runtime, verb, who, task, job, wanted)
+                effect = effects.do(runtime, verb, who, task, job, changes)
                 moved, lines = effect.moved, effect.lines
         except BadDocument as bad:
             return answer({"detail": faults_of(bad)}, 422)

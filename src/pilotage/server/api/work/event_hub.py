@@ -89,8 +89,8 @@ class EventFilter:
     @classmethod
     def of(cls, caller: Credential, kinds: Sequence[EventKind], tasks: Sequence[int]) -> "EventFilter":
         """Return what a caller wants."""
-        seen = owner_seen(caller)
-        owner = None if seen is None else (seen.name, seen.vo)
+        visible_owner = owner_seen(caller)
+        owner = None if visible_owner is None else (visible_owner.name, visible_owner.vo)
         return cls(owner=owner, kinds=frozenset(kinds), tasks=frozenset(tasks))
 
     def takes(self, event: LoggedEvent) -> bool:
@@ -102,7 +102,7 @@ class EventFilter:
         return (not self.kinds or event.kind in self.kinds) and (not self.tasks or event.task in self.tasks)
 
 
-def shown(event: LoggedEvent) -> ShownEvent:
+def shown_event(event: LoggedEvent) -> ShownEvent:
     """Return an event as readers get it."""
     return ShownEvent(
         id=event.id,
@@ -130,8 +130,8 @@ STALE = frame("stale", None, {})
 class Stream:
     """The events that wait for the reader of one open stream. It belongs to the event loop."""
 
-    def __init__(self, wanted: EventFilter, after: int) -> None:
-        self.wanted = wanted
+    def __init__(self, event_filter: EventFilter, after: int) -> None:
+        self.event_filter = event_filter
         self.after = after
         self.ending = ""
         self._chunks: deque[bytes] = deque()
@@ -147,9 +147,9 @@ class Stream:
             self._size += len(chunk)
             self._news.set()
 
-    def end(self, why: str) -> None:
+    def end(self, reason: str) -> None:
         """End the stream: drop its waiting events, and let the reader know why."""
-        self.ending = self.ending or why
+        self.ending = self.ending or reason
         self._chunks.clear()
         self._size = 0
         self._news.set()
@@ -160,10 +160,10 @@ class Stream:
             async with asyncio.timeout(timeout):
                 await self._news.wait()
         self._news.clear()
-        found = b"".join(self._chunks)
+        data = b"".join(self._chunks)
         self._chunks.clear()
         self._size = 0
-        return found
+        return data
 
 
 class Sign(Stream):
@@ -221,16 +221,16 @@ class EventHub:
         return await _in_thread(self._catching_up, lambda: self._log.owners(tasks))
 
     async def follow(
-        self, wanted: EventFilter, after: int, newest: int, is_known: Callable[[], Awaitable[bool]]
+        self, event_filter: EventFilter, after: int, newest: int, is_known: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream: the wanted events after one, and signs of life."""
-        stream = Stream(wanted, after)
+        stream = Stream(event_filter, after)
         await self._begin(newest)
         try:
             while stream.after < self._position and not self._is_closed:
                 page = await self.page(stream.after, self._position)
                 stream.after = page[-1].id if len(page) == PAGE else self._position
-                if chunk := b"".join(map(_framed, filter(wanted.takes, page))):
+                if chunk := b"".join(map(_framed, filter(event_filter.takes, page))):
                     yield chunk
             # Nothing waits between the last look at the position and this line: no event is missed.
             self._add(stream)
@@ -242,7 +242,7 @@ class EventHub:
 
     async def signs(
         self,
-        wanted: EventFilter,
+        event_filter: EventFilter,
         after: int,
         is_known: Callable[[], Awaitable[bool]],
         changed: Callable[[], bool] | None = None,
@@ -253,7 +253,7 @@ class EventHub:
         and then: whether something changed that has no events.
         """
         newest = (await self.ends()).newest
-        stream = Sign(wanted, newest)
+        stream = Sign(event_filter, newest)
         await self._begin(newest)
         looking = asyncio.create_task(self._look(stream, changed)) if changed else None
         try:
@@ -350,16 +350,16 @@ class EventHub:
 
     def _publish(self, page: Sequence[LoggedEvent]) -> None:
         framed = [(event, _framed(event)) for event in page] if self._streams else []
-        made: dict[tuple[EventFilter, int], bytes] = {}
+        chunks: dict[tuple[EventFilter, int], bytes] = {}
         for stream in self._streams:
             # A stream may have read farther than this reader, just before it came here.
-            key = stream.wanted, max(stream.after, self._position)
-            if key not in made:
-                made[key] = b"".join(
-                    text for event, text in framed if event.id > key[1] and stream.wanted.takes(event)
+            key = stream.event_filter, max(stream.after, self._position)
+            if key not in chunks:
+                chunks[key] = b"".join(
+                    text for event, text in framed if event.id > key[1] and stream.event_filter.takes(event)
                 )
-            if made[key] and not stream.ending:
-                stream.offer(made[key])
+            if chunks[key] and not stream.ending:
+                stream.offer(chunks[key])
 
 
 class TooManyStreams(Exception):
@@ -371,4 +371,4 @@ async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
 
 
 def _framed(event: LoggedEvent) -> bytes:
-    return frame(event.kind, event.id, shown(event))
+    return frame(event.kind, event.id, shown_event(event))

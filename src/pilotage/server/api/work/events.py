@@ -15,7 +15,7 @@ from pilotage.server.api.edge.access import KnownTokens, Person, bearer_of, may_
 from pilotage.server.api.edge.answers import answer, documented, field_refused
 from pilotage.server.api.edge.dependencies import PREFIX, AnyId
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.server.api.work.event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown
+from pilotage.server.api.work.event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown_event
 from pilotage.store import Ends, EventKind
 
 router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"], route_class=MeasuredRoute)
@@ -77,21 +77,21 @@ async def get_events(
     410: events after that one are no longer kept, or it is an event of another store.
     """
     await _refuse_unseen(hub, caller, task or ())
-    wanted = EventFilter.of(caller, kind or (), task or ())
+    event_filter = EventFilter.of(caller, kind or (), task or ())
     ends = await hub.ends()
     begin = _begin(last_event_id, after)
-    start = ends.newest if begin is None else _kept(begin, ends)
+    start = ends.newest if begin is None else _check_start(begin, ends)
     if STREAM in request.headers.get("accept", ""):
-        return _stream(request, hub, caller.identity.key, wanted, start, ends.newest)
-    return answer(await _page(hub, wanted, start, ends.newest))
+        return _stream(request, hub, caller.identity.key, event_filter, start, ends.newest)
+    return answer(await _page(hub, event_filter, start, ends.newest))
 
 
 async def _refuse_unseen(hub: EventHub, caller: Credential, tasks: Sequence[int]) -> None:
     """Refuse tasks that the caller may not see, or that do not exist."""
     owners = await hub.owners(tasks) if tasks else {}
-    for one in tasks:
-        if one not in owners or not may_see(caller, *owners[one]):
-            raise HTTPException(404, f"there is no task {one}, or it is not yours")
+    for task in tasks:
+        if task not in owners or not may_see(caller, *owners[task]):
+            raise HTTPException(404, f"there is no task {task}, or it is not yours")
 
 
 def _begin(header: str, after: int | None) -> int | None:
@@ -103,36 +103,36 @@ def _begin(header: str, after: int | None) -> int | None:
     raise field_refused("Last-Event-ID", "must be the number of an event")
 
 
-def _kept(after: int, ends: Ends) -> int:
+def _check_start(after: int, ends: Ends) -> int:
     """Return the number if all events after it are there; else 410, with what to do."""
     if ends.forgotten <= after <= ends.newest:
         return after
     if after < ends.forgotten:
-        why = f"events up to {ends.forgotten} are no longer kept"
+        reason = f"events up to {ends.forgotten} are no longer kept"
     else:
-        why = f"the newest event is {ends.newest}, so {after} is an event of another store"
+        reason = f"the newest event is {ends.newest}, so {after} is an event of another store"
     raise HTTPException(
-        410, f"{why}; start again: read the lists, then follow events with after={ends.newest}"
+        410, f"{reason}; start again: read the lists, then follow events with after={ends.newest}"
     )
 
 
-async def _page(hub: EventHub, wanted: EventFilter, after: int, newest: int) -> Events:
-    found: list[ShownEvent] = []
+async def _page(hub: EventHub, event_filter: EventFilter, after: int, newest: int) -> Events:
+    events: list[ShownEvent] = []
     searched = 0
-    while after < newest and len(found) < PAGE and searched < MOST_SEARCHED:
+    while after < newest and len(events) < PAGE and searched < MOST_SEARCHED:
         page = await hub.page(after, newest)
-        taken = [event for event in page if wanted.takes(event)]
+        matching = [event for event in page if event_filter.takes(event)]
         searched += PAGE
         after = page[-1].id if len(page) == PAGE else newest
-        if len(found) + len(taken) > PAGE:
-            taken = taken[: PAGE - len(found)]
-            after = taken[-1].id
-        found += map(shown, taken)
-    return Events(events=found, next=after, newest=newest)
+        if len(events) + len(matching) > PAGE:
+            matching = matching[: PAGE - len(events)]
+            after = matching[-1].id
+        events += map(shown_event, matching)
+    return Events(events=events, next=after, newest=newest)
 
 
 def _stream(
-    request: Request, hub: EventHub, person: str, wanted: EventFilter, start: int, newest: int
+    request: Request, hub: EventHub, person: str, event_filter: EventFilter, start: int, newest: int
 ) -> Response:
     tokens: KnownTokens = request.app.state.tokens
     token = bearer_of(request.headers.get("authorization", "")) or ""
@@ -142,14 +142,14 @@ def _stream(
 
     place = ExitStack()
     place.enter_context(hub.place(person))
-    return EventStream(_chunks(hub, wanted, start, newest, is_known), place)
+    return EventStream(_chunks(hub, event_filter, start, newest, is_known), place)
 
 
 async def _chunks(
-    hub: EventHub, wanted: EventFilter, start: int, newest: int, is_known: Callable[[], Awaitable[bool]]
+    hub: EventHub, event_filter: EventFilter, start: int, newest: int, is_known: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n" + frame("start", start, {"next": start})
-    async for chunk in hub.follow(wanted, start, newest, is_known):
+    async for chunk in hub.follow(event_filter, start, newest, is_known):
         yield chunk
 
 

@@ -105,22 +105,22 @@ def explained_queue(
     runtime: Runtime, name: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
 ) -> QueueExplanation | None:
     """Return what a person (None: an operator) sees of a queue, and what these decisions say of it."""
-    found = conditions.of_queues(runtime, [name])
-    if not found:
+    queue_conditions = conditions.of_queues(runtime, [name])
+    if not queue_conditions:
         return None
-    seen = replace(found[0], breakers=seen_by(found[0].breakers, person))
-    told = [
-        *queues.of_queue(seen, remarks.of_queue(runtime, seen), text.rules),
+    visible_condition = replace(queue_conditions[0], breakers=seen_by(queue_conditions[0].breakers, person))
+    unfolded = [
+        *queues.of_queue(visible_condition, remarks.of_queue(runtime, visible_condition), text.rules),
         *queues.of_task(name, choices, text.rules),
     ]
-    return QueueExplanation(queue=name, lines=folded(told, text.width))
+    return QueueExplanation(queue=name, lines=folded(unfolded, text.width))
 
 
 def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
     """Return why nothing can start at the queues of these choices."""
     names = sorted({queue for choice in choices for queue in choice.placed})
-    told = (queues.trouble(seen) for seen in conditions.of_queues(runtime, names))
-    return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
+    troubles = (queues.trouble(condition) for condition in conditions.of_queues(runtime, names))
+    return [f"warning: nothing starts: {trouble}" for trouble in troubles if trouble]
 
 
 def explained_transfer(runtime: Runtime, transfer: Transfer, text: TextForm = PLAIN) -> TransferExplanation:
@@ -129,26 +129,28 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, text: TextForm = PL
     queue = queue_of(transfer.state)
     waiting = _waiting(runtime, transfer, queue) if queue is not None else None
     events = store.queries.events("transfer", transfer.id)
-    told = [
+    unfolded = [
         *transfers.of_transfer(transfer, events, store.federation().staging, now, waiting),
         *lines(remarks.of_transfer(runtime, transfer), text.rules),
     ]
     # Do not validate it: we made it just now, and checking a large one takes longer than making it.
-    return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, text.width))
+    return TransferExplanation.model_construct(transfer=transfer, lines=folded(unfolded, text.width))
 
 
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
     """Return what a transfer waits for in its queue. The accounts are those of the next pass."""
     world, accounts = slot_accounts(runtime)
-    seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
-    room, live = sources_now.room_of(seen, queue), queries.live()
+    staging_world, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
+    room, live = sources_now.room_of(staging_world, queue), queries.live()
     bundle = world.federation.staging.files_per_slot
     ahead, before = queries.ahead_of(transfer, bundle)
     if queue is PREPARING:
         before += sum(
-            one.slots(bundle) for one in live if one.share == transfer.share and one.state in TRANSFERS_AHEAD
+            each.slots(bundle)
+            for each in live
+            if each.share == transfer.share and each.state in TRANSFERS_AHEAD
         )
-    constants, limits = world.federation.staging, sources_now.room_of(seen, DELIVERING)
+    constants, limits = world.federation.staging, sources_now.room_of(staging_world, DELIVERING)
     return transfers.PlaceInQueue(
         queue=queue,
         ahead=ahead,
@@ -172,13 +174,13 @@ def slot_accounts(runtime: Runtime) -> tuple[World, dict[str, Mapping[str, Any]]
 def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:
     """Return a world of staging that includes a transfer far back in its queue, and the replicas of its
     file."""
-    found = runtime.store.catalogue.entry(transfer.file)
-    if found is None or transfer in world.transfers:
+    entry = runtime.store.catalogue.entry(transfer.file)
+    if entry is None or transfer in world.transfers:
         return world
     return replace(
         world,
         transfers=(*world.transfers, transfer),
-        replicas=(*world.replicas, *found.replicas),
+        replicas=(*world.replicas, *entry.replicas),
     )
 
 
@@ -186,16 +188,16 @@ def explained_task(
     runtime: Runtime, task: TaskDetails, choices: Sequence[DatedChoice], text: TextForm = PLAIN
 ) -> TaskExplanation:
     """Return a task's failures, the obstacles to its start, and the decisions about it."""
-    found = remarks.of_task(runtime, task)
-    told = [*_failures(runtime, task), *lines(found, text.rules)]
-    told += rendering.of_choices(choices, text.rules) + forwarded.hints(runtime, choices)
+    task_remarks = remarks.of_task(runtime, task)
+    unfolded = [*_failures(runtime, task), *lines(task_remarks, text.rules)]
+    unfolded += rendering.of_choices(choices, text.rules) + forwarded.hints(runtime, choices)
     if not choices:
-        told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
+        unfolded.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
     return TaskExplanation.model_construct(
-        task=replace(task, remarks=found),
+        task=replace(task, remarks=task_remarks),
         choices=list(choices),
         explanations=[explain(choice) for choice in choices],
-        lines=folded(told, text.width),
+        lines=folded(unfolded, text.width),
     )
 
 
@@ -213,29 +215,29 @@ def explained_job(
     """
     borrowed, queues_ = runtime.store.queries.borrowings(job.id)
     compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
-    told = [
+    unfolded = [
         *history.of_job(job),
         *borrowing.of_borrowings(borrowed),
         *lines(remarks.of_job(runtime, job), text.rules),
         *_eligible(runtime, job),
     ]
-    ways = _files_of(runtime, job, borrowed)
-    told += job_files.of_files(ways)
+    files = _files_of(runtime, job, borrowed)
+    unfolded += job_files.of_files(files)
     if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
-        told.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
-    told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
-    told += rendering.of_choices(choices, text.rules)
-    told += forwarded.explained(runtime, job)
+        unfolded.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
+    unfolded += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
+    unfolded += rendering.of_choices(choices, text.rules)
+    unfolded += forwarded.explained(runtime, job)
     if not choices:
-        told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
+        unfolded.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
     return JobExplanation.model_construct(
         job=job,
         borrowings=borrowed,
         comparisons=compared,
-        files=list(ways),
+        files=list(files),
         choices=list(choices),
         explanations=[explain(choice) for choice in choices],
-        lines=folded(told, text.width),
+        lines=folded(unfolded, text.width),
     )
 
 
@@ -243,7 +245,7 @@ def _files_of(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) 
     """Return the files of a job, with the way of each to or from its queue's storage."""
     federation = runtime.store.federation()
     home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")
-    is_remote = any(one.attempt == job.attempt and one.reads for one in borrowed)
+    is_remote = any(borrowing.attempt == job.attempt and borrowing.reads for borrowing in borrowed)
     return job_files.with_ways(
         runtime.store.transfer_queries.files_of(job.id, home), federation, home, is_remote
     )
@@ -253,23 +255,24 @@ def _eligible(runtime: Runtime, job: JobDetails) -> Iterator[str]:
     """Yield the pilots that could take a job that waits for one."""
     declared = {queue.name: queue for queue in runtime.store.federation().queues}
     if job.state is JobState.ACTIVATED and job.queue in declared:
-        asked, live = runtime.store.queries.requirements(job.id), runtime.store.queries.live_pilots(job.queue)
-        found = fitting.eligible_pilots(declared[job.queue], asked, live) if asked else []
-        yield from pilots.of_eligible(job.queue, found, runtime.clock())
+        requirements = runtime.store.queries.requirements(job.id)
+        live = runtime.store.queries.live_pilots(job.queue)
+        eligible = fitting.eligible_pilots(declared[job.queue], requirements, live) if requirements else []
+        yield from pilots.of_eligible(job.queue, eligible, runtime.clock())
 
 
 def explained_pilot(runtime: Runtime, number: int, text: TextForm = PLAIN) -> PilotExplanation | None:
     """Return why a pilot was made, what it ran, and why it ended; None if it is unknown."""
     queries = runtime.store.queries
-    found = queries.pilot(number)
-    if found is None:
+    pilot = queries.pilot(number)
+    if pilot is None:
         return None
     jobs = queries.jobs_of_pilot(number, MOST_JOBS)
-    told = [*pilots.of_pilot(found, queries.events("pilot", number), jobs)]
-    if found.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
-        told += _stay(runtime, found.queue)
-    told += lines(remarks.set_aside(runtime, ("pilot", number)), text.rules)
-    return PilotExplanation(pilot=found, lines=folded(told, text.width))
+    unfolded = [*pilots.of_pilot(pilot, queries.events("pilot", number), jobs)]
+    if pilot.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
+        unfolded += _stay(runtime, pilot.queue)
+    unfolded += lines(remarks.set_aside(runtime, ("pilot", number)), text.rules)
+    return PilotExplanation(pilot=pilot, lines=folded(unfolded, text.width))
 
 
 def _stay(runtime: Runtime, queue: str) -> Iterator[str]:

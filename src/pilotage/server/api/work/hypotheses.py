@@ -51,21 +51,21 @@ class Hypothesis(RequestBody):
     def answer(self, decide: Callable[[Changes], WhatIf], width: int) -> Response:
         """Answer with the decision under these changes, or with their faults."""
         try:
-            found = decide(Changes(task=self.task, queues=self.queues))
+            comparison = decide(Changes(task=self.task, queues=self.queues))
         except BadDocument as bad:
             return answer({"detail": faults_of(bad)}, 422)
         document = WhatIfAnswer.model_construct(
-            time=found.time,
-            seed=found.seed,
-            changes=list(found.changes),
-            before=list(found.before),
-            after=list(found.after),
-            opened=list(found.opened),
-            closed=list(found.closed),
+            time=comparison.time,
+            seed=comparison.seed,
+            changes=list(comparison.changes),
+            before=list(comparison.before),
+            after=list(comparison.after),
+            opened=list(comparison.opened),
+            closed=list(comparison.closed),
             explanations=Explanations.model_construct(
-                before=[explain(choice) for choice in found.before],
-                after=[explain(choice) for choice in found.after],
+                before=[explain(choice) for choice in comparison.before],
+                after=[explain(choice) for choice in comparison.after],
             ),
-            lines=folded(side_by_side(found, width), width),
+            lines=folded(side_by_side(comparison, width), width),
         )
         return answer(document)

@@ -29,7 +29,7 @@ from pilotage.server.api.views import SteeredJob
 from pilotage.server.api.work.changes import Retry, Set, Told
 from pilotage.server.api.work.explanations import JobExplanation, explained_job
 from pilotage.server.api.work.hypotheses import Hypothesis, WhatIfAnswer
-from pilotage.server.api.work.logs import KeptLogs, shown
+from pilotage.server.api.work.logs import KeptLogs, kept_logs
 from pilotage.store import JobDetails, Store
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], route_class=MeasuredRoute)
@@ -38,14 +38,14 @@ router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], route_class=MeasuredR
 @router.get("/{job}", responses=documented(JobDetails, 404))
 def get_job(job: Id, caller: Person, store: TheStore) -> Response:
     """A job with its history."""
-    return answer(seen(store, caller, job))
+    return answer(visible_job(store, caller, job))
 
 
 @router.get("/{job}/explain", responses=documented(JobExplanation, 404))
 def get_explanation(job: Id, caller: Person, runtime: TheRuntime, text: Form, limit: Limit = 100) -> Response:
     """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
     store = runtime.store
-    return answer(explained(runtime, seen(store, caller, job), limit, text))
+    return answer(explained(runtime, visible_job(store, caller, job), limit, text))
 
 
 def explained(runtime: Runtime, job: JobDetails, limit: int, text: TextForm = PLAIN) -> JobExplanation:
@@ -70,8 +70,8 @@ def get_logs(
     Beginning and end of a stream are kept. The answer leaves out bytes already seen, counted from a stream's
     beginning. For a running attempt, the server asks its pilot for more.
     """
-    found = seen(runtime.store, caller, job)
-    return answer(read_logs(runtime, found, attempt, {"stdout": stdout_seen, "stderr": stderr_seen}))
+    details = visible_job(runtime.store, caller, job)
+    return answer(read_logs(runtime, details, attempt, {"stdout": stdout_seen, "stderr": stderr_seen}))
 
 
 def read_logs(runtime: Runtime, job: JobDetails, attempt: int, known_bytes: dict[str, int]) -> KeptLogs:
@@ -79,13 +79,13 @@ def read_logs(runtime: Runtime, job: JobDetails, attempt: int, known_bytes: dict
 
     For a running attempt, ask its pilot for more.
     """
-    known = runtime.store.logs.attempts("job", job.id)
+    attempts = runtime.store.logs.attempts("job", job.id)
     at_pilot = job.state in AT_A_PILOT
-    number = attempt or (job.attempt if at_pilot or not known else known[-1])
+    number = attempt or (job.attempt if at_pilot or not attempts else attempts[-1])
     runs = at_pilot and number == job.attempt
     if runs:
         runtime.log_readers.ask("job", job.id, runtime.clock())
-    return shown(runtime.store, LogKey(kind="job", record=job.id, attempt=number), known_bytes, runs)
+    return kept_logs(runtime.store, LogKey(kind="job", record=job.id, attempt=number), known_bytes, runs)
 
 
 @router.post("/{job}/retry", responses=documented(SteeredJob | Told, 404, 409))
@@ -103,21 +103,23 @@ def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Wid
 
 
 def _done(runtime: Runtime, caller: Credential, job: int, verb: Verb, body: Retry, width: int) -> Response:
-    told = body.done(runtime, verb, actor(caller), width, seen(runtime.store, caller, job).task, job)
-    if isinstance(told, Response):
-        return told
+    outcome = body.done(
+        runtime, verb, actor(caller), width, visible_job(runtime.store, caller, job).task, job
+    )
+    if isinstance(outcome, Response):
+        return outcome
     if body.dry_run:
-        return answer(told)
-    found = seen(runtime.store, caller, job)
-    known = {one.name: getattr(found, one.name) for one in fields(found)}
-    return answer(SteeredJob(**known, lines=tuple(told.lines)))
+        return answer(outcome)
+    details = visible_job(runtime.store, caller, job)
+    values = {field.name: getattr(details, field.name) for field in fields(details)}
+    return answer(SteeredJob(**values, lines=tuple(outcome.lines)))
 
 
 @router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))
 def post_cancel(job: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel one job of a task; the others go on. Outputs that are stored stay."""
-    effects.do(runtime, CANCEL, actor(caller), seen(runtime.store, caller, job).task, job)
-    return answer(seen(runtime.store, caller, job))
+    effects.do(runtime, CANCEL, actor(caller), visible_job(runtime.store, caller, job).task, job)
+    return answer(visible_job(runtime.store, caller, job))
 
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))
@@ -125,14 +127,14 @@ def post_what_if(
     job: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
     """Broker a job again, without and with changes. Nothing is modified."""
-    task = seen(runtime.store, caller, job).task
+    task = visible_job(runtime.store, caller, job).task
     return body.answer(lambda changes: what_if.run(runtime, changes, task, job), width)
 
 
-def seen(store: Store, caller: Credential, job: int) -> JobDetails:
+def visible_job(store: Store, caller: Credential, job: int) -> JobDetails:
     """Return a job that the caller may see; 404 if there is none, or if it belongs to somebody else."""
-    found = store.queries.job(job)
-    task = store.queries.task(found.task) if found else None
-    if found is None or task is None or not may_see(caller, task.owner, task.vo):
+    details = store.queries.job(job)
+    task = store.queries.task(details.task) if details else None
+    if details is None or task is None or not may_see(caller, task.owner, task.vo):
         raise HTTPException(404, f"there is no job {job}, or it is not yours")
-    return found
+    return details

@@ -63,8 +63,8 @@ def excerpt(log: StoredLog, lines: int) -> LogExcerpt:
     return LogExcerpt(
         stream=cast("LogStream", log.stream),
         size=log.size,
-        head=_shown(head),
-        tail=_shown(tail),
+        head=_shorten(head),
+        tail=_shorten(tail),
         left_out=left_out,
         lost=lost,
     )
@@ -73,12 +73,12 @@ def excerpt(log: StoredLog, lines: int) -> LogExcerpt:
 def matching(log: StoredLog, text: str, lines: int) -> LogExcerpt:
     """Return the first lines of a stream that contain a text."""
     parts = (log.data[: log.head], log.data[log.head :]) if log.size > len(log.data) else (log.data,)
-    found = [line for part in parts for line in _lines(part) if text in line]
+    matching_lines = [line for part in parts for line in _lines(part) if text in line]
     return LogExcerpt(
         stream=cast("LogStream", log.stream),
         size=log.size,
-        head=[_around(line, text) for line in found[:lines]],
-        left_out=max(0, len(found) - lines),
+        head=[_around(line, text) for line in matching_lines[:lines]],
+        left_out=max(0, len(matching_lines) - lines),
         lost=log.size - len(log.data),
     )
 
@@ -87,7 +87,7 @@ def _lines(data: bytes) -> list[str]:
     return data.decode("utf-8", "replace").splitlines()
 
 
-def _shown(lines: Sequence[str]) -> list[str]:
+def _shorten(lines: Sequence[str]) -> list[str]:
     return [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..." for line in lines]
 
 

@@ -47,20 +47,20 @@ class KeptLogs:
     node: Mapping[str, Any] | None = None
 
 
-def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> KeptLogs:
+def kept_logs(store: Store, key: LogKey, known_bytes: dict[str, int], runs: bool) -> KeptLogs:
     """Return the logs of an attempt or pilot, from the first unseen byte of each stream on."""
     streams = [log for log in store.logs.of(key) if log.stream not in (USAGE, NODE)]
     return KeptLogs(
         attempt=key.attempt,
         attempts=store.logs.attempts(key.kind, key.record),
         runs=runs,
-        logs=[_view(log, seen.get(log.stream, 0), runs) for log in streams],
+        logs=[_view(log, known_bytes.get(log.stream, 0), runs) for log in streams],
         points=store.logs.points(key),
         node=store.logs.node(key.record) if key.kind == "pilot" else None,
     )
 
 
-def _view(log: StoredLog, seen: int, grows: bool) -> LogView:
+def _view(log: StoredLog, known_bytes: int, grows: bool) -> LogView:
     # The gap lies between head and tail; the tail ends where the stream ends.
     tail = log.size - (len(log.data) - log.head)
     pieces = ((0, log.data[: log.head]), (tail, log.data[log.head :]))
@@ -68,13 +68,13 @@ def _view(log: StoredLog, seen: int, grows: bool) -> LogView:
         stream=cast("LogStream", log.stream),
         time=log.time,
         size=log.size,
-        parts=[part for start, data in pieces for part in _part(start, data, seen, grows)],
+        parts=[part for start, data in pieces for part in _part(start, data, known_bytes, grows)],
     )
 
 
-def _part(start: int, data: bytes, seen: int, grows: bool) -> Iterable[LogPart]:
+def _part(start: int, data: bytes, known_bytes: int, grows: bool) -> Iterable[LogPart]:
     """Yield the unseen part of a piece, without a character whose rest is still to come."""
-    at = max(start, seen)
+    at = max(start, known_bytes)
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[at - start :], final=not grows)
     end = start + len(data) - len(decoder.getstate()[0])

@@ -59,8 +59,10 @@ def get_notifications(
     """
     page = runtime.store.notification_queries.newest(owner_seen(caller), task, limit, after)
     rows = [
-        one if is_owner(caller, one.owner, one.vo) else replace(one, receiver=of_receiver(one.receiver))
-        for one in page
+        notification
+        if is_owner(caller, notification.owner, notification.vo)
+        else replace(notification, receiver=of_receiver(notification.receiver))
+        for notification in page
     ]
     return listed("notifications", page, rows)
 
@@ -74,8 +76,8 @@ def get_settings(caller: Person, runtime: TheRuntime) -> Response:
 @router.put("/settings", responses=documented(PersonNotify))
 def put_settings(body: Receivers, caller: Person, runtime: TheRuntime) -> Response:
     """Replace the caller's own receivers. They count for tasks that are submitted from now on."""
-    if found := notifications.faults(runtime, body.notify):
-        return _refused(found)
+    if faults := notifications.faults(runtime, body.notify):
+        return _refused(faults)
     runtime.store.notification_settings.save(caller.identity, body.notify)
     return answer(runtime.store.notification_settings.of(caller.identity))
 
@@ -96,8 +98,8 @@ def post_test(body: Receivers, caller: Person, runtime: TheRuntime) -> Response:
     notify = body.notify or list(runtime.store.notification_settings.of(caller.identity).notify)
     if not notify:
         return _refused([("notify", "is empty, and you have no receivers of your own: name one")])
-    if found := notifications.faults(runtime, notify):
-        return _refused(found)
+    if faults := notifications.faults(runtime, notify):
+        return _refused(faults)
     return answer({"ids": notifications.send_test(runtime, notify, caller.identity)}, 202)
 
 

@@ -38,7 +38,7 @@ def _queues(store: Store, site: str) -> tuple[str, ...]:
         federation = store.federation()
     except NoFederation:
         raise HTTPException(404, f"there is no site {site!r}: no federation is in force") from None
-    if site not in {one.name for one in federation.sites}:
+    if site not in {declared.name for declared in federation.sites}:
         raise HTTPException(404, f"there is no site {site!r}; pilotage sites lists them")
     return tuple(queue.name for queue in federation.queues if queue.site == site)
 

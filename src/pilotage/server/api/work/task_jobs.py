@@ -20,7 +20,7 @@ from pilotage.server.api.edge.dependencies import (
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.views import FailedJobs, Jobs, JobsByQueue
 from pilotage.server.api.work.log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
-from pilotage.server.api.work.tasks import seen
+from pilotage.server.api.work.tasks import visible_task
 from pilotage.store import JobPage, JobSort
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"], route_class=MeasuredRoute)
@@ -36,7 +36,7 @@ Failed = Annotated[
 @router.get("/{task}/queues", responses=documented(JobsByQueue, 404))
 def get_jobs_by_queue(task: Id, caller: Person, store: TheStore) -> Response:
     """How many jobs of a task each queue has, by state. Jobs at no queue stand under an empty name."""
-    seen(store, caller, task)
+    visible_task(store, caller, task)
     return answer({"queues": store.job_lists.by_queue(task)})
 
 
@@ -55,7 +55,7 @@ def get_jobs(
     parameters: WithParameters = False,
 ) -> Response:
     """A task's jobs, by id unless sorted otherwise: numbers from the largest down."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     page = JobPage(
         state=state,
         failed=failed,
@@ -71,7 +71,7 @@ def get_jobs(
 @router.get("/{task}/failures", responses=documented(FailedJobs, 404))
 def get_failures(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Failed jobs of a task by error and queue, most jobs first."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     groups, left_out = runtime.store.job_lists.failed(task)
     return answer({"groups": groups, "left_out": left_out})
 
@@ -92,7 +92,7 @@ def get_logs(
 
     One answer covers ``limit`` jobs; ``next`` is the value of ``after`` for those that follow.
     """
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     page = JobPage(failed=failed, limit=limit, after=after)
     return answer(read_logs(runtime, task, page, match, lines))
 
@@ -101,10 +101,16 @@ def read_logs(runtime: Runtime, task: int, page: JobPage, match: str, lines: int
     """Return what the latest attempts of a page of jobs wrote: first and last lines, or those with a text."""
     jobs = runtime.store.job_lists.page(task, page, runtime.clock())
     logs = runtime.store.logs.latest([job.id for job in jobs])
-    found = []
+    job_logs = []
     for job in jobs:
         attempt, streams = logs.get(job.id, (job.attempt, []))
-        shown = [matching(log, match, lines) if match else excerpt(log, lines) for log in streams]
-        if not match or any(one.head for one in shown):
-            found.append(JobLogs(job=job, attempt=attempt, logs=[one for one in shown if one.head]))
-    return JobLogsPage.model_construct(jobs=found, next=jobs.next)
+        excerpts = [matching(log, match, lines) if match else excerpt(log, lines) for log in streams]
+        if not match or any(stream_excerpt.head for stream_excerpt in excerpts):
+            job_logs.append(
+                JobLogs(
+                    job=job,
+                    attempt=attempt,
+                    logs=[stream_excerpt for stream_excerpt in excerpts if stream_excerpt.head],
+                )
+            )
+    return JobLogsPage.model_construct(jobs=job_logs, next=jobs.next)

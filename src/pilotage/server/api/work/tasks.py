@@ -72,10 +72,10 @@ class Specs(RequestBody):
 
     def read(self) -> tuple[list[tuple[int, TaskSpec]], list[tuple[int, BadDocument]]]:
         """Return valid specifications, and the faults of the others, each by index."""
-        found = [(index, read(TaskSpec, task)) for index, task in enumerate(self.tasks)]
+        parsed = [(index, read(TaskSpec, task)) for index, task in enumerate(self.tasks)]
         return (
-            [(index, spec) for index, spec in found if isinstance(spec, TaskSpec)],
-            [(index, spec) for index, spec in found if isinstance(spec, BadDocument)],
+            [(index, spec) for index, spec in parsed if isinstance(spec, TaskSpec)],
+            [(index, spec) for index, spec in parsed if isinstance(spec, BadDocument)],
         )
 
 
@@ -138,8 +138,10 @@ def post_tasks(
         AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]
     refused = refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused))
-    told = sure_waits.of_submitted(runtime, [id_ for _, id_ in submitted.tasks])
-    return answer(SubmissionAnswer(tasks=accepted, refused=refused, warnings=told), 201 if accepted else 422)
+    warnings = sure_waits.of_submitted(runtime, [id_ for _, id_ in submitted.tasks])
+    return answer(
+        SubmissionAnswer(tasks=accepted, refused=refused, warnings=warnings), 201 if accepted else 422
+    )
 
 
 def refusals(
@@ -159,7 +161,7 @@ def get_tasks(
     *,
     caller: Person,
     store: TheStore,
-    wanted: Filter,
+    task_filter: Filter,
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
     state: TaskState | None = None,
     sort: Annotated[TaskSort, Query(description="newest, changed, priority or name")] = "newest",
@@ -174,44 +176,44 @@ def get_tasks(
     if key:
         return _submitted(store, submit.name_of(caller.identity, key), limit)
     owner = caller.identity if mine else owner_seen(caller)
-    page = TaskPage(owner=owner, wanted=wanted, state=state, sort=sort, limit=limit, after=after)
+    page = TaskPage(owner=owner, wanted=task_filter, state=state, sort=sort, limit=limit, after=after)
     tasks = store.task_lists.page(page)
     return listed("tasks", tasks, _with_set_aside(store, tasks))
 
 
 def _submitted(store: Store, submission: str, limit: int) -> Response:
     """Return the tasks of one submission, in its order; a submission is never longer than a page may be."""
-    found = [store.queries.task(id_) for _, id_, _ in store.queries.submitted(submission, limit)]
-    tasks = [task for task in found if task is not None]
+    records = [store.queries.task(id_) for _, id_, _ in store.queries.submitted(submission, limit)]
+    tasks = [task for task in records if task is not None]
     return listed("tasks", ListPage(tasks, len(tasks), Counter(task.state for task in tasks)))
 
 
-def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
+def _with_set_aside(store: Store, tasks: Iterable[TaskView]) -> list[TaskView]:
     """Return the tasks. One that a step has set aside has the step's failure as its error."""
     errors = remarks.set_aside_errors(store, "task")
     return [
         replace(task, error=task.error or errors.get(str(task.id), "")) if task.state in LIVE_TASKS else task
-        for task in found
+        for task in tasks
     ]
 
 
-def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
+def visible_task(store: Store, caller: Credential, task: int) -> TaskDetails:
     """Return a task that the caller may see; 404 if there is none, or if it belongs to somebody else.
 
     Only its owner sees the addresses of its webhooks.
     """
-    found = store.queries.task(task)
-    if found is None or not may_see(caller, found.owner, found.vo):
+    details = store.queries.task(task)
+    if details is None or not may_see(caller, details.owner, details.vo):
         raise HTTPException(404, f"there is no task {task}, or it is not yours")
-    if is_owner(caller, found.owner, found.vo):
-        return found
-    return replace(found, spec=webhooks.of_spec(found.spec))
+    if is_owner(caller, details.owner, details.vo):
+        return details
+    return replace(details, spec=webhooks.of_spec(details.spec))
 
 
 @router.get("/{task}", responses=documented(TaskDetails, 404))
 def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """One task with its specification, and why nothing starts where its jobs wait."""
-    return answer(whole(runtime, seen(runtime.store, caller, task)))
+    return answer(whole(runtime, visible_task(runtime.store, caller, task)))
 
 
 def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
@@ -222,9 +224,9 @@ def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
 def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel a task, its jobs and their transfers. A task that has ended stays as it is."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     effects.do(runtime, CANCEL, actor(caller), task)
-    return answer(seen(runtime.store, caller, task))
+    return answer(visible_task(runtime.store, caller, task))
 
 
 class Steered(BaseModel):
@@ -243,7 +245,7 @@ def post_retry(
     task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
 ) -> Response:
     """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     body = body or Retry()
     outcome = body.done(runtime, RETRY, actor(caller), width, task)
     if isinstance(outcome, Response):
@@ -257,13 +259,15 @@ def post_retry(
 @router.post("/{task}/set", responses=documented(Steered, 404, 409))
 def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Change fields of a task for jobs that have not started, also for unmade ones."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     outcome = body.done(runtime, SET, actor(caller), width, task)
     return outcome if isinstance(outcome, Response) else _answered(runtime, caller, task, outcome)
 
 
-def _answered(runtime: Runtime, caller: Credential, task: int, told: Told) -> Response:
-    return answer({"jobs": told.jobs, "task": seen(runtime.store, caller, task), "lines": told.lines})
+def _answered(runtime: Runtime, caller: Credential, task: int, outcome: Told) -> Response:
+    return answer(
+        {"jobs": outcome.jobs, "task": visible_task(runtime.store, caller, task), "lines": outcome.lines}
+    )
 
 
 def _add_route(verb: Verb) -> None:
@@ -271,9 +275,9 @@ def _add_route(verb: Verb) -> None:
 
     @router.post(f"/{{task}}/{verb.name}", name=f"post_{verb.name}", description=verb.help, responses=answers)
     def post(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-        seen(runtime.store, caller, task)
+        visible_task(runtime.store, caller, task)
         moved = effects.do(runtime, verb, actor(caller), task).moved
-        return answer({"jobs": moved, "task": seen(runtime.store, caller, task)})
+        return answer({"jobs": moved, "task": visible_task(runtime.store, caller, task)})
 
 
 for _verb in OF_TASKS:
@@ -283,17 +287,17 @@ for _verb in OF_TASKS:
 @router.post("/{task}/publish", responses=documented(TaskDetails, 404))
 def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     retry.publish_again(runtime, task, actor(caller))
-    return answer(whole(runtime, seen(runtime.store, caller, task)))
+    return answer(whole(runtime, visible_task(runtime.store, caller, task)))
 
 
 @router.post("/{task}/renew", responses=documented(TaskView, 404))
 def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
     """Renew a task's lease, or set one for the first time."""
-    found = seen(runtime.store, caller, task)
-    lease.renew(runtime, task, found.spec, body.lease, actor(caller))
-    return answer(seen(runtime.store, caller, task))
+    details = visible_task(runtime.store, caller, task)
+    lease.renew(runtime, task, details.spec, body.lease, actor(caller))
+    return answer(visible_task(runtime.store, caller, task))
 
 
 @router.get("/{task}/outputs", responses=documented(Outputs, 404))
@@ -306,7 +310,7 @@ def get_outputs(
     limit: Limit = 10_000,
 ) -> Response:
     """The files that a task's jobs made, and where they lie: a page, by identifier (``file``)."""
-    seen(store, caller, task)
+    visible_task(store, caller, task)
     return listed("files", store.queries.outputs(task, parameters, OutputPage(after, limit)))
 
 
@@ -315,8 +319,8 @@ def get_explanation(
     task: Id, caller: Person, runtime: TheRuntime, text: Form, limit: Limit = 100
 ) -> Response:
     """Explain why a task's jobs failed, or where they went, newest first: choices, analyses and text."""
-    found = seen(runtime.store, caller, task)
-    return answer(explained_task(runtime, found, runtime.store.queries.task_choices(task, limit), text))
+    details = visible_task(runtime.store, caller, task)
+    return answer(explained_task(runtime, details, runtime.store.queries.task_choices(task, limit), text))
 
 
 @router.get("/{task}/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
@@ -324,7 +328,7 @@ def get_queue_explanation(
     task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, text: Form
 ) -> Response:
     """Explain one queue, and the decisions there about a task's jobs."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     return explained(runtime, queue, runtime.store.queries.task_choices(task), text, owner_seen(caller))
 
 
@@ -333,5 +337,5 @@ def post_what_if(
     task: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
     """Broker a task's jobs again, without and with changes. Nothing is modified."""
-    seen(runtime.store, caller, task)
+    visible_task(runtime.store, caller, task)
     return body.answer(lambda changes: what_if.run(runtime, changes, task), width)

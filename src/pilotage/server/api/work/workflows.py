@@ -90,14 +90,14 @@ def post_workflows(
     accepted = [AcceptedTask(index=at, id=id_, name=good[at].name) for at, id_ in submitted.tasks]
     ids = [task.id for task in accepted]
     first = runtime.store.queries.task(ids[0]) if ids else None
-    made = WorkflowAnswer(
+    reply = WorkflowAnswer(
         id=first.workflow if first else None,
         name=body.name,
         tasks=accepted,
         refused=refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused)),
         warnings=sure_waits.of_submitted(runtime, ids),
     )
-    return answer(made, 201 if accepted else 422)
+    return answer(reply, 201 if accepted else 422)
 
 
 @router.get("", responses=documented(Workflows))
@@ -115,28 +115,28 @@ def get_workflows(
     return listed("workflows", store.workflow_queries.workflows(owner, limit, after, name))
 
 
-def seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:
+def visible_workflow(store: Store, caller: Credential, workflow: int) -> WorkflowView:
     """Return a workflow that the caller may see; 404 if there is none, or if it is somebody else's."""
-    found = store.workflow_queries.workflow(workflow)
-    if found is None or not may_see(caller, found.owner, found.vo):
+    view = store.workflow_queries.workflow(workflow)
+    if view is None or not may_see(caller, view.owner, view.vo):
         raise HTTPException(404, f"there is no workflow {workflow}, or it is not yours")
-    return found
+    return view
 
 
 @router.get("/{workflow}", responses=documented(WorkflowDetails, 404))
 def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
     """One workflow with its tasks, with remarks on those that stop or wait."""
-    found = seen(store, caller, workflow)
+    view = visible_workflow(store, caller, workflow)
     stages = chains.in_order(store.workflow_queries.stages(workflow))
     remarks = [remark for _, remark in chains.of_stages(stages)]
-    document = {"id": found.id, "name": found.name, "owner": found.owner, "vo": found.vo}
-    return answer({**document, "created": found.created, "tasks": stages, "remarks": remarks})
+    document = {"id": view.id, "name": view.name, "owner": view.owner, "vo": view.vo}
+    return answer({**document, "created": view.created, "tasks": stages, "remarks": remarks})
 
 
 @router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))
 def get_workflow_explanation(workflow: Id, caller: Person, store: TheStore, width: Width = 0) -> Response:
     """Explain how the tasks of a workflow stand, and what holds some of them."""
-    found = seen(store, caller, workflow)
+    view = visible_workflow(store, caller, workflow)
     stages = store.workflow_queries.stages(workflow)
-    lines = folded(chains.of_workflow(found.id, found.name, stages, width), width)
-    return answer({"workflow": found, "lines": lines})
+    lines = folded(chains.of_workflow(view.id, view.name, stages, width), width)
+    return answer({"workflow": view, "lines": lines})

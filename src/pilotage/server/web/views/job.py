@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, JobState
-from pilotage.server.api.work.jobs import explained, read_logs, seen
+from pilotage.server.api.work.jobs import explained, read_logs, visible_job
 from pilotage.server.api.work.logs import KeptLogs
 from pilotage.server.web.action_model import ActionLink
 from pilotage.server.web.commands import command
@@ -154,7 +154,7 @@ def files(visit: Visit) -> Page:
 
 
 def _find_job(visit: Visit) -> JobDetails:
-    return seen(visit.store, visit.caller, visit.number("job"))
+    return visible_job(visit.store, visit.caller, visit.number("job"))
 
 
 ROUTES: Sequence[Route] = (

@@ -18,7 +18,7 @@ from pilotage.model.records.states import ENDED, JobState, TaskState
 from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
-from pilotage.server.api.work.tasks import seen, whole
+from pilotage.server.api.work.tasks import visible_task, whole
 from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
@@ -356,7 +356,7 @@ def workflow(visit: Visit) -> Page:
 
 
 def _find_task(visit: Visit) -> TaskDetails:
-    return seen(visit.store, visit.caller, visit.number("task"))
+    return visible_task(visit.store, visit.caller, visit.number("task"))
 
 
 ROUTES: Sequence[Route] = (

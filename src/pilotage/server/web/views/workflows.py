@@ -13,7 +13,7 @@ from pilotage.explain import chains
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.rules.chains import before
 from pilotage.server.api.work.task_filters import TEXT
-from pilotage.server.api.work.workflows import seen
+from pilotage.server.api.work.workflows import visible_workflow
 from pilotage.server.web.chain_graph import GraphNode, graph
 from pilotage.server.web.commands import command
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
@@ -82,7 +82,7 @@ class WorkflowModel:
 
 def workflow(visit: Visit) -> Page:
     """Show a workflow as a graph, with its tasks and what holds them."""
-    record = seen(visit.store, visit.caller, visit.number("workflow"))
+    record = visible_workflow(visit.store, visit.caller, visit.number("workflow"))
     return Page(
         template="workflow.html",
         title=record.name,
