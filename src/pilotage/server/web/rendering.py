@@ -39,6 +39,11 @@ FOR_OPERATORS: Sequence[tuple[str, str]] = (
 """Further sections that only operators have."""
 
 
+def capital(text: str) -> str:
+    """Return a text that begins with a capital, as a sentence of its own."""
+    return text[:1].upper() + text[1:]
+
+
 def page(template: str, context: Mapping[str, object], *, is_fragment: bool = False) -> str:
     """Return a page as HTML; as a fragment only its block ``live``."""
     templates = environment()
@@ -87,6 +92,7 @@ def environment() -> "Environment":
         "iso": iso,
         "in_short": in_short,
         "sentence": sentence,
+        "capital": capital,
     }
     templates.globals |= {
         "navigation": NAVIGATION,
