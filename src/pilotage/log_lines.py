@@ -192,7 +192,7 @@ def _one_line(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Repeated:
+class _LineGroup:
     """Lines alike: what stays of the last one, how many came since the window began, and when it began."""
 
     since: float
@@ -214,7 +214,7 @@ class Repetition(logging.Filter):
         self._write = write
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int, str], _Repeated] = OrderedDict()
+        self._groups: OrderedDict[tuple[str, int, str], _LineGroup] = OrderedDict()
         self._timer: threading.Timer | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -226,15 +226,15 @@ class Repetition(logging.Filter):
         now = self._clock()
         with self._lock:
             over = self._over(now)
-            repeated = self._known.setdefault(key, _Repeated(now))
-            repeated.count += 1
+            group = self._groups.setdefault(key, _LineGroup(now))
+            group.count += 1
             # Not the record itself: its traceback would keep much in memory.
             origin = {name: vars(record)[name] for name in ("name", "levelno", "levelname")}
             # Another thread tells it, whose own work it does not concern.
-            repeated.last = {"msg": text, **origin, **dict.fromkeys(FIELDS, ""), **fields_of(record)}
-            is_shown = repeated.count <= MOST_ALIKE
-            if len(self._known) > MOST_KEYS:
-                over.append(self._known.popitem(last=False)[1])
+            group.last = {"msg": text, **origin, **dict.fromkeys(FIELDS, ""), **fields_of(record)}
+            is_shown = group.count <= MOST_ALIKE
+            if len(self._groups) > MOST_KEYS:
+                over.append(self._groups.popitem(last=False)[1])
             if not is_shown:
                 self._wait()
         self._tell(over)
@@ -243,16 +243,16 @@ class Repetition(logging.Filter):
     def tell_all(self) -> None:
         """Tell at once what was left out, because the process ends."""
         with self._lock:
-            over, self._known = [*self._known.values()], OrderedDict()
+            over, self._groups = [*self._groups.values()], OrderedDict()
             if self._timer:
                 self._timer.cancel()
         self._tell(over)
 
-    def _over(self, now: float) -> list[_Repeated]:
+    def _over(self, now: float) -> list[_LineGroup]:
         """Take out what began more than a window ago: the first ones."""
         over = []
-        while self._known and now - next(iter(self._known.values())).since >= WINDOW:
-            over.append(self._known.popitem(last=False)[1])
+        while self._groups and now - next(iter(self._groups.values())).since >= WINDOW:
+            over.append(self._groups.popitem(last=False)[1])
         return over
 
     def _wait(self) -> None:
@@ -265,15 +265,15 @@ class Repetition(logging.Filter):
         with self._lock:
             self._timer = None
             over = self._over(self._clock())
-            if any(repeated.count > MOST_ALIKE for repeated in self._known.values()):
+            if any(group.count > MOST_ALIKE for group in self._groups.values()):
                 self._wait()
         self._tell(over)
 
-    def _tell(self, over: list[_Repeated]) -> None:
-        for repeated in over:
-            if (omitted := repeated.count - MOST_ALIKE) > 0:
-                text = f"{repeated.last['msg']} (… {omitted:,} times more in the last minute)"
-                self._write(logging.makeLogRecord({**repeated.last, "msg": text}))
+    def _tell(self, over: list[_LineGroup]) -> None:
+        for group in over:
+            if (omitted := group.count - MOST_ALIKE) > 0:
+                text = f"{group.last['msg']} (… {omitted:,} times more in the last minute)"
+                self._write(logging.makeLogRecord({**group.last, "msg": text}))
 
 
 def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from pilotage.explain.advice import advised
+from pilotage.explain.advice import find_advice
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.model.documents.decision import Choice, Refusal
@@ -100,7 +100,7 @@ def test_the_advised_change_makes_the_check_pass(
     asked = replace(task(merge=of_merge, **spec), measured=found)
     refusals = own_refusals(choice_of(house, asked, kind, size))
     for key, refusal in refusals.items():
-        advice = advised(refusal, 0)
+        advice = find_advice(refusal, 0)
         event(f"{key[1]}: {advice[0] if advice else None}")
         if advice:
             changed = replace(asked, spec=with_field(asked.spec, *advice))

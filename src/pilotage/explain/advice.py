@@ -15,7 +15,7 @@ SMALLEST = 1e-6
 Advice = tuple[str, int | float]
 
 
-def advised(refusal: Refusal, place: int) -> Advice | None:
+def find_advice(refusal: Refusal, place: int) -> Advice | None:
     """Return the field and value that the queue at this place would accept; None if no single field helps."""
     for request in refusal.asked:
         if request.instead is not None:

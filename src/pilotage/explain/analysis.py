@@ -6,7 +6,7 @@ from itertools import repeat
 from math import inf, isfinite
 from typing import cast
 
-from pilotage.explain.advice import advised, asked_at, need_at
+from pilotage.explain.advice import asked_at, find_advice, need_at
 from pilotage.explain.words import number
 from pilotage.model.documents.decision import Choice, DatedChoice, Refusal, Value
 from pilotage.model.documents.remarks import Mend
@@ -140,7 +140,7 @@ def _is_stopped(choice: Choice) -> bool:
 def explain(choice: Choice) -> Explanation:
     """Analyse everything in a choice."""
     ranks = _ranks(choice)
-    refusals = _measured(choice.refusals)
+    refusals = _measure(choice.refusals)
     changes = [change for measured in refusals if (change := _remedy(measured))]
     winner = next((rank for rank in ranks if rank.jobs), ranks[0] if ranks else None)
     able = [rank for rank in ranks if rank is not winner and rank.why != FULL]
@@ -174,7 +174,7 @@ def explain(choice: Choice) -> Explanation:
 
 def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
     """Return each check of some refusals; those that stand alone at most queues come first."""
-    return _in_order(_measured(refusals))
+    return _in_order(_measure(refusals))
 
 
 def _in_order(refusals: Iterable["_MeasuredRefusal"]) -> tuple[Obstacle, ...]:
@@ -269,7 +269,7 @@ class _MeasuredRefusal:
         return best if isfinite(self.gaps[best]) else None
 
 
-def _measured(refusals: Sequence[Refusal]) -> list[_MeasuredRefusal]:
+def _measure(refusals: Sequence[Refusal]) -> list[_MeasuredRefusal]:
     by_check: dict[str, set[str]] = {}
     for refusal in refusals:
         by_check.setdefault(_key(refusal), set()).update(refusal.queues)
@@ -370,7 +370,7 @@ def _action(refusal: Refusal, nearest: int | None) -> str:
         return f"wait: {refusal.lifted_by}" if refusal.lifted_by else "wait"
     if refusal.mend == "operator":
         return f"operator: {refusal.lifted_by}" if refusal.lifted_by else "operator"
-    advice = advised(refusal, nearest or 0)
+    advice = find_advice(refusal, nearest or 0)
     if advice:
         return f"you: ask for {advice[0]}: {number(advice[1])}"
     return f"you: {refusal.lifted_by or 'change ' + refusal.name}"

@@ -62,7 +62,7 @@ def compare(what_if: WhatIf) -> SideBySide:
         title=f"with {changes}" if changes else "without any change",
         columns=columns,
         rows=[row[: 1 + len(columns)] for row in _rows(what_if)],
-        lines=_explained(what_if),
+        lines=_explain_changes(what_if),
     )
 
 
@@ -78,7 +78,7 @@ def side_by_side(what_if: WhatIf, width: int = 0) -> list[str]:
     return [comparison.title, *rows, *comparison.lines]
 
 
-def _explained(what_if: WhatIf) -> list[str]:
+def _explain_changes(what_if: WhatIf) -> list[str]:
     text = list[str]()
     for word, queues in (("opens", what_if.opened), ("closes", what_if.closed)):
         if queues:

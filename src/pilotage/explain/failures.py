@@ -64,7 +64,7 @@ def _cause(code: int | None, jobs: Sequence[_FailedJob]) -> list[str]:
     lines = [line.rstrip() for line in first.error.splitlines() if line.strip()]
     tail = lines[-MOST_LINES:]
     ids = shortened(job.id for job in jobs)
-    head = f"  {_became(jobs)}{place}{exit_code} ({'jobs' if len(jobs) > 1 else 'job'} {ids})"
+    head = f"  {_count_fates(jobs)}{place}{exit_code} ({'jobs' if len(jobs) > 1 else 'job'} {ids})"
     if len(jobs) > 1:
         head += f"; job {first.id}:"
     else:
@@ -73,7 +73,7 @@ def _cause(code: int | None, jobs: Sequence[_FailedJob]) -> list[str]:
     return [head, *dots, *(f"    {line}" for line in tail)]
 
 
-def _became(jobs: Sequence[_FailedJob]) -> str:
+def _count_fates(jobs: Sequence[_FailedJob]) -> str:
     """Count jobs of one cause by what became of them: ``4 jobs failed, 8 closed after a failed attempt``."""
     counted = Counter(_FATES.get(job.state, "failed so far") for job in jobs)
     (first_fate, first_count), *rest = sorted(

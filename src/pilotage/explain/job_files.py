@@ -35,7 +35,7 @@ def of_files(files: Sequence[FileOfJob]) -> Iterator[str]:
 
 def _route(file: FileOfJob, storages: Mapping[str, Storage], home: str, is_remote: bool) -> str:
     if file.transfer is not None:
-        return _moved(file, file.transfer, storages)
+        return _describe_transfer(file, file.transfer, storages)
     holders = ", ".join(file.storages) or "no storage"
     if file.kind == "output":
         return f"is at {holders}"
@@ -46,7 +46,7 @@ def _route(file: FileOfJob, storages: Mapping[str, Storage], home: str, is_remot
     return f"is at {holders}, " + ("from where its pilot reads it" if is_remote else f"and not at {home}")
 
 
-def _moved(file: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
+def _describe_transfer(file: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
     ended = f"{transfer.state} in {duration(file.took)}" if file.took is not None else f"{transfer.state}"
     state = ended if transfer.state is TransferState.DONE else f"{transfer.state}, attempt {transfer.attempt}"
     share = f"share {transfer.share}, priority {transfer.priority}"

@@ -135,9 +135,9 @@ def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[in
     match change:
         case Move():
             went = f"{change.source} to {change.target}"
-            return *_moved(change, went, queues), change.changes.get("pilot", ""), change.cause
+            return *_changed_row(change, went, queues), change.changes.get("pilot", ""), change.cause
         case Touch():
-            return *_moved(change, f"set {', '.join(change.changes)}", queues), "", ""
+            return *_changed_row(change, f"set {', '.join(change.changes)}", queues), "", ""
         case Create():
             kinds = sorted({type(record).__name__.removeprefix("New").lower() for record in change.records})
             queue = _common_queue({record.queue for record in change.records if isinstance(record, NewPilot)})
@@ -174,7 +174,7 @@ def _taken_jobs(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator
         yield 1, "pilot", shortened([request.pilot]), "set heartbeat", request.queue, "", ""
 
 
-def _moved(
+def _changed_row(
     change: Move | Touch, description: str, queues: Mapping[str, Mapping[int, str]]
 ) -> tuple[Any, ...]:
     by_id = queues.get(change.kind, {})

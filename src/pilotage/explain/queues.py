@@ -53,7 +53,7 @@ def trouble(condition: QueueCondition) -> str:
         return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
     if condition.pilots.get(PilotState.RUNNING):
         return ""
-    reason = _without_element(condition) if queue.computing_element is None else _of_ours(condition)
+    reason = _without_element(condition) if queue.computing_element is None else _pilot_trouble(condition)
     if not reason:
         return ""
     called = "ever called home"
@@ -68,7 +68,7 @@ def _without_element(condition: QueueCondition) -> str:
     return "and none can be submitted: it has no computing_element; an operator can add one to the federation"
 
 
-def _of_ours(condition: QueueCondition) -> str:
+def _pilot_trouble(condition: QueueCondition) -> str:
     """Return why pilots submitted from here do not arrive."""
     if condition.problem:
         return f"and none can be submitted: {_short(condition.problem)}; an operator can mend it"

@@ -41,15 +41,15 @@ def follow(
     from pilotage import client as failures
 
     progress = bars(console(stderr)) if is_shown and is_terminal(stderr) else None
-    display = SeenTask(progress, in_lines=is_shown and not progress, stderr=stderr)
+    display = TaskDisplay(progress, in_lines=is_shown and not progress, stderr=stderr)
     try:
         with progress or nullcontext():
             for task in client.follow(tasks, timeout=timeout, is_any=is_any):
                 display.update(task)
     except failures.StillUnderWay:
-        raise StillUnderWay(left_of(display, tasks, f"after {timeout:g} s")) from None
+        raise StillUnderWay(describe_live(display, tasks, f"after {timeout:g} s")) from None
     except KeyboardInterrupt:
-        raise Detached(left_of(display, tasks, "and goes on without this command")) from None
+        raise Detached(describe_live(display, tasks, "and goes on without this command")) from None
     return [display.views[task] for task in tasks]
 
 
@@ -66,7 +66,7 @@ def bars(out: "Console") -> "Progress":
     )
 
 
-def left_of(display: "SeenTask", tasks: Sequence[int], circumstance: str) -> str:
+def describe_live(display: "TaskDisplay", tasks: Sequence[int], circumstance: str) -> str:
     """Say how the tasks that have not ended stand, and how to come back."""
     live = [task for task in tasks if not display.ended(task)]
     named = " ".join(map(str, live[:MOST_NAMED]))
@@ -79,7 +79,7 @@ def left_of(display: "SeenTask", tasks: Sequence[int], circumstance: str) -> str
     return f"{states}{more} {circumstance}; {commands}"
 
 
-class SeenTask:
+class TaskDisplay:
     """The last state of each task, and its display; without ``progress`` no bars."""
 
     def __init__(self, progress: "Progress | None", in_lines: bool, stderr: bool = False) -> None:
@@ -157,7 +157,7 @@ def keep_showing(
     Without a terminal, print a line for each change.
     """
     if not is_terminal():
-        display = SeenTask(None, in_lines=True)
+        display = TaskDisplay(None, in_lines=True)
         for _ in client.changes(kinds=KINDS):
             # The server sends the newest first, but lines go downwards.
             for view in reversed(look()):

@@ -58,11 +58,11 @@ def logs(
 
 
 def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool) -> None:
-    named = _checked(subject, attempt)
+    named = _canonical(subject, attempt)
     printer = _Printer(subject)
     with connect() as client:
         while True:
-            document = client.logs(named, attempt=attempt, **printer.seen)
+            document = client.logs(named, attempt=attempt, **printer.printed)
             if not json_output:
                 printer.show(document)
             if not (follow and document["runs"]):
@@ -73,11 +73,11 @@ def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool
         show_json(document)
     else:
         printer.end()
-    if not any(log["parts"] for log in document["logs"]) and not printer.seen:
+    if not any(log["parts"] for log in document["logs"]) and not printer.printed:
         raise CommandFailure(_nothing(subject, document, follow))
 
 
-def _checked(subject: str, attempt: int | None) -> str:
+def _canonical(subject: str, attempt: int | None) -> str:
     kind, _, number = subject.partition(":")
     if kind.lower() not in ("job", "pilot") or not (number.isascii() and number.isdigit()):
         raise BadInput(f"{subject!r} is neither job: nor pilot: and a number; give for example job:345")
@@ -87,10 +87,10 @@ def _checked(subject: str, attempt: int | None) -> str:
 
 
 class _Printer:
-    """Prints the new parts of logs. ``seen`` counts the printed bytes of each stream for the API."""
+    """Prints the new parts of logs. ``printed`` counts the printed bytes of each stream for the API."""
 
     def __init__(self, subject: str) -> None:
-        self.seen: dict[str, int] = {}
+        self.printed: dict[str, int] = {}
         self._subject = subject
         self._stream = ""
         self._last = "\n"
@@ -101,11 +101,11 @@ class _Printer:
             name = f"{log['stream']}_seen"
             for part in log["parts"]:
                 self._head(log, document["attempt"])
-                left_out = part["start"] - self.seen.get(name, 0)
+                left_out = part["start"] - self.printed.get(name, 0)
                 if left_out > 0:
                     self._line(f"[{left_out:,} bytes are not kept]")
                 self._write(visible(part["text"]))
-                self.seen[name] = part["end"]
+                self.printed[name] = part["end"]
         sys.stdout.flush()
 
     def _head(self, log: Any, attempt: int) -> None:

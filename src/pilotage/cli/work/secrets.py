@@ -30,8 +30,8 @@ def set_(name: Name, json_output: Json = False) -> None:
 
     The line end after a single line is left out. Tasks that were held for the secret go on.
     """
-    _checked(name)
-    value = _typed(name) if is_interactive() else _piped()
+    _check_name(name)
+    value = _read_prompt(name) if is_interactive() else _read_pipe()
     with connect() as client:
         answer = client.set_secret(name, value)
     if json_output:
@@ -57,7 +57,7 @@ def list_(json_output: Json = False) -> None:
 @app.command(epilog="Example: pilotage secrets remove API_TOKEN")
 def remove(name: Name, json_output: Json = False) -> None:
     """Remove a secret. Jobs that need it wait until it is set again."""
-    _checked(name)
+    _check_name(name)
     with connect() as client:
         client.remove_secret(name)
     if json_output:
@@ -100,18 +100,18 @@ def rotate(
     echo(f"{plural(count, 'secret')} encrypted with a new key: {configuration.home / FILE}")
 
 
-def _checked(name: str) -> None:
+def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise BadInput(
             "a secret's name has letters, digits, _, . and -, 100 at most; its value comes by a pipe"
         )
 
 
-def _typed(name: str) -> str:
+def _read_prompt(name: str) -> str:
     return str(typer.prompt(f"value of {name} (hidden)", hide_input=True, err=True))
 
 
-def _piped() -> str:
+def _read_pipe() -> str:
     if sys.stdin is None:
         raise BadInput("give the value by a pipe: pilotage secrets set NAME < file")
     content = sys.stdin.buffer.read(MOST_READ + 1)

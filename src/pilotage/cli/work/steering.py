@@ -107,7 +107,7 @@ def cancel(
     _each(Chosen(subjects, filters, yes), CANCEL, json_output)
 
 
-def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
+def _expand(client: "Client", subjects: list[str], verb: str) -> list[str]:
     """Return the same with the tasks of workflows that a verb can change; the last ones first to cancel."""
     words: list[str] = []
     for subject in subjects:
@@ -140,7 +140,7 @@ def _changes(words: list[str]) -> dict[str, Any]:
     return changes
 
 
-def _moved(verb: Verb, answer: Any, dry_run: bool) -> str:
+def _describe_move(verb: Verb, answer: Any, dry_run: bool) -> str:
     """Return how many jobs a verb moved, and their states before; empty if it does not say."""
     if not verb.outcome or (jobs := answer.get("jobs")) is None:
         return ""
@@ -160,18 +160,18 @@ def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **option
         # Find all of them first: a word that is none stops the command before it has done anything.
         subjects = [
             subject
-            for word in _expanded(client, chosen.subjects(client, verb.name), verb.name)
-            for subject in _tried(failures, client.subject, word)
+            for word in _expand(client, chosen.subjects(client, verb.name), verb.name)
+            for subject in _try(failures, client.subject, word)
         ]
         for subject in subjects:
             request = partial(getattr(client, verb.name), **options)
-            for answer in _tried(failures, request, subject, *changes):
+            for answer in _try(failures, request, subject, *changes):
                 answers.append(answer)
                 if not json_output:
                     # A verb on a job answers with the job, which names its task by number.
                     view = answer["task"] if subject.kind == "task" and verb is not CANCEL else answer
                     state = f" is {view['state']}" if "state" in view else ""
-                    echo(f"{subject}{state}{_moved(verb, answer, options.get('dry_run', False))}")
+                    echo(f"{subject}{state}{_describe_move(verb, answer, options.get('dry_run', False))}")
                     for line in answer.get("lines", ()):
                         echo(line)
     if json_output:
@@ -180,7 +180,7 @@ def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **option
         raise CommandFailure("; ".join(failures))
 
 
-def _tried(failures: list[str], call: Callable[..., Any], *arguments: Any) -> list[Any]:
+def _try(failures: list[str], call: Callable[..., Any], *arguments: Any) -> list[Any]:
     """Return the answer of a call, or nothing if it is refused: then keep the reason."""
     from pilotage.client import ClientError
 

@@ -106,7 +106,7 @@ def _submit_each(
         done.append(submission := _submission(client, file, key, yes))
         if submission.failure is None:
             if not json_output:
-                _tell(submission.answer)
+                _show_ids(submission.answer)
             continue
         code = max(code, tell(submission.failure))
         rest = files[at + 1 :]
@@ -127,7 +127,7 @@ def _submission(client: "Client", file: Path, key: str, yes: bool) -> SubmittedF
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
         try:
-            answer = _sent(client, workflow, tasks, key)
+            answer = _send(client, workflow, tasks, key)
         except Refused as error:
             answer = error.answer
             if error.is_of_tasks:
@@ -176,7 +176,7 @@ def _read(source: "SourceFile") -> tuple[list[Any], str]:
     return [to_document(spec) for spec in specs], documents.read_workflow_name(source)
 
 
-def _sent(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "Record":
+def _send(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "Record":
     if workflow:
         return client.submit_workflow(workflow, tasks, key=key)
     return client.submit_all(tasks, key=key)
@@ -192,7 +192,7 @@ def _source(file: Path) -> "SourceFile":
     return SourceFile.of_stream("standard input", sys.stdin.buffer)
 
 
-def _tell(answer: Any) -> None:
+def _show_ids(answer: Any) -> None:
     if answer.get("id") is not None:
         echo(f"workflow:{answer['id']} {answer['name']}")
     for task in answer["tasks"]:

@@ -195,7 +195,7 @@ def _lines(view: Any) -> Iterator[str]:
     if view.get("datasets"):
         yield f"reads {', '.join(view['datasets'])}"
     if view.get("measured"):
-        yield _measured(view["measured"])
+        yield _describe_measurements(view["measured"])
 
 
 def _change(note: Any) -> str:
@@ -204,7 +204,7 @@ def _change(note: Any) -> str:
     return f"changed by {note['by']} {ago(note['time'])} ago, {jobs}: {note['what']}"
 
 
-def _measured(measurements: Any) -> str:
+def _describe_measurements(measurements: Any) -> str:
     """Return the needs that the scouts measured, in one line."""
     units = {
         "memory": "MB",

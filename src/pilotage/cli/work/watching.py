@@ -14,7 +14,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.errors import Detached
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import console, echo, is_terminal, width
-from pilotage.cli.work.following import SeenTask, bars, left_of
+from pilotage.cli.work.following import TaskDisplay, bars, describe_live
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -42,8 +42,8 @@ def watch(client: "Client", tasks: Sequence[int]) -> None:
     from rich.live import Live
 
     out = console()
-    followed = _Followed(tasks)
-    followed.start()
+    follower = _Follower(tasks)
+    follower.start()
     view = _View(client, tasks, out)
     try:
         with (
@@ -51,24 +51,24 @@ def watch(client: "Client", tasks: Sequence[int]) -> None:
             _keys() as pressed,
             Live(console=out, auto_refresh=False, vertical_overflow="crop") as live,
         ):
-            while followed.goes_on(view.seen):
+            while follower.goes_on(view.display):
                 check()
-                live.update(view.drawn(), refresh=True)
+                live.update(view.draw(), refresh=True)
                 key = pressed()
                 if key == "q":
                     break
                 view.press(key)
             view.text = []
-            live.update(view.drawn(), refresh=True)
+            live.update(view.draw(), refresh=True)
     except KeyboardInterrupt:
-        raise Detached(left_of(view.seen, tasks, "and goes on without this command")) from None
-    if followed.failure is not None:
-        raise followed.failure
-    if not all(map(view.seen.ended, tasks)):
-        echo(left_of(view.seen, tasks, "and goes on without this command"))
+        raise Detached(describe_live(view.display, tasks, "and goes on without this command")) from None
+    if follower.failure is not None:
+        raise follower.failure
+    if not all(map(view.display.ended, tasks)):
+        echo(describe_live(view.display, tasks, "and goes on without this command"))
 
 
-class _Followed(threading.Thread):
+class _Follower(threading.Thread):
     """Follows tasks beside the keys, with a client of its own."""
 
     def __init__(self, tasks: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ class _Followed(threading.Thread):
             self.failure = error
         self._news.put(None)
 
-    def goes_on(self, display: SeenTask) -> bool:
+    def goes_on(self, display: TaskDisplay) -> bool:
         """Show the news. Return whether there may be more."""
         try:
             while (task := self._news.get_nowait()) is not None:
@@ -107,7 +107,7 @@ class _View:
         self._out = out
         self._selected = 0
         self._bars = bars(out)
-        self.seen = SeenTask(self._bars, in_lines=False)
+        self.display = TaskDisplay(self._bars, in_lines=False)
         self.text: list[str] = []
 
     def press(self, key: str) -> None:
@@ -122,12 +122,12 @@ class _View:
         elif key == "l":
             self.text = self._answer_lines(self._log, task)
 
-    def drawn(self) -> "RenderableType":
+    def draw(self) -> "RenderableType":
         """Return the view, no higher than the terminal."""
         from rich.console import Group
         from rich.text import Text
 
-        self.seen.mark(self._tasks[self._selected])
+        self.display.mark(self._tasks[self._selected])
         room = max(0, self._out.height - len(self._tasks) - 3)
         lines = [HELP, *self.text[:room]]
         text = Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
