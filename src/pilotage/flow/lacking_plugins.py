@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime
 
 
-def without_left(runtime: "Runtime", step: str, world: World) -> World:
+def without_unserved(runtime: "Runtime", step: str, world: World) -> World:
     """The world of a step that asks plugins, without tasks of plugins that this server lacks.
 
     They take no room of others: the step's next pass, which follows at once, does not read them any more,

@@ -47,7 +47,7 @@ Reads = Sequence[str | WorldPart | News | ProcessFields]
 """What a step reads, in order."""
 
 
-def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
+def _server_presence(runtime: "Runtime", world: World) -> Mapping[str, Any]:
     """Return which process takes this pass, and which of the servers at work are gone."""
     presence = runtime.presence
     named = {record.server for record in world.transfers if record.state is TransferState.DELIVERING}
@@ -87,7 +87,7 @@ _OUTSIDE: Sequence[News | ProcessFields] = (
         ("notification_limits",), lambda runtime, _: {"notification_limits": runtime.notifying.sender.limits}
     ),
     News("space_sightings", lambda runtime: runtime.spaces.news()),
-    ProcessFields(("server", "servers_gone"), _gone),
+    ProcessFields(("server", "servers_gone"), _server_presence),
     ProcessFields(
         ("server_reports",),
         lambda runtime, _: {"server_reports": runtime.elements.inquiries.server_reports()},
@@ -123,7 +123,7 @@ class ReadPlan:
     @classmethod
     def of(cls, reads: Reads) -> "ReadPlan":
         """Find the reader of each. Raises ValueError for a name without a reader."""
-        readers = tuple({id(reader): reader for reader in map(_named, reads)}.values())
+        readers = tuple({id(reader): reader for reader in map(_reader_of, reads)}.values())
         return cls(
             tuple(reader for reader in readers if isinstance(reader, News)),
             tuple(reader for reader in readers if isinstance(reader, WorldPart)),
@@ -154,7 +154,7 @@ class ReadPlan:
         return replace(world, **facts) if facts else world
 
 
-def _named(item: str | WorldPart | News | ProcessFields) -> WorldPart | News | ProcessFields:
+def _reader_of(item: str | WorldPart | News | ProcessFields) -> WorldPart | News | ProcessFields:
     named = (OUTSIDE.get(item) or FIELDS.get(item)) if isinstance(item, str) else item
     if named is None:
         names = ", ".join(sorted({*OUTSIDE, *FIELDS}))

@@ -22,14 +22,14 @@ class RecentAnswers(Generic[Answer]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: LRUCache[Hashable, tuple[float, Sequence[Answer]]] = LRUCache(MOST_KNOWN)
+        self._answers: LRUCache[Hashable, tuple[float, Sequence[Answer]]] = LRUCache(MOST_KNOWN)
 
     def get(self, key: Hashable, time: float, make: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
         """Return the cached answer of the last ``KNOWN_FOR`` s about a record, else a new one."""
         with self._lock:
-            since, answers = self._known.get(key, (None, ()))
+            since, answers = self._answers.get(key, (None, ()))
         if not is_fresh(since, time, KNOWN_FOR):
             answers = make()
             with self._lock:
-                self._known[key] = time, answers
+                self._answers[key] = time, answers
         return answers

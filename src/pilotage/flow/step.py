@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.lacking_plugins import without_left
+from pilotage.flow.lacking_plugins import without_unserved
 from pilotage.flow.loops.isolation import TimedPolicy, Trials
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.reads import ReadPlan, Reads
@@ -154,7 +154,7 @@ def take(step: Step, runtime: "Runtime", now: Pass, *, ending: bool = False) -> 
 def read_world(step: Step, runtime: "Runtime", now: Pass) -> World:
     """Read what a step declares, for a pass."""
     world = step.plan.read(runtime, step.bounds(runtime, now) if step.bounds else now)
-    return without_left(runtime, step.name, world) if step.asks_plugins else world
+    return without_unserved(runtime, step.name, world) if step.asks_plugins else world
 
 
 def _take_phase(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:
@@ -222,12 +222,12 @@ def _take_phases_together(
             )
             continue
         changed += records_changed(committed)
-        for (phase, decision, hoped), part_committed in zip(
+        for (phase, decision, world_after), part_committed in zip(
             outcomes, parted(committed, decisions), strict=True
         ):
             _act(step, phase, runtime, world, decision, part_committed)
             if not committed.handed_back:
-                world = hoped
+                world = world_after
             elif decision.changes:
                 world = projected(world, decision, part_committed)
     return changed

@@ -62,7 +62,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     files_by_queue, sizes = _held_files(world), {file.name: file.size for file in world.files}
     rooms = _Rooms(world)
     for name, slots in idle.items():
-        place = partial(_placed, world, name, plugin, brokerages)
+        place = partial(_place, world, name, plugin, brokerages)
         # They could start there without moving a byte.
         near = rooms.fitting(name, [job for job in waiting if files_by_queue[name].issuperset(job.inputs)])
         offered = _fitting(near, sizes, place)[:slots] if len(near) > slots else near
@@ -128,14 +128,14 @@ def _fitting(
     return [job for job in jobs if like[job.id] in placed]
 
 
-def _placed(world: World, name: str, plugin: str, brokerages: Brokerages, offered: Sequence[Job]) -> Decision:
+def _place(world: World, name: str, plugin: str, brokerages: Brokerages, offered: Sequence[Job]) -> Decision:
     """Let the brokerage decide about these jobs for one queue."""
     alone = replace(
         world,
         federation=_with_one_queue(world.federation, name),
         jobs=tuple(replace(job, state=JobState.DEFINED, queue="") for job in offered),
     )
-    return _taken_along(chosen(alone, plugin, brokerages), {job.id: job for job in offered})
+    return _take_jobs_first(chosen(alone, plugin, brokerages), {job.id: job for job in offered})
 
 
 def _with_one_queue(federation: Federation, name: str) -> Federation:
@@ -145,7 +145,7 @@ def _with_one_queue(federation: Federation, name: str) -> Federation:
     return replace(federation, queues=(queue,), links=tuple(links))
 
 
-def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
+def _take_jobs_first(decision: Decision, jobs: dict[int, Job]) -> Decision:
     """Return the placements of a decision, each job taken from its queue first. Drop refusals."""
     placements = [move for move in decision.moves if move.target is JobState.ACTIVATED]
     used_choices = sorted({move.choice for move in placements if move.choice is not None})

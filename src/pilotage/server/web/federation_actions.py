@@ -104,7 +104,7 @@ def _load(visit: Visit) -> Page | Redirect:
     if form.load and form.seen != digest:
         refused = "The document is not the one that you compared. Look at this comparison first."
     elif form.load:
-        refused = _saved(visit, federation, form)
+        refused = _save(visit, federation, form)
         if not refused:
             return Redirect(address=f"{HISTORY}?{urlencode({'done': 'load'})}")
     warnings = acceptance.notes(federation)
@@ -120,7 +120,7 @@ def _load(visit: Visit) -> Page | Redirect:
     return _page_of(model)
 
 
-def _saved(visit: Visit, federation: Federation, form: LoadForm) -> str:
+def _save(visit: Visit, federation: Federation, form: LoadForm) -> str:
     """Put a federation in force; return why not, or nothing."""
     try:
         federation_changes.save(
@@ -181,7 +181,7 @@ def _go_back(visit: Visit, of: _Version) -> None:
     form = LoadForm(
         expected=query.expected, note=f"back to version {of.number}", anyway=query.anyway == "yes"
     )
-    if refused := _saved(visit, federation, form):
+    if refused := _save(visit, federation, form):
         raise NotNow(refused)
 
 
