@@ -8,7 +8,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from pilotage.flow.calls.pilots.pilot_files import told
+from pilotage.flow.calls.pilots.pilot_files import source_of
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.server.api.edge import guard
 
@@ -53,10 +53,10 @@ def test_a_pilot_is_told_to_ask_and_nothing_that_opens_the_storage(held: Held) -
     assert held.work["asks"] is True
     assert held.work["storage_options"] == {}
     web = Storage(name="w", site="s", url="https://w", options={"token_file": "/t", "headers": {"X-A": "b"}})
-    assert (told(web).asks, told(web).options) == (True, {})
+    assert (source_of(web).asks, source_of(web).options) == (True, {})
     plain = replace(web, options={"headers": {"X-A": "b"}, "vos": {}})
-    assert (told(plain).asks, told(plain).options) == (False, {"headers": {"X-A": "b"}})
-    assert told(replace(plain, options={"vos": {"atlas": {"token_file": "/t"}}})).asks
+    assert (source_of(plain).asks, source_of(plain).options) == (False, {"headers": {"X-A": "b"}})
+    assert source_of(replace(plain, options={"vos": {"atlas": {"token_file": "/t"}}})).asks
 
 
 def test_an_input_comes_and_an_output_goes_through_the_server(held: Held) -> None:

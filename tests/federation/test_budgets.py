@@ -23,7 +23,7 @@ SWEPT = TaskSpec(name="a", command=("x",), parameters=ROWS, inputs=FILES)
 
 def _rows_of(pattern: str) -> list[FoundFile]:
     files = [FoundFile(file=file) for file in FILES]
-    return row_inputs.found(SWEPT, InputPattern(glob=pattern), lambda _: files, lambda _: True)
+    return row_inputs.files_of_rows(SWEPT, InputPattern(glob=pattern), lambda _: files, lambda _: True)
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ from pilotage.ports.computing import ListMatching
 
 def faults(federation: Federation) -> list[Fault]:
     """Return what no machine could use: impossible URLs, and options that an adapter refuses."""
-    found = chain(
+    all_faults = chain(
         url_faults(federation),
         *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
         *(_element_faults(path, element) for path, element in _elements(federation)),
         *(_catalogue_faults(at, federation) for at in range(len(federation.catalogues))),
     )
-    return list(islice(found, request_budget.MOST_FAULTS))
+    return list(islice(all_faults, request_budget.MOST_FAULTS))
 
 
 def notes(federation: Federation) -> list[Fault]:
@@ -90,14 +90,14 @@ def waiting(federation: Federation) -> list[Fault]:
     refusals = sure_waits.of_federation(federation)
     return [
         *_low_on_space(federation, refusals.get("B18", ())),
-        *_short(federation, {queue for one in refusals.get("B20", ()) for queue in one.queues}),
+        *_short(federation, {queue for refusal in refusals.get("B20", ()) for queue in refusal.queues}),
     ]
 
 
 def _low_on_space(federation: Federation, refusals: Sequence[Refusal]) -> Iterator[Fault]:
     homes = {queue.name: queue.storage for queue in federation.queues}
-    low = {homes[queue] for one in refusals for queue in one.queues}
-    for at, storage in [(at, one) for at, one in enumerate(federation.storages) if one.name in low][:1]:
+    low = {homes[queue] for refusal in refusals for queue in refusal.queues}
+    for at, storage in [(at, home) for at, home in enumerate(federation.storages) if home.name in low][:1]:
         more = f" ({len(low)} storages declare so little)" if len(low) > 1 else ""
         message = (
             f"{storage.free:g} GB are declared free{more}, and queues there take jobs only above "
@@ -111,8 +111,8 @@ def _short(federation: Federation, refusing: Collection[str]) -> Iterator[Fault]
     short = [at for at, queue in enumerate(federation.queues) if queue.name in refusing]
     for at in short[:1]:
         every = len(short) == len(federation.queues)
-        which = "no queue runs" if every else f"{len(short)} of {len(federation.queues)} queues do not run"
-        message = f"{which} 24 h: there neither scouts, nor merge jobs, nor jobs without a walltime go"
+        subject = "no queue runs" if every else f"{len(short)} of {len(federation.queues)} queues do not run"
+        message = f"{subject} 24 h: there neither scouts, nor merge jobs, nor jobs without a walltime go"
         remedy = "tasks need a walltime or cpu_time, and scouts: 0 where no queue is longer"
         yield Fault(("queues", at, "max_walltime"), message, remedy)
 
@@ -155,9 +155,11 @@ def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
     for at, queue in enumerate(federation.queues):
         if element := queue.computing_element:
             path: Path = ("queues", at, "computing_element")
-            places = [((*path, "servers", n), element.at(one.name)) for n, one in enumerate(element.servers)]
-            for place, one in places or [(path, element)]:
-                first.setdefault(f"{one.kind} {one.list_match} {one.options!r}", (place, one))
+            places = [
+                ((*path, "servers", n), element.at(server.name)) for n, server in enumerate(element.servers)
+            ]
+            for place, variant in places or [(path, element)]:
+                first.setdefault(f"{variant.kind} {variant.list_match} {variant.options!r}", (place, variant))
     return list(first.values())
 
 
@@ -226,8 +228,8 @@ def _catalogue_faults(at: int, federation: Federation) -> Iterator[Fault]:
             yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
 
 
-def _misspelt(path: Path, name: str, known: Collection[str]) -> Iterator[Fault]:
-    near = [] if name in known else nearest(name, known, cutoff=0.8)
+def _misspelt(path: Path, name: str, known_names: Collection[str]) -> Iterator[Fault]:
+    near = [] if name in known_names else nearest(name, known_names, cutoff=0.8)
     # Only a name close to a known one is a fault: other kinds may be installed where the loops run.
     if near:
         yield Fault(path, f"{name!r} is not known here", f"did you mean {near[0]}?")

@@ -50,9 +50,9 @@ class WorkInTheWay(Exception):
         self.losses = losses
 
 
-def _shortened(told: list[str]) -> list[str]:
-    more = len(told) - MOST_TOLD
-    return told if more <= 0 else [*told[:MOST_TOLD], f"and {more} more"]
+def _shortened(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_TOLD
+    return lines if more <= 0 else [*lines[:MOST_TOLD], f"and {more} more"]
 
 
 def review(store: Store, federation: Federation) -> Review:
@@ -96,10 +96,10 @@ def save(
 
 def of_version(store: Store, version: int) -> Federation:
     """Return the federation that a version declared. Raises ``NotThere``."""
-    found = store.federations.of_version(version)
-    if found is None:
+    federation = store.federations.of_version(version)
+    if federation is None:
         raise NotThere(f"there is no version {version}; pilotage federation history lists them")
-    return found
+    return federation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,24 +125,24 @@ class DescribedVersion:
 def history(store: Store, after: str, limit: int) -> ListPage[DescribedVersion]:
     """Return versions, newest first, after one in this list. Raises ``BadCursor``."""
     before = numbered(after, NEWEST) if after else NEWEST
-    found = store.federations.history(before, limit + 1)
-    declared = {one.version: store.federations.of_version(one.version) for one in found}
+    versions = store.federations.history(before, limit + 1)
+    declared = {version.version: store.federations.of_version(version.version) for version in versions}
     described = []
-    for one, earlier in zip_longest(found, found[1:]):
-        own, old = declared[one.version], declared[earlier.version] if earlier else None
-        changes = [change.text for change in differences(old, own)] if own and old else []
+    for version, earlier in zip_longest(versions, versions[1:]):
+        declaration, old = declared[version.version], declared[earlier.version] if earlier else None
+        changes = [change.text for change in differences(old, declaration)] if declaration and old else []
         described.append(
             DescribedVersion(
-                version=one.version,
-                time=one.time,
-                actor=one.actor,
-                file=one.file,
-                note=one.note,
+                version=version.version,
+                time=version.time,
+                actor=version.actor,
+                file=version.file,
+                note=version.note,
                 changes=tuple(_shortened(changes)),
             )
         )
-    shown, following = cut(described, limit, attrgetter("version"))
-    return ListPage(shown, store.version() or 0, {}, following)
+    page, following = cut(described, limit, attrgetter("version"))
+    return ListPage(page, store.version() or 0, {}, following)
 
 
 def file_of(federation: Federation, path: str) -> FederationFile:

@@ -57,33 +57,33 @@ def close(
     Stored outputs and datasets stay, and so does what has ended. Raises ``NotThere``.
     """
     store, reason = runtime.store, f"{person.name} was closed: {because}"
-    done = _found(runtime, person)
+    done = _preview(runtime, person)
     if not any((done.tokens, done.tasks, done.pilots, done.secrets, done.receivers, done.datasets)):
-        raise NotThere(f"{_told(person)} has no token, live task, pilot, secret or dataset")
+        raise NotThere(f"{_full_name(person)} has no token, live task, pilot, secret or dataset")
     if dry_run:
         return done
     # First what could make more of the rest: from now on nothing is submitted.
     store.tokens.close(person)
-    done = replace(_found(runtime, person), tokens=done.tokens)
+    done = replace(_preview(runtime, person), tokens=done.tokens)
     for number in done.tasks:
         with suppress(NoSuchTask):  # it was archived meanwhile
             task_cancellation.cancel(runtime, number, reason, actor)
     _end_pilots(runtime, person, reason, actor, dry_run=False)
-    for one in store.secrets.names(person.name, person.vo):
-        store.secrets.remove(person.name, person.vo, one.name)
+    for secret in store.secrets.names(person.name, person.vo):
+        store.secrets.remove(person.name, person.vo, secret.name)
     if done.receivers:
         store.notification_settings.save(person, ())
     return done
 
 
-def _found(runtime: Runtime, person: Identity) -> ClosedPerson:
+def _preview(runtime: Runtime, person: Identity) -> ClosedPerson:
     """Return what would end of a person now, and what stays."""
     store = runtime.store
     live = list(_live_tasks(runtime, person))
     return ClosedPerson(
         name=person.name,
         vo=person.vo,
-        tokens=sum(one.vo == person.vo for one in store.tokens.of_person(person.name)),
+        tokens=sum(token.vo == person.vo for token in store.tokens.of_person(person.name)),
         tasks=tuple(task.id for task in live[:MOST_TASKS]),
         jobs=sum(task.jobs.get(state, 0) for task in live[:MOST_TASKS] for state in LIVE_JOBS),
         pilots=_end_pilots(runtime, person, "", "", dry_run=True),
@@ -98,22 +98,22 @@ def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
     """Return the person of a name. Raises ``NotNow`` if several VOs have one and none is given."""
     if vo is not None:
         return Identity(name=name, vo=vo)
-    found = {one.vo for one in runtime.store.tokens.of_person(name)}
-    wanted, page = TaskFilter(owner=name), runtime.store.task_lists.page
+    vos = {token.vo for token in runtime.store.tokens.of_person(name)}
+    task_filter, page = TaskFilter(owner=name), runtime.store.task_lists.page
     for state in LIVE_TASKS:
-        found |= {task.vo for task in page(TaskPage(wanted=wanted, state=state, limit=MOST_TASKS))}
-    if len(found) > 1:
-        told = " or ".join(repr(one) for one in sorted(found))
-        raise NotNow(f"several people are called {name}: say which, by --vo {told}")
-    return Identity(name=name, vo=found.pop() if found else "")
+        vos |= {task.vo for task in page(TaskPage(wanted=task_filter, state=state, limit=MOST_TASKS))}
+    if len(vos) > 1:
+        choices = " or ".join(map(repr, sorted(vos)))
+        raise NotNow(f"several people are called {name}: say which, by --vo {choices}")
+    return Identity(name=name, vo=vos.pop() if vos else "")
 
 
 def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
     """Yield a person's live tasks, the last first: the end of a task then starts nothing that follows it."""
     pages = (TaskPage(owner=person, state=state, limit=10 * MOST_TASKS) for state in LIVE_TASKS)
     # By number: a task may go on while the pages are read. What goes back is in the next call.
-    found = {task.id: task for page in pages for task in runtime.store.task_lists.page(page)}
-    yield from sorted(found.values(), key=lambda task: (task.state is not TaskState.WAITING, -task.id))
+    tasks = {task.id: task for page in pages for task in runtime.store.task_lists.page(page)}
+    yield from sorted(tasks.values(), key=lambda task: (task.state is not TaskState.WAITING, -task.id))
 
 
 def _end_pilots(runtime: Runtime, person: Identity, reason: str, actor: str, *, dry_run: bool) -> int:
@@ -125,9 +125,9 @@ def _end_pilots(runtime: Runtime, person: Identity, reason: str, actor: str, *, 
 
 
 def _datasets(runtime: Runtime, person: Identity) -> tuple[str, ...]:
-    found = runtime.store.datasets.current(personal_scope(person), "", MOST_DATASETS)
-    return tuple(one.dataset for one in found)
+    versions = runtime.store.datasets.current(personal_scope(person), "", MOST_DATASETS)
+    return tuple(version.dataset for version in versions)
 
 
-def _told(person: Identity) -> str:
+def _full_name(person: Identity) -> str:
     return f"{person.name} of VO {person.vo}" if person.vo else f"{person.name} without a VO"

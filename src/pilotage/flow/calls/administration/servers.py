@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pilotage.flow.outside.membership import times_of
 from pilotage.flow.runtime import Runtime
@@ -38,30 +39,30 @@ class ServersOverview:
 def failing_loops(runtime: Runtime) -> list[FailingLoop]:
     """Return the loops that fail on any live server, and those that no server has, by name."""
     overview = servers_overview(runtime.store)
-    live = [one for one in overview.servers if one.state == "live"]
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    live = [server for server in overview.servers if server.state == "live"]
+    errors: dict[str, dict[str, str]] = defaultdict(dict)
     for server in live:
         for loop, last in server.report.passes.items():
             if last.error:
-                found[loop][f"{server.name} on {server.host}"] = last.error
+                errors[loop][f"{server.name} on {server.host}"] = last.error
     for loop, error in runtime.set_aside.failing_loops.items():
         # What happens here is known before this server has told it.
-        found[loop] = found[loop] or {"this server": error}
+        errors[loop] = errors[loop] or {"this server": error}
     failing = [
-        FailingLoop(name=loop, servers=(*told,), error=next(iter(told.values())))
-        for loop, told in found.items()
+        FailingLoop(name=loop, servers=(*by_server,), error=next(iter(by_server.values())))
+        for loop, by_server in errors.items()
     ]
     error = "its part of the work stands still"
     missing = [FailingLoop(name=loop, servers=(), error=error) for loop in overview.missing_loops if live]
-    return sorted([*failing, *missing], key=lambda one: one.name)
+    return sorted([*failing, *missing], key=attrgetter("name"))
 
 
 def servers_overview(store: Store) -> ServersOverview:
     """Return the servers of a store."""
-    found = store.servers.everything()
-    served = {name for one in found if one.state == "live" for name in one.loops}
+    servers = store.servers.everything()
+    served = {name for server in servers if server.state == "live" for name in server.loops}
     return ServersOverview(
-        servers=found,
+        servers=servers,
         leases=store.leases.holders(),
         missing_loops=tuple(step.name for step in STEPS if step.has_loop and step.name not in served),
         takeover=times_of(store).takeover,

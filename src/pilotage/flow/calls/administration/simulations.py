@@ -13,8 +13,8 @@ LONGEST = 2 * MOST_TIME + 60.0
 
 def last_simulation(store: Store, person: str, now: float) -> StoredSimulation | None:
     """Return the last simulation of a person; None if none was started within a day."""
-    found = store.simulations.of(person, now)
-    if found is None or found.ended is not None or now - found.begun < LONGEST:
-        return found
-    lost = replace(found.result, fault="its server ended before it did; start it again")
-    return replace(found, ended=now, result=lost)
+    simulation = store.simulations.of(person, now)
+    if simulation is None or simulation.ended is not None or now - simulation.begun < LONGEST:
+        return simulation
+    lost = replace(simulation.result, fault="its server ended before it did; start it again")
+    return replace(simulation, ended=now, result=lost)

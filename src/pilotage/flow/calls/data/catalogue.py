@@ -20,17 +20,17 @@ class StillWanted(Exception):
 
 def refuse_beyond_quota(runtime: Runtime, actor: str) -> None:
     """Raise NotNow if a person has registered as many files, and members of datasets, as one may have."""
-    most = runtime.store.federation().quotas.registered_by_user
-    if (have := runtime.store.registered_by(actor)) >= most:
+    quota = runtime.store.federation().quotas.registered_by_user
+    if (have := runtime.store.registered_by(actor)) >= quota:
         raise NotNow(
-            f"you have registered {have} files and members of datasets, and {most} are the most "
+            f"you have registered {have} files and members of datasets, and {quota} are the most "
             "(quotas.registered_by_user); forget some with `pilotage files forget`, or ask an operator"
         )
 
 
 def register(
     runtime: Runtime,
-    found: Sequence[InputFile],
+    inputs: Sequence[InputFile],
     actor: str,
     dry_run: bool = False,
     paths: Mapping[str, str] = NO_PATHS,
@@ -41,7 +41,7 @@ def register(
     Raises ``FileConflict`` for a file that contradicts a known one. Then none is
     recorded.
     """
-    files = _files(found)
+    files = _files(inputs)
     refuse_beyond_quota(runtime, actor)
     if dry_run:
         runtime.store.queries.refuse_conflicts(files)
@@ -49,7 +49,7 @@ def register(
         return len(names) - len(runtime.store.catalogue.files(sorted(names)))
     replicas = [
         Replica(file=file.identifier, storage=storage, path=paths.get(file.name, ""))
-        for file in found
+        for file in inputs
         for storage in file.replicas
     ]
     records: tuple[Creation, ...] = (*files, *replicas)
@@ -61,7 +61,7 @@ def register(
 
 def register_each(
     runtime: Runtime,
-    found: Mapping[int, InputFile],
+    inputs: Mapping[int, InputFile],
     actor: str,
     dry_run: bool = False,
     paths: Mapping[str, str] = NO_PATHS,
@@ -70,20 +70,22 @@ def register_each(
 
     Return how many were new, and by index why the others were refused.
     """
-    places = list(found)
-    conflicts = runtime.store.queries.conflicts(_files(found.values()))
+    places = list(inputs)
+    conflicts = runtime.store.queries.conflicts(_files(inputs.values()))
     refused = {places[at]: str(conflict) for at, conflict in conflicts.items()}
-    while left := {at: file for at, file in found.items() if at not in refused}:
+    while remaining := {at: file for at, file in inputs.items() if at not in refused}:
         try:
-            return register(runtime, list(left.values()), actor, dry_run, paths), refused
+            return register(runtime, list(remaining.values()), actor, dry_run, paths), refused
         except FileConflict as conflict:
             # Somebody else registered it meanwhile.
-            refused |= {at: str(conflict) for at, one in left.items() if one.identifier == conflict.file}
+            refused |= {
+                at: str(conflict) for at, file in remaining.items() if file.identifier == conflict.file
+            }
     return 0, refused
 
 
-def _files(found: Iterable[InputFile]) -> list[File]:
-    return [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in found]
+def _files(inputs: Iterable[InputFile]) -> list[File]:
+    return [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in inputs]
 
 
 def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Replica, ...]:
@@ -103,8 +105,8 @@ def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) ->
     change = Forget(replicas=gone, files=() if storage else (entry.file.name,), if_unwanted=True)
     decision = Decision(step="forget", time=now, seed=runtime.seeds(), changes=(change,))
     runtime.store.commit(decision, actor)
-    left = runtime.store.catalogue.entry(entry.file.name)
-    if left and set(left.replicas) & set(gone):
+    remainder = runtime.store.catalogue.entry(entry.file.name)
+    if remainder and set(remainder.replicas) & set(gone):
         raise StillWanted(
             f"{entry.file.name} is read by a task that came a moment ago; cancel that first, or wait"
         )

@@ -29,7 +29,7 @@ TIME_LIMIT = 30.0
 """Time limit in s for asking, per request."""
 
 
-def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted: bool = False) -> int:
+def correct(runtime: Runtime, descriptions: Sequence[InputFile], actor: str, *, trusted: bool = False) -> int:
     """Correct known files that contradict the given descriptions, if the latter are right. Return their
     number.
 
@@ -37,17 +37,17 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
     ones. The known description wins if Pilotage moved the file under it. A ``trusted`` operator's description
     is right without this check. If no bytes can be seen, so is that of the unconfirmed description's author.
     """
-    conflicts = runtime.store.queries.conflicts([one.described() for one in given])
-    agreeing = {one.identifier for at, one in enumerate(given) if at not in conflicts}
+    conflicts = runtime.store.queries.conflicts([description.described() for description in descriptions])
+    agreeing = {description.identifier for at, description in enumerate(descriptions) if at not in conflicts}
     limit = time.monotonic() + TIME_LIMIT
     records: list[Creation] = []
     corrected = 0
     for at in [*conflicts][:MOST_FILES]:
         # Who says both at once takes nothing back.
-        author = "" if given[at].identifier in agreeing else actor
-        found = [*_correction(runtime, given[at], author, limit, trusted=trusted)]
-        corrected += bool(found)
-        records += found
+        author = "" if descriptions[at].identifier in agreeing else actor
+        creations = [*_correction(runtime, descriptions[at], author, limit, trusted=trusted)]
+        corrected += bool(creations)
+        records += creations
     record(runtime, records, "described as its bytes, or an operator, say", actor)
     return corrected
 
@@ -61,93 +61,99 @@ def record(runtime: Runtime, records: Sequence[Creation], cause: str, actor: str
 
 
 def _correction(
-    runtime: Runtime, given: InputFile, author: str, limit: float, *, trusted: bool
+    runtime: Runtime, description: InputFile, author: str, limit: float, *, trusted: bool
 ) -> Iterator[Creation]:
-    entry = runtime.store.catalogue.entry(given.identifier)
+    entry = runtime.store.catalogue.entry(description.identifier)
     if entry is None or entry.file.job is not None:
         return
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
     if not trusted and any(is_copy(replica.path) for replica in entry.replicas):
         return  # it was moved, and so its bytes were found as they are known
-    own = {replica.storage: replica.path for replica in entry.replicas}
-    places = [storages[name] for name in dict.fromkeys((*own, *given.replicas)) if name in storages]
-    right = {} if trusted else _right_at(runtime, given, entry.file, places, own, limit)
+    known_paths = {replica.storage: replica.path for replica in entry.replicas}
+    places = [
+        storages[name] for name in dict.fromkeys((*known_paths, *description.replicas)) if name in storages
+    ]
+    right = {} if trusted else _right_at(runtime, description, entry.file, places, known_paths, limit)
     takes_back = (
-        not trusted and right == {} and runtime.store.catalogue.author(given.identifier) == author != ""
+        not trusted and right == {} and runtime.store.catalogue.author(description.identifier) == author != ""
     )
     if not (trusted or right or takes_back):
         return
-    log.info("%s: %d bytes, and not %d as it was known", given.identifier, given.size, entry.file.size)
-    lying = dict.fromkeys(given.replicas, "") | own if takes_back else right or {}
-    yield from described(entry.file, given, lying, author if takes_back else "")
+    log.info(
+        "%s: %d bytes, and not %d as it was known", description.identifier, description.size, entry.file.size
+    )
+    lying = dict.fromkeys(description.replicas, "") | known_paths if takes_back else right or {}
+    yield from described(entry.file, description, lying, author if takes_back else "")
 
 
 def described(
-    known: File, right: InputFile | None, lying: Mapping[str, str], author: str = ""
+    file: File, right: InputFile | None, lying: Mapping[str, str], author: str = ""
 ) -> Iterator[Creation]:
     """Yield the ``right`` description of a known file, unless it is None, and where the file lies: its path
     by storage, empty under its own name."""
     if right is not None:
         yield CorrectedFile(
-            name=known.name,
+            name=file.name,
             size=right.size,
             checksum=right.checksum,
-            former_size=known.size,
-            former_checksum=known.checksum,
+            former_size=file.size,
+            former_checksum=file.checksum,
             author=author,
         )
     for storage, path in lying.items():
-        yield Replica(file=known.name, storage=storage, path=path)
+        yield Replica(file=file.name, storage=storage, path=path)
 
 
 def _right_at(
     runtime: Runtime,
-    given: InputFile,
-    known: File,
+    description: InputFile,
+    file: File,
     places: Sequence[Storage],
-    own: Mapping[str, str],
+    known_paths: Mapping[str, str],
     limit: float,
 ) -> dict[str, str] | None:
     """Return the storages whose bytes match the given description, with the file's path there.
 
-    ``own`` are the paths where the catalogue knows it.
+    ``known_paths`` are the paths where the catalogue knows it.
 
     It is empty if no bytes can be read, and None if they match the known description, or neither.
     """
     right: dict[str, str] = {}
-    others = False
+    has_other_bytes = False
     for storage in places:
-        left = limit - time.monotonic()
+        seconds = limit - time.monotonic()
         try:
-            path = own.get(storage.name, "")
-            found = seen(runtime, storage, given.identifier, left, path) if left > 0 else None
+            path = known_paths.get(storage.name, "")
+            finding = (
+                look_at(runtime, storage, description.identifier, seconds, path) if seconds > 0 else None
+            )
         except (StorageError, LookupError, OSError) as error:
-            log.info("%s cannot be looked at on %s: %s", given.identifier, storage.name, error)
-            if storage.name in own:
+            log.info("%s cannot be looked at on %s: %s", description.identifier, storage.name, error)
+            if storage.name in known_paths:
                 return {}
             continue
-        if found is None:
+        if finding is None:
             continue
-        if agrees(known.size, known.checksum, found.file):
+        if agrees(file.size, file.checksum, finding.file):
             return None
-        if agrees(given.size, given.checksum, found.file):
-            right[storage.name] = found.path
+        if agrees(description.size, description.checksum, finding.file):
+            right[storage.name] = finding.path
         else:
-            others = True
-    return right or (None if others else {})
+            has_other_bytes = True
+    return right or (None if has_other_bytes else {})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileThere:
     """A file as it lies at a storage, and its path there, empty under its own name."""
 
     file: InputFile
     path: str
 
 
-def seen(
+def look_at(
     runtime: Runtime, storage: Storage, identifier: str, seconds: float, known_path: str = ""
-) -> Seen | None:
+) -> FileThere | None:
     """Return a file as it lies at a storage; None if it is not there.
 
     It lies at the path that the catalogue knows, or else under its name, which may be a link.
@@ -155,13 +161,13 @@ def seen(
     """
     name = split_identifier(identifier)[1]
     path = name if is_copy(known_path) else known_path or name
-    found = runtime.deliveries.scan(storage, glob.escape(path), seconds, any_name=True)
-    real = (found.paths if isinstance(found, ScannedFiles) else {}).get(path, path)
-    return next((Seen(one, "" if real == name else real) for one in found if one.name == path), None)
+    files = runtime.deliveries.scan(storage, glob.escape(path), seconds, any_name=True)
+    real = (files.paths if isinstance(files, ScannedFiles) else {}).get(path, path)
+    return next((FileThere(file, "" if real == name else real) for file in files if file.name == path), None)
 
 
-def agrees(size: int, checksum: str, found: InputFile) -> bool:
+def agrees(size: int, checksum: str, file: InputFile) -> bool:
     """Return whether a description may fit a found file: checksums of two kinds cannot be compared."""
-    kinds = {one.partition(":")[0] for one in (checksum, found.checksum)}
-    comparable = checksum and found.checksum and len(kinds) == 1
-    return size == found.size and (not comparable or checksum == found.checksum)
+    kinds = {digest.partition(":")[0] for digest in (checksum, file.checksum)}
+    comparable = checksum and file.checksum and len(kinds) == 1
+    return size == file.size and (not comparable or checksum == file.checksum)

@@ -29,17 +29,17 @@ def edit(
     if edit != "remove":
         refuse_beyond_quota(runtime, actor)
     scope = split_identifier(dataset)[0]
-    own = runtime.catalogues.own
+    catalogue = runtime.catalogues.own
     files = [identifier(scope, name) for name in names]
     if edit == "remove":
         # A pattern cannot find forgotten files, and their size no longer matters.
-        given = [File(name=name, size=0, checksum="") for name in files]
-        given += _matching_members(runtime, dataset, match) if match else []
+        members = [File(name=name, size=0, checksum="") for name in files]
+        members += _matching_members(runtime, dataset, match) if match else []
     else:
-        matching = [one.file for one in own.matching(scope, match)] if match else []
-        given = _known(runtime, files)
-        given += [File(name=one.identifier, size=one.size, checksum=one.checksum) for one in matching]
-    return own.edit(dataset, given, edit, actor)
+        matching = [entry.file for entry in catalogue.matching(scope, match)] if match else []
+        members = _catalogued_files(runtime, files)
+        members += [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in matching]
+    return catalogue.edit(dataset, members, edit, actor)
 
 
 def _matching_members(runtime: Runtime, dataset: str, match: str) -> list[File]:
@@ -48,12 +48,12 @@ def _matching_members(runtime: Runtime, dataset: str, match: str) -> list[File]:
     return [file for file in asking(members) if accepts(name_of(file.name))]
 
 
-def _known(runtime: Runtime, names: Sequence[str]) -> list[File]:
-    found = runtime.store.catalogue.files(names)
-    if lacking := sorted(set(names) - {file.name for file in found}):
+def _catalogued_files(runtime: Runtime, names: Sequence[str]) -> list[File]:
+    files = runtime.store.catalogue.files(names)
+    if lacking := sorted(set(names) - {file.name for file in files}):
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise LookupError(f"the catalogue does not have {lacking[0]}{more}; register them first")
-    return found
+    return files
 
 
 class OutputDatasets:
@@ -65,21 +65,21 @@ class OutputDatasets:
 
     def faults(self, spec: TaskSpec, federation: Federation) -> list[Fault]:
         """Return why a task's outputs cannot be registered in its dataset."""
-        wanted = spec.output_dataset
-        if not wanted:
+        dataset = spec.output_dataset
+        if not dataset:
             return []
-        task = self._runtime.store.publication_queries.task_of(wanted)
+        task = self._runtime.store.publication_queries.task_of(dataset)
         if task is not None:
-            return [("output_dataset", str(DatasetTaken(wanted, task)))]
-        if wanted in self._named:
-            told = f"{wanted} is the dataset of another task of this submission; name another one"
-            return [("output_dataset", told)]
+            return [("output_dataset", str(DatasetTaken(dataset, task)))]
+        if dataset in self._named:
+            reason = f"{dataset} is the dataset of another task of this submission; name another one"
+            return [("output_dataset", reason)]
         try:
-            if not is_own(wanted):
-                catalogue, scope, name = split_dataset(wanted)
-                known = self._runtime.catalogues.external(catalogue)
-                known.check_output(scope, name, output_storages(spec, federation))
+            if not is_own(dataset):
+                catalogue, scope, name = split_dataset(dataset)
+                external_catalogue = self._runtime.catalogues.external(catalogue)
+                external_catalogue.check_output(scope, name, output_storages(spec, federation))
         except (CatalogueError, LookupError) as error:
             return [("output_dataset", str(error))]
-        self._named.add(wanted)
+        self._named.add(dataset)
         return []

@@ -49,14 +49,14 @@ class NothingFound(LookupError):
 class Lookup:
     """Look-ups of inputs for somebody. ``scan`` finds files on a storage; None means no catalogue.
 
-    Without an ``owner``, files may be anybody's. ``made`` returns whether a task, by number, is theirs, and
-    ``is_late`` whether the time for look-ups is over.
+    Without an ``owner``, files may be anybody's. ``is_own_task`` returns whether a task, by number, is
+    theirs, and ``is_late`` whether the time for look-ups is over.
     """
 
     scan: Callable[[Storage, str], list[InputFile]]
     catalogue: ReadableCatalogue | None = None
     owner: Identity | None = None
-    made: Callable[[int], bool] = lambda _: False
+    is_own_task: Callable[[int], bool] = lambda _: False
     is_late: Callable[[], bool] = lambda: False
 
 
@@ -77,25 +77,25 @@ class _Findings:
     datasets: list[str] = field(default_factory=list)
     paths: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, found: Iterable[FoundFile]) -> Iterator[str]:
+    def add(self, files: Iterable[FoundFile]) -> Iterator[str]:
         """Add files. Yield contradictions to earlier ones."""
-        for one in asking(found):
-            file = one.file
-            known = self.files.get(file.name)
-            if known and not _same(known, file):
-                places = ", ".join((*known.replicas, *file.replicas))
+        for found_file in asking(files):
+            file = found_file.file
+            earlier = self.files.get(file.name)
+            if earlier and not _same(earlier, file):
+                places = ", ".join((*earlier.replicas, *file.replicas))
                 yield f"{file.name} is not the same everywhere: its copies at {places} differ"
                 continue
-            replicas = {*file.replicas, *(known.replicas if known else ())}
-            checksum = file.checksum or (known.checksum if known else "")
+            replicas = {*file.replicas, *(earlier.replicas if earlier else ())}
+            checksum = file.checksum or (earlier.checksum if earlier else "")
             rows = file.rows
-            if known:
+            if earlier:
                 # What all rows read stays so, whatever names it again.
-                rows = tuple(sorted({*known.rows, *rows})) if known.rows and rows else ()
+                rows = tuple(sorted({*earlier.rows, *rows})) if earlier.rows and rows else ()
             self.files[file.name] = replace(
                 file, checksum=checksum, replicas=tuple(sorted(replicas)), rows=rows
             )
-            self.paths |= {(file.identifier, storage): path for storage, path in one.paths.items()}
+            self.paths |= {(file.identifier, storage): path for storage, path in found_file.paths.items()}
 
 
 def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
@@ -105,13 +105,13 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
 
     def scan(storage: Storage, glob: str) -> list[InputFile]:
         with runtime.look_ups.place(storage.name, owner, max(0.0, end - monotonic())):
-            left = end - monotonic()
-            if left <= 0:
+            seconds = end - monotonic()
+            if seconds <= 0:
                 raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
-            return runtime.deliveries.scan(storage, glob, left)
+            return runtime.deliveries.scan(storage, glob, seconds)
 
-    made = partial(is_task_of, runtime.store, owner)
-    return Lookup(scan, runtime.catalogues.read_by(owner), owner, made, lambda: monotonic() > end)
+    is_own_task = partial(is_task_of, runtime.store, owner)
+    return Lookup(scan, runtime.catalogues.read_by(owner), owner, is_own_task, lambda: monotonic() > end)
 
 
 def is_task_of(store: Store, owner: Identity, number: int) -> bool:
@@ -139,11 +139,11 @@ def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> lis
     mine = scopes_of(owner)
     # Go backwards, so that the first item of each scope is named.
     scopes = [(item.scope, at) for at, item in enumerate(spec.inputs) if not isinstance(item, TaskOutputs)]
-    others = {scope: at for scope, at in reversed(scopes) if scope not in mine}
-    others = {scope: at for scope, at in others.items() if not open_to(federation.catalogues, scope, owner)}
+    foreign = {scope: at for scope, at in reversed(scopes) if scope not in mine}
+    foreign = {scope: at for scope, at in foreign.items() if not open_to(federation.catalogues, scope, owner)}
     return [
         (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
-        for scope, at in sorted(others.items())
+        for scope, at in sorted(foreign.items())
     ]
 
 
@@ -169,13 +169,13 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
             if isinstance(item, InputPattern) and row_inputs.is_template(spec, item):
                 files = _of_rows(spec, item, storages, lookup)
             else:
-                files = _found(item, storages, lookup, findings.datasets)
+                files = _find_files(item, storages, lookup, findings.datasets)
         except (LookupError, StorageError, CatalogueError, OSError) as error:
             faults.append((f"inputs[{index}]", str(error)))
             continue
         faults.extend((f"inputs[{index}]", fault) for fault in findings.add(files))
-    known = (findings.files[name] for name in sorted(findings.files))
-    resolved = row_inputs.by_row(replace(spec, inputs=(*known, *later)))
+    inputs = (findings.files[name] for name in sorted(findings.files))
+    resolved = row_inputs.by_row(replace(spec, inputs=(*inputs, *later)))
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
 
 
@@ -192,7 +192,9 @@ def _foreign(spec: TaskSpec, federation: Federation, owner: Identity, lookup: Lo
                 yield f"inputs[{index}].name", reason
         elif isinstance(item, InputPattern):
             each = row_inputs.patterns(spec, item) if row_inputs.is_template(spec, item) else [item]
-            reasons = (_not_to_list(one, federation, storages, owner, lookup.made) for one in each)
+            reasons = (
+                _not_to_list(pattern, federation, storages, owner, lookup.is_own_task) for pattern in each
+            )
             if reason := next(filter(None, reasons), ""):
                 yield f"inputs[{index}].glob", reason
 
@@ -202,12 +204,12 @@ def _not_to_list(
     federation: Federation,
     storages: Mapping[str, Storage],
     owner: Identity,
-    made: Callable[[int], bool],
+    is_own_task: Callable[[int], bool],
 ) -> str:
     """Return why an owner may not list the files of a pattern; empty if they may."""
     if item.storages and is_output(item.glob):
         task = makers(federation.name, item.glob)
-        if task is None or not made(task):
+        if task is None or not is_own_task(task):
             begin = f"it must begin with tasks/{federation.name}/NUMBER/, of a task of yours"
             return f"{item.glob!r} stands for outputs: {begin}"
     for name in item.storages:
@@ -233,17 +235,19 @@ def _of_rows(
 
     def find(pattern: InputPattern) -> Sequence[FoundFile]:
         try:
-            return _found(pattern, storages, lookup, [])
+            return _find_files(pattern, storages, lookup, [])
         except NothingFound:
             return ()
 
     def is_listed(pattern: InputPattern) -> bool:
         if lookup.owner is None:
             return True
-        known = (storages[name] for name in pattern.storages if name in storages)
-        return not is_output(pattern.glob) and all(may_list(one, pattern.glob, lookup.owner) for one in known)
+        places = (storages[name] for name in pattern.storages if name in storages)
+        return not is_output(pattern.glob) and all(
+            may_list(storage, pattern.glob, lookup.owner) for storage in places
+        )
 
-    return row_inputs.found(spec, item, find, is_listed)
+    return row_inputs.files_of_rows(spec, item, find, is_listed)
 
 
 def _name(item: InputFile | InputPattern | InputDataset) -> str:
@@ -252,7 +256,7 @@ def _name(item: InputFile | InputPattern | InputDataset) -> str:
     return item.name if isinstance(item, InputFile) else item.glob
 
 
-def _found(
+def _find_files(
     item: InputFile | InputPattern | InputDataset,
     storages: Mapping[str, Storage],
     lookup: Lookup,
@@ -283,7 +287,7 @@ def _on_storages(
     pattern: InputPattern, storages: Mapping[str, Storage], lookup: Lookup
 ) -> Sequence[FoundFile]:
     """Scan the storages of a pattern. Raises LookupError for an unknown storage, or if nothing is found."""
-    found: list[FoundFile] = []
+    matching_files: list[FoundFile] = []
     for name in pattern.storages:
         if name not in storages:
             raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
@@ -298,13 +302,13 @@ def _on_storages(
         refuse_others(files, storages[name], lookup.owner, paths)
         for file in files:
             at = {name: paths[file.name]} if file.name in paths else {}
-            found.append(FoundFile(file=replace(file, scope=pattern.scope), paths=at))
-    if not found:
+            matching_files.append(FoundFile(file=replace(file, scope=pattern.scope), paths=at))
+    if not matching_files:
         raise NothingFound(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
-    return found
+    return matching_files
 
 
-def _same(one: InputFile, other: InputFile) -> bool:
+def _same(first: InputFile, second: InputFile) -> bool:
     """Return whether two files may be copies: the checksum of a large found file is not read."""
-    alike = one.checksum == other.checksum or not one.checksum or not other.checksum
-    return one.size == other.size and alike
+    same_checksum = first.checksum == second.checksum or not first.checksum or not second.checksum
+    return first.size == second.size and same_checksum

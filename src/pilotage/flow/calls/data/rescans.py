@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from pilotage.explain.words import few
-from pilotage.flow.calls.data.corrections import Seen, agrees, described, record, seen
+from pilotage.flow.calls.data.corrections import FileThere, agrees, described, look_at, record
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Creation
 from pilotage.model.records.federation import Storage
@@ -26,16 +26,19 @@ class Rescan:
     """The number of inputs to look at again, and in order the ones for which time ran out."""
 
     inputs: int
-    left: Sequence[str] = ()
+    unchecked: Sequence[str] = ()
 
-    def told(self, task: int) -> str:
+    def describe(self, task: int) -> str:
         """Return the inputs that were not checked and the remedy, for a person; empty if all were."""
-        if not self.left:
+        if not self.unchecked:
             return ""
-        those = f"{len(self.left):,} of {self.inputs:,} inputs were" if self.inputs > 1 else "its input was"
+        those = (
+            f"{len(self.unchecked):,} of {self.inputs:,} inputs were" if self.inputs > 1 else "its input was"
+        )
         return (
-            f"{those} not looked at again within {RESCAN_TIME:g} s ({few(self.left)}): jobs read what is "
-            f"known of them. If you replaced one, retry its jobs again once they fail: pilotage retry {task}"
+            f"{those} not looked at again within {RESCAN_TIME:g} s ({few(self.unchecked)}): jobs read what "
+            f"is known of them. If you replaced one, retry its jobs again once they fail: "
+            f"pilotage retry {task}"
         )
 
 
@@ -45,23 +48,25 @@ def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> Res
     Files that jobs made are not among them. A file that cannot be seen stays as it is known. After
     ``RESCAN_TIME`` s the rest stays so, too: failed jobs go first.
     """
-    given = {file.identifier: file for file in task.spec.inputs if isinstance(file, InputFile)}
+    task_files = {file.identifier: file for file in task.spec.inputs if isinstance(file, InputFile)}
     failed_first = sorted(jobs, key=lambda job: (job.state is not JobState.FAILED, job.id))
-    names = dict.fromkeys(name for job in failed_first for name in job.inputs if name in given)
+    names = dict.fromkeys(name for job in failed_first for name in job.inputs if name in task_files)
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
     # Not the runtime's clock: this limits how long a thread is busy, even in virtual time.
     end = monotonic() + RESCAN_TIME
     records: list[Creation] = []
-    left: list[str] = []
+    unchecked: list[str] = []
     for name in names:
         if monotonic() >= end:
-            left.append(given[name].name)
+            unchecked.append(task_files[name].name)
             continue
-        places = [storages[one] for one in given[name].replicas if one in storages]
+        places = [
+            storages[storage_name] for storage_name in task_files[name].replicas if storage_name in storages
+        ]
         entry = runtime.store.catalogue.entry(name)
         records += _news(runtime, entry, places, end) if entry else ()
     record(runtime, records, "looked at again for a retry", actor)
-    return Rescan(len(names), left)
+    return Rescan(len(names), unchecked)
 
 
 def _news(
@@ -71,26 +76,32 @@ def _news(
 
     A storage that cannot be read may have the known bytes. So they stay as they are known.
     """
-    known, paths = entry.file, {replica.storage: replica.path for replica in entry.replicas}
-    found: dict[str, Seen] = {}
+    file, paths = entry.file, {replica.storage: replica.path for replica in entry.replicas}
+    findings: dict[str, FileThere] = {}
     unread = False
     for storage in storages:
         try:
-            one = seen(runtime, storage, known.name, max(0.1, end - monotonic()), paths.get(storage.name, ""))
+            finding = look_at(
+                runtime, storage, file.name, max(0.1, end - monotonic()), paths.get(storage.name, "")
+            )
         except (StorageError, LookupError, OSError) as error:
-            log.info("%s cannot be looked at on %s: %s", known.name, storage.name, error)
+            log.info("%s cannot be looked at on %s: %s", file.name, storage.name, error)
             unread = True
             continue
-        if one is not None:
-            found[storage.name] = one
-    right = _lying(found, known)
-    if right or unread or not found:
-        yield from described(known, None, right)
+        if finding is not None:
+            findings[storage.name] = finding
+    right = _lying(findings, file)
+    if right or unread or not findings:
+        yield from described(file, None, right)
     else:
-        first = next(iter(found.values())).file
-        yield from described(known, first, _lying(found, first))
+        first = next(iter(findings.values())).file
+        yield from described(file, first, _lying(findings, first))
 
 
-def _lying(found: Mapping[str, Seen], like: File | InputFile) -> dict[str, str]:
+def _lying(findings: Mapping[str, FileThere], like: File | InputFile) -> dict[str, str]:
     """Return the storages where the file is as described, with its path there."""
-    return {name: one.path for name, one in found.items() if agrees(like.size, like.checksum, one.file)}
+    return {
+        name: finding.path
+        for name, finding in findings.items()
+        if agrees(like.size, like.checksum, finding.file)
+    }

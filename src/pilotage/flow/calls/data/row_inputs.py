@@ -44,13 +44,13 @@ def by_row(spec: TaskSpec) -> TaskSpec:
 
 def template_fault(spec: TaskSpec, item: InputPattern) -> str:
     """Return the fault of the names in a pattern; empty if there is none."""
-    known = (*parameter_names(spec.parameters), INDEX)
+    known_names = (*parameter_names(spec.parameters), INDEX)
     doubled = "write {{ and }} for braces that stay"
-    if found := stray(item.glob):
-        return f"has a brace that names no parameter, at {found[:60]!r}; {doubled}"
+    if brace := stray(item.glob):
+        return f"has a brace that names no parameter, at {brace[:60]!r}; {doubled}"
     for name in names(item.glob, strict=True):
-        if name not in known:
-            listed = ", ".join(f"{{{one}}}" for one in known[:20])
+        if name not in known_names:
+            listed = ", ".join(f"{{{parameter}}}" for parameter in known_names[:20])
             return f"there is no parameter {{{name[:60]}}}; known are {listed}; {doubled}"
     if names(item.glob, strict=True) and spec.files_per_job not in (1, ALL_FILES):
         return "names parameters, so that each row is one job with all its inputs; leave files_per_job out"
@@ -71,7 +71,7 @@ def patterns(spec: TaskSpec, item: InputPattern) -> Iterator[InputPattern]:
     yield from (replace(item, glob=row.pattern) for row in _rows(spec, item))
 
 
-def found(
+def files_of_rows(
     spec: TaskSpec, item: InputPattern, find: Find, is_listed: Callable[[InputPattern], bool]
 ) -> list[FoundFile]:
     """Return the files of all rows, each with the rows that read it.
@@ -95,11 +95,11 @@ def found(
     lacking: list[_Row] = []
     pick = _Picking(files).of if files is not None else lambda row: find(replace(item, glob=row.pattern))
     for row in rows:
-        own = pick(row)
-        for one in own:
-            by_name.setdefault(one.file.name, one)
-            readers[one.file.name].append(row.number)
-        if not own:
+        row_files = pick(row)
+        for found_file in row_files:
+            by_name.setdefault(found_file.file.name, found_file)
+            readers[found_file.file.name].append(row.number)
+        if not row_files:
             lacking.append(row)
     if lacking:
         raise LookupError(_lacking(spec, item, lacking))
@@ -125,8 +125,8 @@ def _wide(spec: TaskSpec, item: InputPattern) -> InputPattern | None:
         values = {"0"} if name == INDEX else values_of(spec.parameters, name)
         if any("/" in value for value in values):
             return None
-        (only, *others) = values
-        stars[name] = "*" if others or name == INDEX else _LETTER.sub(r"[\1]", only)
+        (only, *rest) = values
+        stars[name] = "*" if rest or name == INDEX else _LETTER.sub(r"[\1]", only)
     glob = filled(item.glob, stars, strict=True)
     # Two stars side by side would stand for folders.
     return None if glob.count("**") > item.glob.count("**") else replace(item, glob=glob)
@@ -137,8 +137,8 @@ class _Picking:
 
     def __init__(self, files: Sequence[FoundFile]) -> None:
         self._files: dict[str, list[FoundFile]] = defaultdict(list)
-        for one in files:
-            self._files[one.file.name].append(one)
+        for found_file in files:
+            self._files[found_file.file.name].append(found_file)
         self._names = sorted(self._files)
         self._tests = 0
 
@@ -146,7 +146,7 @@ class _Picking:
         """Return the files of a row. Raises LookupError for too many tests."""
         if row.name is not None:
             return self._files.get(row.name, [])
-        own: list[FoundFile] = []
+        files: list[FoundFile] = []
         accepts, begin = matcher(row.pattern), literal_beginning(row.pattern)
         for name in asking(self._names[bisect_left(self._names, begin) :]):
             if not name.startswith(begin):
@@ -157,19 +157,19 @@ class _Picking:
                     "has too many files and rows to compare; begin the pattern with a parameter"
                 )
             if accepts(name):
-                own += self._files[name]
-        return own
+                files += self._files[name]
+        return files
 
 
 def _lacking(spec: TaskSpec, item: InputPattern, rows: Sequence[_Row]) -> str:
-    where = f"on {', '.join(item.storages)}" if item.storages else f"in the scope {item.scope}"
-    told = "; ".join(
+    place = f"on {', '.join(item.storages)}" if item.storages else f"in the scope {item.scope}"
+    reasons = "; ".join(
         f"row {row.number} ({_words(row_at(spec.parameters, row.number))}): no file matches "
         f"{(row.name or row.pattern)!r}"
         for row in rows[:MOST_NAMED]
     )
     more = f"; and {len(rows) - MOST_NAMED} more rows" if len(rows) > MOST_NAMED else ""
-    return f"{told}{more}; looked {where}"
+    return f"{reasons}{more}; looked {place}"
 
 
 def _words(row: dict[str, str]) -> str:

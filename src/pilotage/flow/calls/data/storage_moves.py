@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.flow.calls.data.corrections import agrees, seen
+from pilotage.flow.calls.data.corrections import agrees, look_at
 from pilotage.flow.calls.places.conditions import unable_to_move
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.outside.removals import remove_copies
@@ -65,39 +65,39 @@ class MovePage:
     """Whether both are names of one place."""
 
 
-def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePage:
+def move(runtime: Runtime, request: WantedMove, after: str, actor: str) -> MovePage:
     """Move the next files after one. Raises ``NotThere``, and ``NotNow`` if it cannot work."""
     federation = runtime.store.federation()
-    old, new = _storage(federation, wanted.old), _storage(federation, wanted.new)
-    same = wanted.same_place or _place(old) == _place(new)
+    old, new = _storage(federation, request.old), _storage(federation, request.new)
+    same = request.same_place or _place(old) == _place(new)
     _refuse_impossible(runtime, federation, old, new, same)
-    page = found = runtime.store.storage_moves.page(old.name, new.name, after, MOST_FILES)
+    page = files = runtime.store.storage_moves.page(old.name, new.name, after, MOST_FILES)
     now = runtime.clock()
     if same:
-        there, found = _at_new(runtime, old, new, page)
-        decision, told = storage_moves.record(found, there, old.name, new.name, now)
+        there, files = _at_new(runtime, old, new, page)
+        decision, moves = storage_moves.record(files, there, old.name, new.name, now)
     else:
-        decision, told = storage_moves.move(
-            found, old.name, new.name, federation.staging, now, again=wanted.again
+        decision, moves = storage_moves.move(
+            files, old.name, new.name, federation.staging, now, again=request.again
         )
-    if not wanted.dry_run and decision.changes:
+    if not request.dry_run and decision.changes:
         are_two = not same and _are_two(runtime, federation, old, new)
         runtime.store.commit(decision, actor)
         if are_two:
-            gone = _gone(runtime, wanted, after, found, told)
-            copies = [Replica(file=one.file, storage=old.name, path=one.path) for one in gone]
+            gone = _gone(runtime, request, after, files, moves)
+            copies = [Replica(file=file.file, storage=old.name, path=file.path) for file in gone]
             remove_copies(runtime, copies, now)
-    left, size = runtime.store.storage_moves.total(old.name)
-    is_last = len(page) < MOST_FILES and len(found) == len(page)
-    following = "" if is_last else found[-1].file
-    return MovePage(files=told, next=following, left=left, bytes_left=size, same_place=same)
+    count, size = runtime.store.storage_moves.total(old.name)
+    is_last = len(page) < MOST_FILES and len(files) == len(page)
+    following = "" if is_last else files[-1].file
+    return MovePage(files=moves, next=following, left=count, bytes_left=size, same_place=same)
 
 
 def _storage(federation: Federation, name: str) -> Storage:
-    found = next((one for one in federation.storages if one.name == name), None)
-    if found is None:
+    storage = next((storage for storage in federation.storages if storage.name == name), None)
+    if storage is None:
         raise NotThere(f"there is no storage {name!r}; pilotage storages lists them")
-    return found
+    return storage
 
 
 def _place(storage: Storage) -> tuple[str, object]:
@@ -119,8 +119,8 @@ def _refuse_impossible(
         raise NotNow(f"{new.name} takes no files: pilotage storages open {new.name}")
     if not Sources(federation, ()).ranked([old.name], new.name):
         raise NotNow(f"nothing may be read from {old.name} to {new.name}: drain {old.name}, do not close it")
-    if why := unable_to_move(runtime, old.name, new.name):
-        raise NotNow(f"this server cannot move files from {old.name} to {new.name}: {why}")
+    if obstacle := unable_to_move(runtime, old.name, new.name):
+        raise NotNow(f"this server cannot move files from {old.name} to {new.name}: {obstacle}")
     size = runtime.store.storage_moves.total(old.name)[1]
     free = free_space(runtime)[new.name].gigabytes
     if free is not None and size > free * GIGABYTE:
@@ -128,7 +128,7 @@ def _refuse_impossible(
 
 
 def _at_new(
-    runtime: Runtime, old: Storage, new: Storage, found: list[FileAtStorage]
+    runtime: Runtime, old: Storage, new: Storage, files: list[FileAtStorage]
 ) -> tuple[set[str], list[FileAtStorage]]:
     """Return which files lie at the new storage with the same bytes, and the files that were looked at.
 
@@ -136,29 +136,29 @@ def _at_new(
     be read.
     """
     if _place(old) == _place(new):
-        return {one.file for one in found}, found
+        return {file.file for file in files}, files
     end = time.monotonic() + TIME_LIMIT
     there: set[str] = set()
     looked: list[FileAtStorage] = []
-    for one in found:
+    for file in files:
         seconds = end - time.monotonic()
         if seconds <= 0 and looked:
             break
-        looked.append(one)
-        if _lies_at(runtime, new, one, max(seconds, 1.0)):
-            there.add(one.file)
+        looked.append(file)
+        if _lies_at(runtime, new, file, max(seconds, 1.0)):
+            there.add(file.file)
     return there, looked
 
 
-def _lies_at(runtime: Runtime, new: Storage, one: FileAtStorage, seconds: float) -> bool:
+def _lies_at(runtime: Runtime, new: Storage, file: FileAtStorage, seconds: float) -> bool:
     try:
-        if is_copy(one.path):
+        if is_copy(file.path):
             # No scan lists copies. Size and checksum were compared when Pilotage made it.
-            return _has(runtime, new, one.path)
-        found = seen(runtime, new, one.file, seconds, one.path)
+            return _has(runtime, new, file.path)
+        finding = look_at(runtime, new, file.file, seconds, file.path)
     except (StorageError, LookupError, OSError) as error:
         raise NotNow(f"{new.name} cannot be read: {error}") from error
-    return found is not None and agrees(one.size, one.checksum, found.file)
+    return finding is not None and agrees(file.size, file.checksum, finding.file)
 
 
 def _are_two(runtime: Runtime, federation: Federation, old: Storage, new: Storage) -> bool:
@@ -199,19 +199,19 @@ def _has(runtime: Runtime, storage: Storage, path: str) -> bool:
 
 def _gone(
     runtime: Runtime,
-    wanted: WantedMove,
+    request: WantedMove,
     after: str,
-    found: Sequence[FileAtStorage],
-    told: Sequence[MovedFile],
+    files: Sequence[FileAtStorage],
+    moves: Sequence[MovedFile],
 ) -> Sequence[FileAtStorage]:
     """Return the moved files that the old storage has no more: a job may have begun to read others."""
-    moved = {one.file for one in told if one.step == "moved"}
-    kept = runtime.store.storage_moves.page(wanted.old, wanted.new, after, MOST_FILES) if moved else []
-    moved -= {one.file for one in kept}
-    return [one for one in found if one.file in moved]
+    moved = {file.file for file in moves if file.step == "moved"}
+    remaining = runtime.store.storage_moves.page(request.old, request.new, after, MOST_FILES) if moved else []
+    moved -= {file.file for file in remaining}
+    return [file for file in files if file.file in moved]
 
 
 def free_space(runtime: Runtime) -> dict[str, FreeSpace]:
     """Return the current free space of each storage, by name (B18). Raises ``NoFederation``."""
-    told = runtime.store.transfer_queries.storage_spaces()
-    return free_spaces(runtime.store.federation(), told, runtime.clock())
+    reports = runtime.store.transfer_queries.storage_spaces()
+    return free_spaces(runtime.store.federation(), reports, runtime.clock())

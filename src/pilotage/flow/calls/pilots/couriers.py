@@ -7,7 +7,7 @@ import logging
 
 from pilotage.agent.files.spool_wire import CourierOrder
 from pilotage.agent.wire import JobOrder
-from pilotage.flow.calls.pilots.pilot_files import told
+from pilotage.flow.calls.pilots.pilot_files import source_of
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.outside import left_manifests, left_results
 from pilotage.flow.runtime import Runtime
@@ -21,28 +21,28 @@ from pilotage.store.pilots.reports import told_by_pilots
 log = logging.getLogger(__name__)
 
 
-def take(runtime: Runtime, pilot: int, left: LeftBehind) -> CourierOrder:
+def take(runtime: Runtime, pilot: int, leftover: LeftBehind) -> CourierOrder:
     """Let a pilot deliver what it found in its spool. The job waits for it from now on.
 
     The answer is empty if it is not this pilot's to deliver, or if nobody's pilot left it. Raises PilotGone.
     """
     try:
-        manifest = left_manifests.read(left.manifest.partition("\n")[2])
+        manifest = left_manifests.read(leftover.manifest.partition("\n")[2])
     except (ValueError, RecursionError):
         return CourierOrder()
     pair = manifest.pair
     world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot, holding=(pair,))]))
-    courier = next((one for one in world.pilots if one.state in LIVE_PILOTS), None)
+    courier = next((courier for courier in world.pilots if courier.state in LIVE_PILOTS), None)
     if courier is None:
         raise PilotGone(pilot)
-    job = next((one for one in world.jobs if one.id == pair[0]), None)
+    job = next((job for job in world.jobs if job.id == pair[0]), None)
     if job is None:
         return CourierOrder()
     if job.attempt != pair[1] or job.state not in AT_A_PILOT:
         return CourierOrder(unwanted=True)
     if not _may_deliver(runtime, world, courier, job):
         return CourierOrder()
-    return _order(runtime, world, courier, job, left)
+    return _order(runtime, world, courier, job, leftover)
 
 
 def _may_deliver(runtime: Runtime, world: World, courier: Pilot, job: Job) -> bool:
@@ -58,21 +58,21 @@ def _may_run(courier: Pilot, task: Task) -> bool:
     return not task.spec.private_pilots
 
 
-def _order(runtime: Runtime, world: World, courier: Pilot, job: Job, left: LeftBehind) -> CourierOrder:
+def _order(runtime: Runtime, world: World, courier: Pilot, job: Job, leftover: LeftBehind) -> CourierOrder:
     holder = runtime.store.queries.pilot(job.pilot or 0)
-    queue = next((one for one in world.federation.queues if one.name == job.queue), None)
+    queue = next((queue for queue in world.federation.queues if queue.name == job.queue), None)
     if holder is None or queue is None:
         return CourierOrder()
-    kept, manifest = runtime.store.results_in_spools, left.manifest.partition("\n")[2]
-    if kept.manifest(job.id, job.attempt) is None:
-        left_manifests.keep(runtime.store, runtime.clock, queue, holder.broker, holder, [left])
-    is_real = kept.manifest(job.id, job.attempt) == manifest
-    if not is_real or not kept.give(job.id, job.attempt, courier.id, world.time):
+    results, manifest = runtime.store.results_in_spools, leftover.manifest.partition("\n")[2]
+    if results.manifest(job.id, job.attempt) is None:
+        left_manifests.keep(runtime.store, runtime.clock, queue, holder.broker, holder, [leftover])
+    is_real = results.manifest(job.id, job.attempt) == manifest
+    if not is_real or not results.give(job.id, job.attempt, courier.id, world.time):
         return CourierOrder()
     log.info("job %d: pilot %d delivers the results of its attempt", job.id, courier.id)
     scratch = scratch_path(world.federation.name, job.id, job.attempt)
-    storage = next(one for one in world.federation.storages if one.name == queue.storage)
-    return CourierOrder(JobOrder(job.id, job.attempt, scratch), told(storage))
+    storage = next(storage for storage in world.federation.storages if storage.name == queue.storage)
+    return CourierOrder(JobOrder(job.id, job.attempt, scratch), source_of(storage))
 
 
 def delivered(runtime: Runtime, pilot: int, job: int, attempt: int) -> bool:

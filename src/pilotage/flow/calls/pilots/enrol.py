@@ -22,8 +22,8 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str, version: str = "
     record = runtime.store.queries.pilot(pilot)
     if record is None or record.state not in LIVE_PILOTS:
         raise PilotGone(pilot)
-    own = runtime.store.tokens.enrol(token, nonce, runtime.clock() + credentials.LIFETIME)
-    if own is None:
+    credential = runtime.store.tokens.enrol(token, nonce, runtime.clock() + credentials.LIFETIME)
+    if credential is None:
         log.warning(
             "pilot %d: a second agent came with its token, and was refused", pilot, extra={"pilot": pilot}
         )
@@ -35,7 +35,7 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str, version: str = "
         noted = Touch(kind="pilot", ids=(pilot,), changes={"agent_version": version})
         decision = Decision(step=MATCH, time=runtime.clock(), seed=0, changes=(noted,))
         runtime.store.commit(decision, f"pilot:{pilot}")
-    return Enrolled(token=own)
+    return Enrolled(token=credential)
 
 
 def renew(runtime: Runtime, pilot: int, expires: float | None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pilotage.agent.wire import JobInput, JobOrder, Source
-from pilotage.flow.calls.pilots.pilot_files import told
+from pilotage.flow.calls.pilots.pilot_files import source_of
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.work import Job
 from pilotage.model.rules.sources import Sources
@@ -30,8 +30,8 @@ class Readings:
 
     def of(self, job: Job, name: str) -> JobInput:
         """Return an input of a job, and the storage to read it from if that is not its queue's."""
-        file, held, source = self._files[name], self._paths[name], self.remote_source(job, name)
-        path = held.get(source.name if source else self._storage, "")
+        file, paths, source = self._files[name], self._paths[name], self.remote_source(job, name)
+        path = paths.get(source.name if source else self._storage, "")
         return JobInput(name_of(name), file.size, file.checksum, path, source.name if source else "")
 
     def remote_source(self, job: Job, name: str) -> Storage | None:
@@ -39,13 +39,13 @@ class Readings:
 
         A job that stays at its queue reads only there: an input missing there is lost.
         """
-        held = self._paths[name]
-        if job.choice is None or self._storage in held:
+        paths = self._paths[name]
+        if job.choice is None or self._storage in paths:
             return None
-        return self._sources().readable_from(held, self._storage)
+        return self._sources().readable_from(paths, self._storage)
 
 
 def sources(federation: Federation, orders: Iterable[JobOrder]) -> Mapping[str, Source]:
     """Return the remote storages that the jobs of some orders read from, by name."""
     named = {file.source for order in orders for file in order.inputs if file.source}
-    return {storage.name: told(storage) for storage in federation.storages if storage.name in named}
+    return {storage.name: source_of(storage) for storage in federation.storages if storage.name in named}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
 from pilotage.flow.calls.pilots.input_sources import Readings, sources
-from pilotage.flow.calls.pilots.pilot_files import told
+from pilotage.flow.calls.pilots.pilot_files import source_of
 from pilotage.flow.calls.places.circuit_breakers import of_storages
 from pilotage.flow.calls.work import secrets
 from pilotage.flow.runtime import Runtime
@@ -74,18 +74,18 @@ def match(
 
 
 def _keep(
-    runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], containers: bool, time: float, seed: int
+    runtime: Runtime, pilot: Pilot, node_facts: Mapping[str, Any], containers: bool, time: float, seed: int
 ) -> None:
     """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12).
 
     A forwarder says that it runs ``containers``, and finds none on its own node.
     """
-    clock = found.get("clock")
+    clock = node_facts.get("clock")
     ahead = {"clock_ahead": round(_clock_ahead(clock, time), 1)} if clock else {}
-    log = node_log(LogKey(kind="pilot", record=pilot.id), {**found, **ahead})
+    log = node_log(LogKey(kind="pilot", record=pilot.id), {**node_facts, **ahead})
     runtime.store.logs.put([(log, pilot.owner)], time)
     lacks = reports.note_lacking(
-        pilot, len(found["gpus"]), containers or bool(found["containers"]), time, seed
+        pilot, len(node_facts["gpus"]), containers or bool(node_facts["containers"]), time, seed
     )
     if lacks:
         runtime.store.commit(lacks, f"pilot:{pilot.id}")
@@ -102,14 +102,16 @@ def _clock_ahead(clock: float, time: float) -> float:
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
     """Return the full description of a job's task, if the pilot holds the job."""
     world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot)]))
-    held = next((one for one in world.jobs if one.id == job), None)
-    if held is None:
+    held_job = next((record for record in world.jobs if record.id == job), None)
+    if held_job is None:
         return None
-    (task,) = (one for one in world.tasks if one.id == held.task)
+    (task,) = (task for task in world.tasks if task.id == held_job.task)
     timeouts, workflow = world.federation.timeouts, task.spec.workflow
     return Specification(
         instance=world.federation.name,
-        spec=to_document(payload_of(task, held, task.changed(held.changes, held.kind).expected(held.kind))),
+        spec=to_document(
+            payload_of(task, held_job, task.changed(held_job.changes, held_job.kind).expected(held_job.kind))
+        ),
         grace=heartbeat_of(timeouts, workflow) - lease_of(timeouts, workflow),
     )
 
@@ -142,19 +144,19 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
     readings = Readings(matched, cache(lambda: Sources(federation, of_storages(runtime))))
-    told = runtime.site_variables.of(federation, queue, time)
+    site_variables = runtime.site_variables.of(federation, queue, time)
     groups: dict[tuple[int, JobKind, str, str], list[JobOrder]] = defaultdict(list)
     specs: dict[tuple[int, JobKind, str, str], TaskSpec] = {}
     for job in matched.jobs:
         task = tasks[job.task]
         spec = task.changed(job.changes, job.kind).expected(job.kind)
-        own = payload_of(task, job, spec)
+        payload = payload_of(task, job, spec)
         # Jobs whose texts name their index are a work each; all others of a task share one.
-        group = job.task, job.kind, job.changes, "" if own is spec else str(job.id)
-        specs[group] = own
+        group = job.task, job.kind, job.changes, "" if payload is spec else str(job.id)
+        specs[group] = payload
         inputs = tuple(readings.of(job, name) for name in job.inputs)
         scratch = scratch_path(federation.name, job.id, job.attempt)
-        file = stdin_file(own, job.inputs)
+        file = stdin_file(payload, job.inputs)
         groups[group].append(JobOrder(job.id, job.attempt, scratch, inputs, variables(task, job), file))
     return tuple(
         _work(
@@ -164,7 +166,7 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
             specs[group],
             queue,
             orders,
-            told,
+            site_variables,
         )
         for group, orders in sorted(groups.items())
     )
@@ -188,9 +190,9 @@ def _work(
     jobs: Sequence[JobOrder],
     variables: Mapping[str, str],
 ) -> Work:
-    asked = task.spec.for_job(kind)
+    request = task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
-    opened = told(next(storage for storage in federation.storages if storage.name == queue.storage))
+    opened = source_of(next(storage for storage in federation.storages if storage.name == queue.storage))
     return Work(
         task=task.id,
         kind=kind,
@@ -199,8 +201,8 @@ def _work(
         payload_files=bool(spec.payload_files),
         cores=max(1, spec.cores),
         memory=spec.memory,
-        memory_limit=task.limit(kind, asked.memory, queue.max_memory),
-        walltime=task.limit(kind, asked.walltime, queue.max_walltime),
+        memory_limit=task.limit(kind, request.memory, queue.max_memory),
+        walltime=task.limit(kind, request.walltime, queue.max_walltime),
         workdir=queue.max_workdir,
         outputs=spec.outputs,
         optional_outputs=spec.optional_outputs,

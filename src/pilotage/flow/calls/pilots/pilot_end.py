@@ -38,8 +38,8 @@ def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
 
 def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
     """Return the world of live pilots that report to have nothing."""
-    told = [Heartbeat(pilot=pilot) for pilot in pilots]
-    world = runtime.world(told_by_pilots(told))
+    heartbeats = [Heartbeat(pilot=pilot) for pilot in pilots]
+    world = runtime.world(told_by_pilots(heartbeats))
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
 
 

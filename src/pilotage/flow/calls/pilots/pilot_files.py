@@ -44,8 +44,8 @@ def asks(storage: Storage) -> bool:
     """Return whether pilots ask for each file of a storage, because its URL alone does not open it
     (decision 34)."""
     scheme = storage.url.partition("://")[0]
-    given = set(storage.options).union(*storage.options.get(PER_VO, {}).values())
-    return scheme not in OPEN_SCHEMES or bool(SERVER_ONLY & given)
+    options = set(storage.options).union(*storage.options.get(PER_VO, {}).values())
+    return scheme not in OPEN_SCHEMES or bool(SERVER_ONLY & options)
 
 
 def through_server(storage: Storage) -> bool:
@@ -54,65 +54,65 @@ def through_server(storage: Storage) -> bool:
     return asks(storage) and (scheme not in GRANTED or "cert_file" in storage.options)
 
 
-def told(storage: Storage) -> Source:
+def source_of(storage: Storage) -> Source:
     """Return what pilots learn about a storage: only its address, nothing that opens it."""
     named = ALWAYS_KNOWN if asks(storage) else PILOTS_KNOW
-    known = {name: value for name, value in options_for(storage).items() if name in named}
-    return Source(storage.url, known, asks(storage))
+    options = {name: value for name, value in options_for(storage).items() if name in named}
+    return Source(storage.url, options, asks(storage))
 
 
-def access(runtime: Runtime, pilot: int, wanted: FileRequest) -> Access:
+def access(runtime: Runtime, pilot: int, request: FileRequest) -> Access:
     """Return an address of a file, empty if its storage gives none. Blocks.
 
     Raises NotTheirs, and StorageError or LookupError if the storage cannot be asked.
     """
-    file = find(runtime, pilot, wanted)
-    grant = runtime.deliveries.grant(file.storage, file.path, wanted.size)
+    file = find(runtime, pilot, request)
+    grant = runtime.deliveries.grant(file.storage, file.path, request.size)
     return Access(grant.url, grant.headers, grant.authorities) if grant else Access()
 
 
-def read(runtime: Runtime, pilot: int, wanted: FileRequest) -> tuple[int, Generator[bytes]]:
+def read(runtime: Runtime, pilot: int, request: FileRequest) -> tuple[int, Generator[bytes]]:
     """Return the size of an input, and its bytes in chunks. Raises like access, and TooManyReaders."""
-    file = find(runtime, pilot, wanted)
+    file = find(runtime, pilot, request)
     return file.size, runtime.pilot_files.read([(file.storage, file.path)], 0)
 
 
-def store(runtime: Runtime, pilot: int, wanted: FileRequest, stream: Readable) -> Delivered:
+def store(runtime: Runtime, pilot: int, request: FileRequest, stream: Readable) -> Delivered:
     """Write an output. Blocks. Raises like access, TooManyReaders, and the stream's exceptions."""
-    file = find(runtime, pilot, wanted)
+    file = find(runtime, pilot, request)
     with runtime.pilot_files.place():
-        return runtime.deliveries.store(file.storage, file.path, stream, wanted.size or 0)
+        return runtime.deliveries.store(file.storage, file.path, stream, request.size or 0)
 
 
-def find(runtime: Runtime, pilot: int, wanted: FileRequest) -> JobFile:
+def find(runtime: Runtime, pilot: int, request: FileRequest) -> JobFile:
     """Return an input, or with a size an output, of an attempt that the pilot holds, or an output that it
     delivers for the holder. Raises NotTheirs."""
-    pair = (wanted.job, wanted.attempt)
-    carried = runtime.store.results_in_spools.carried(*pair, pilot) if wanted.size is not None else None
+    pair = (request.job, request.attempt)
+    carried = runtime.store.results_in_spools.carried(*pair, pilot) if request.size is not None else None
     world = runtime.world(told_by_pilots([Heartbeat(pilot=carried.pilot if carried else pilot)]))
-    job = next((one for one in world.jobs if (one.id, one.attempt) == pair), None)
+    job = next((job for job in world.jobs if (job.id, job.attempt) == pair), None)
     if job is None:
-        raise NotTheirs(f"the pilot does not hold attempt {wanted.attempt} of job {wanted.job}")
-    if wanted.size is None:
-        return _input(runtime, world.federation, job, wanted)
+        raise NotTheirs(f"the pilot does not hold attempt {request.attempt} of job {request.job}")
+    if request.size is None:
+        return _input(runtime, world.federation, job, request)
     task = next(task for task in world.tasks if task.id == job.task)
-    path = scratch_path(world.federation.name, job.id, job.attempt, wanted.name)
-    own = _storage(world.federation, job, "")
+    path = scratch_path(world.federation.name, job.id, job.attempt, request.name)
+    storage = _storage(world.federation, job, "")
     if not task.expected(job.kind).outputs:
-        raise NotTheirs(f"{wanted.name}: job {wanted.job} has no outputs")
-    return JobFile(own, path)
+        raise NotTheirs(f"{request.name}: job {request.job} has no outputs")
+    return JobFile(storage, path)
 
 
-def _input(runtime: Runtime, federation: Federation, job: Job, wanted: FileRequest) -> JobFile:
-    storage = _storage(federation, job, wanted.source)
-    identifier = next((one for one in job.inputs if name_of(one) == wanted.name), "")
+def _input(runtime: Runtime, federation: Federation, job: Job, request: FileRequest) -> JobFile:
+    storage = _storage(federation, job, request.source)
+    identifier = next((identifier for identifier in job.inputs if name_of(identifier) == request.name), "")
     entry = runtime.store.catalogue.entry(identifier) if identifier else None
-    lying = [one.place for one in entry.replicas if one.storage == storage.name] if entry else []
+    lying = [replica.place for replica in entry.replicas if replica.storage == storage.name] if entry else []
     if entry is None or not lying:
-        raise NotTheirs(f"{wanted.name}: job {wanted.job} has no such input at {storage.name}")
+        raise NotTheirs(f"{request.name}: job {request.job} has no such input at {storage.name}")
     scope = moving_scope(federation.catalogues, split_identifier(identifier)[0])
-    own = options_for(storage, scope)
-    return JobFile(replace(storage, options=own), lying[0], entry.file.size)
+    options = options_for(storage, scope)
+    return JobFile(replace(storage, options=options), lying[0], entry.file.size)
 
 
 def _storage(federation: Federation, job: Job, source: str) -> Storage:

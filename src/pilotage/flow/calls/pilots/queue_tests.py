@@ -19,17 +19,17 @@ def send(runtime: Runtime, queue: str, who: Identity, actor: str) -> int:
     Raises ``NotThere``, and ``NotNow`` if no pilot can be sent there.
     """
     world = runtime.world(live_and_ended_pilots)
-    found = next((one for one in world.federation.queues if one.name == queue), None)
-    if found is None:
+    target = next((target for target in world.federation.queues if target.name == queue), None)
+    if target is None:
         raise no_queue(queue)
-    if found.computing_element is None:
+    if target.computing_element is None:
         raise NotNow(f"queue {queue} has no computing_element: others start its pilots, so none can be sent")
-    if found.forwards:
+    if target.forwards:
         raise NotNow(f"queue {queue} hands its jobs to another Pilotage: test the queues there")
     under_way = queue_test_pilots.live_test_pilot(world, queue)
     if under_way:
         return under_way.id
-    committed = runtime.store.commit(queue_test_pilots.send(world, found, who), actor)
+    committed = runtime.store.commit(queue_test_pilots.send(world, target, who), actor)
     runtime.wakeups.wake(PROVISION)
     ((pilot,),) = committed.created
     assert pilot is not None, "nothing limits a test pilot"

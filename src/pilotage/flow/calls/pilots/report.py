@@ -22,38 +22,38 @@ def report(
     holding: Sequence[Attempt],
     reports: Sequence[Report],
     logs: Sequence[KeptLog] = (),
-    heard: float | None = None,
+    last_answer: float | None = None,
 ) -> list[Attempt]:
     """Process a pilot's reports. Return the mentioned attempts that no longer belong to it.
 
     ``holding`` lists every attempt (job, attempt) that it has. Logs are kept before the end of their attempt
     is, so that no attempt has failed without them; those of others' attempts and pilots are dropped. The
-    pilot knew the answer of the time ``heard`` when it called. Raises ``PilotGone``.
+    pilot knew the answer of the time ``last_answer`` when it called. Raises ``PilotGone``.
     """
     silent = not reports and not logs
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
         # Both sides agree, so the policy would change nothing. Most calls are like that.
         return []
-    told = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports), heard=heard),)
-    world = _world(runtime, told)
+    heartbeats = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports), heard=last_answer),)
+    world = _world(runtime, heartbeats)
     if not world.pilots:
         raise PilotGone(pilot)
     if logs:
         runtime.store.logs.put(policy.owned(world, logs), world.time)
-    stops = _received(runtime, world, told, f"pilot:{pilot}")
+    stops = _received(runtime, world, heartbeats, f"pilot:{pilot}")
     if pilot not in stops:
         raise PilotGone(pilot)
     return stops[pilot]
 
 
-def report_all(runtime: Runtime, told: Sequence[Heartbeat]) -> dict[int, list[Attempt]]:
+def report_all(runtime: Runtime, heartbeats: Sequence[Heartbeat]) -> dict[int, list[Attempt]]:
     """Process the reports of several pilots in one commit. The result omits pilots that are gone."""
-    silent = {one.pilot: set(one.holding) for one in told if not one.reports}
-    held = runtime.store.heartbeats.beat_all(list(silent), runtime.clock())
-    alike = {pilot for pilot, holding in silent.items() if held.get(pilot) == holding}
-    others = [one for one in told if one.pilot not in alike]
-    stops = _received(runtime, _world(runtime, others, True), others, "pilots") if others else {}
-    return {pilot: [] for pilot in alike} | stops
+    silent = {heartbeat.pilot: set(heartbeat.holding) for heartbeat in heartbeats if not heartbeat.reports}
+    attempts = runtime.store.heartbeats.beat_all(list(silent), runtime.clock())
+    unchanged = {pilot for pilot, holding in silent.items() if attempts.get(pilot) == holding}
+    rest = [heartbeat for heartbeat in heartbeats if heartbeat.pilot not in unchanged]
+    stops = _received(runtime, _world(runtime, rest, True), rest, "pilots") if rest else {}
+    return {pilot: [] for pilot in unchanged} | stops
 
 
 def receive(runtime: Runtime, world: World, actor: str) -> Committed:
@@ -66,16 +66,16 @@ def receive(runtime: Runtime, world: World, actor: str) -> Committed:
 
 
 def _received(
-    runtime: Runtime, world: World, told: Sequence[Heartbeat], actor: str
+    runtime: Runtime, world: World, heartbeats: Sequence[Heartbeat], actor: str
 ) -> dict[int, list[Attempt]]:
     committed = receive(runtime, world, actor)
     # Something moved on between snapshot and commit: the answer names the attempts to stop as of now.
     if committed.handed_back:
-        world = _world(runtime, told)
+        world = _world(runtime, heartbeats)
     return policy.stops(world)
 
 
-def _world(runtime: Runtime, told: Sequence[Heartbeat], quiet: bool = False) -> World:
+def _world(runtime: Runtime, heartbeats: Sequence[Heartbeat], quiet: bool = False) -> World:
     """Return the world of live pilots' reports; with ``quiet``, without jobs that they only hold."""
-    world = runtime.world(told_by_pilots(told, quiet))
+    world = runtime.world(told_by_pilots(heartbeats, quiet))
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))

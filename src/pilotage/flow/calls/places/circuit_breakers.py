@@ -61,8 +61,8 @@ def note(runtime: Runtime, actor: str) -> None:
 
 
 def _noted(runtime: Runtime, now: Iterable[CircuitBreaker], time: float) -> tuple[NoteBreakers, ...]:
-    found = breaker_changes(runtime.store.noted_breakers(), now, time)
-    return (NoteBreakers(changes=found),) if found else ()
+    changes = breaker_changes(runtime.store.noted_breakers(), now, time)
+    return (NoteBreakers(changes=changes),) if changes else ()
 
 
 def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> tuple[CircuitBreaker, ...]:
@@ -71,28 +71,33 @@ def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> t
     What failed there until now counts no more: also where too little failed to trip a breaker of a storage.
     Raises ``NotThere`` where neither the federation nor a breaker has the name.
     """
-    known, federation = tripped(runtime), runtime.store.federation()
+    breakers, federation = tripped(runtime), runtime.store.federation()
     # Pseudo-queues are one place.
     names = {name, *counted_together(federation).get(name, ())}
-    lifted = tuple(one for one in known if names & {*one.names} and kind in (None, one.kind))
-    declared = {one.name for one in federation.queues} | {one.name for one in federation.storages}
-    if name not in declared.union(*(one.names for one in known)):
+    lifted = tuple(
+        breaker for breaker in breakers if names & {*breaker.names} and kind in (None, breaker.kind)
+    )
+    declared = {queue.name for queue in federation.queues} | {storage.name for storage in federation.storages}
+    if name not in declared.union(*(breaker.names for breaker in breakers)):
         raise NotThere(
             f"there is no storage, queue, node or server {name!r} with a circuit breaker; "
             "pilotage breakers lists those that have tripped"
         )
-    keys = {one.key for one in lifted}
+    keys = {breaker.key for breaker in lifted}
     if kind in (None, "storage"):
         failed = runtime.store.transfer_queries.failed_deliveries()
-        keys |= {("storage", *one.end) for one in failed if name in one.end}
+        keys |= {("storage", *delivery.end) for delivery in failed if name in delivery.end}
     if keys:
         begun = runtime.begin(1)
-        left = tuple(one for one in known if one.key not in keys)
-        changes: tuple[Change, ...] = (Forget(lifted=tuple(sorted(keys))), *_noted(runtime, left, begun.time))
+        remaining = tuple(breaker for breaker in breakers if breaker.key not in keys)
+        changes: tuple[Change, ...] = (
+            Forget(lifted=tuple(sorted(keys))),
+            *_noted(runtime, remaining, begun.time),
+        )
         decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
         runtime.store.commit(decision, actor)
-        for one in lifted:
-            log.warning("%s: circuit breaker closed, lifted by %s", one.what, actor)
+        for breaker in lifted:
+            log.warning("%s: circuit breaker closed, lifted by %s", breaker.what, actor)
         for step in ACTING:
             runtime.wakeups.wake(step)
     return lifted

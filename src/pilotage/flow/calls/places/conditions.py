@@ -18,8 +18,10 @@ MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
     """Return queues by name, or all. Raises ``NoFederation``."""
-    found = runtime.store.queries.conditions(runtime.clock(), names)
-    return tuple(replace(seen, problem=runtime.elements.problem(seen.queue)) for seen in found)
+    conditions = runtime.store.queries.conditions(runtime.clock(), names)
+    return tuple(
+        replace(condition, problem=runtime.elements.problem(condition.queue)) for condition in conditions
+    )
 
 
 def where_it_waits(runtime: Runtime, task: TaskView) -> tuple[QueueCondition, ...]:
@@ -40,13 +42,13 @@ def waits_for_others(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Return which transfers of a task's files wait for another server, because this one cannot move them."""
     if not any(task.jobs.get(state) for state in MOVING):
         return []
-    told = []
+    waits = []
     for source, destination, number in runtime.store.transfer_queries.waiting_of(task.id):
-        if why := unable_to_move(runtime, source, destination):
-            many = f"{number} transfers" if number > 1 else "1 transfer"
-            what = f"{many} from {source} to {destination}"
-            told.append(f"{what} wait for a server that can move them; this one cannot: {why}")
-    return told
+        if obstacle := unable_to_move(runtime, source, destination):
+            transfers = f"{number} transfers" if number > 1 else "1 transfer"
+            subject = f"{transfers} from {source} to {destination}"
+            waits.append(f"{subject} wait for a server that can move them; this one cannot: {obstacle}")
+    return waits
 
 
 def waits_for_key(runtime: Runtime, task: TaskDetails) -> list[str]:
@@ -55,10 +57,14 @@ def waits_for_key(runtime: Runtime, task: TaskDetails) -> list[str]:
     return secrets.waits_for_key(runtime, task.vo, task.owner) if has_any else []
 
 
-def job_waits_for_key(runtime: Runtime, asked: str) -> list[str]:
+def job_waits_for_key(runtime: Runtime, text: str) -> list[str]:
     """Tell the same of a job with these requirements, as ``Requirements.text``; empty: unknown ones."""
-    wanted = Requirements.from_text(asked) if asked else None
-    return secrets.waits_for_key(runtime, wanted.vo, wanted.owner) if wanted and wanted.secrets else []
+    requirements = Requirements.from_text(text) if text else None
+    return (
+        secrets.waits_for_key(runtime, requirements.vo, requirements.owner)
+        if requirements and requirements.secrets
+        else []
+    )
 
 
 def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:
@@ -67,5 +73,9 @@ def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:
         return []
     federation = runtime.store.federation()
     name = plugin_of(task.spec, task.vo, federation)
-    why = runtime.brokerages.lacks(federation, name, runtime.clock(), runtime.time_limit)
-    return [f"its jobs wait for a server that has its brokerage; this one has not: {why}"] if why else []
+    obstacle = runtime.brokerages.lacks(federation, name, runtime.clock(), runtime.time_limit)
+    return (
+        [f"its jobs wait for a server that has its brokerage; this one has not: {obstacle}"]
+        if obstacle
+        else []
+    )

@@ -39,31 +39,36 @@ class Remaining:
         return not (self.waiting or self.running or self.leaving or self.transfers)
 
 
-def restrict(runtime: Runtime, asked: Restriction) -> Remaining:
+def restrict(runtime: Runtime, restriction: Restriction) -> Remaining:
     """Put a restriction in force, in the place of an earlier one there. Return the remaining work.
 
     Raises ``NotThere``, and ``NotNow`` for one that has ended already.
     """
-    _declared(runtime, asked.kind, asked.name)
-    if asked.until is not None and asked.until <= runtime.clock():
+    _declared(runtime, restriction.kind, restriction.name)
+    if restriction.until is not None and restriction.until <= runtime.clock():
         raise NotNow("`until` is over already: give a later time, or none")
 
     def change(before: tuple[Restriction, ...]) -> tuple[Restriction, ...]:
-        return (*_without(before, asked.kind, asked.name), asked)
+        return (*_without(before, restriction.kind, restriction.name), restriction)
 
-    before = told_before(_found(runtime, asked.kind, asked.name))
-    put_in_force(runtime, change, asked.actor, f"{asked.kind} {asked.name} {asked.text}{before}")
-    return remaining(runtime, asked.kind, asked.name)
+    before = told_before(_in_force(runtime, restriction.kind, restriction.name))
+    put_in_force(
+        runtime,
+        change,
+        restriction.actor,
+        f"{restriction.kind} {restriction.name} {restriction.text}{before}",
+    )
+    return remaining(runtime, restriction.kind, restriction.name)
 
 
 def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restriction | None:
     """End the restriction of a place. Return it; None if there was none. Raises ``NotThere``."""
     _declared(runtime, kind, name)
-    found = _found(runtime, kind, name)
-    if found is not None:
-        note = f"{kind} {name} opened{told_before(found)}"
+    restriction = _in_force(runtime, kind, name)
+    if restriction is not None:
+        note = f"{kind} {name} opened{told_before(restriction)}"
         put_in_force(runtime, lambda before: _without(before, kind, name), actor, note)
-    return found
+    return restriction
 
 
 def still_shut(runtime: Runtime, kind: RestrictedKind, name: str) -> str:
@@ -71,36 +76,49 @@ def still_shut(runtime: Runtime, kind: RestrictedKind, name: str) -> str:
 
     That is a restriction of its site, or the federation's file.
     """
-    declared, known = runtime.store.declared_federation(), runtime.store.restrictions()
+    declared, restrictions = runtime.store.declared_federation(), runtime.store.restrictions()
     for queue in declared.queues:
         if (kind, name) == ("queue", queue.name):
             status = "" if queue.status == "online" else f"the federation's file says {queue.status}"
-            return _reasons(of_queue(known, queue), status)
+            return _reasons(of_queue(restrictions, queue), status)
     for storage in declared.storages:
         if (kind, name) == ("storage", storage.name):
             status = "the federation's file blacklists it" if storage.blacklisted else ""
-            return _reasons(of_storage(known, storage), status)
+            return _reasons(of_storage(restrictions, storage), status)
     return ""
 
 
-def _reasons(found: Iterable[Restriction], in_file: str) -> str:
-    return "; ".join([*(f"{one.kind} {one.name} is {one.text}" for one in found), *filter(None, [in_file])])
+def _reasons(restrictions: Iterable[Restriction], in_file: str) -> str:
+    return "; ".join(
+        [
+            *(f"{restriction.kind} {restriction.name} is {restriction.text}" for restriction in restrictions),
+            *filter(None, [in_file]),
+        ]
+    )
 
 
-def _found(runtime: Runtime, kind: RestrictedKind, name: str) -> Restriction | None:
-    known = runtime.store.restrictions()
-    return next((one for one in known if (one.kind, one.name) == (kind, name)), None)
+def _in_force(runtime: Runtime, kind: RestrictedKind, name: str) -> Restriction | None:
+    restrictions = runtime.store.restrictions()
+    return next(
+        (restriction for restriction in restrictions if (restriction.kind, restriction.name) == (kind, name)),
+        None,
+    )
 
 
-def with_remaining(runtime: Runtime, found: Iterable[Restriction]) -> list[tuple[Restriction, Remaining]]:
+def with_remaining(
+    runtime: Runtime, restrictions: Iterable[Restriction]
+) -> list[tuple[Restriction, Remaining]]:
     """Return restrictions, and the remaining work at the place of each."""
     queues = runtime.store.queries.queues()
-    return [(one, _left(runtime, one.kind, one.name, queues)) for one in found]
+    return [
+        (restriction, _remaining_at(runtime, restriction.kind, restriction.name, queues))
+        for restriction in restrictions
+    ]
 
 
 def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
     """Return the remaining work at a place."""
-    return _left(runtime, kind, name, runtime.store.queries.queues())
+    return _remaining_at(runtime, kind, name, runtime.store.queries.queues())
 
 
 def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
@@ -109,20 +127,22 @@ def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
     return remaining(runtime, kind, name)
 
 
-def _left(runtime: Runtime, kind: RestrictedKind, name: str, queues: Sequence[QueueView]) -> Remaining:
-    wanted = set(_queues(runtime.store.federation(), kind, name))
-    found = [queue.jobs for queue in queues if queue.name in wanted]
+def _remaining_at(
+    runtime: Runtime, kind: RestrictedKind, name: str, queues: Sequence[QueueView]
+) -> Remaining:
+    queue_names = set(_queues(runtime.store.federation(), kind, name))
+    job_counts = [queue.jobs for queue in queues if queue.name in queue_names]
 
     def count(states: Iterable[JobState]) -> int:
-        return sum(jobs.get(state, 0) for jobs in found for state in states)
+        return sum(jobs.get(state, 0) for jobs in job_counts for state in states)
 
-    ended = [one for one in runtime.store.queries.ended_pilots() if one.queue in wanted]
+    ended = [pilot for pilot in runtime.store.queries.ended_pilots() if pilot.queue in queue_names]
     moving = runtime.store.work_there((), [name]).transfers.get(name, 0) if kind == "storage" else 0
     return Remaining(
         waiting=count(UNSTARTED_JOBS),
         running=count(AT_A_PILOT),
-        pilot_ended=sum(one.jobs for one in ended),
-        pilot_ended_until=max((one.sure_at for one in ended), default=None),
+        pilot_ended=sum(pilot.jobs for pilot in ended),
+        pilot_ended_until=max((pilot.sure_at for pilot in ended), default=None),
         leaving=count(AFTER_PAYLOAD),
         transfers=moving,
     )
@@ -137,13 +157,15 @@ def _queues(federation: Federation, kind: RestrictedKind, name: str) -> list[str
 def _declared(runtime: Runtime, kind: RestrictedKind, name: str) -> None:
     federation = runtime.store.declared_federation()
     places: dict[str, Sequence[str]] = {
-        "site": [one.name for one in federation.sites],
-        "queue": [one.name for one in federation.queues],
-        "storage": [one.name for one in federation.storages],
+        "site": [place.name for place in federation.sites],
+        "queue": [place.name for place in federation.queues],
+        "storage": [place.name for place in federation.storages],
     }
     if name not in places[kind]:
         raise NotThere(f"there is no {kind} {name!r}; pilotage {kind}s lists them")
 
 
-def _without(found: Iterable[Restriction], kind: RestrictedKind, name: str) -> tuple[Restriction, ...]:
-    return tuple(one for one in found if (one.kind, one.name) != (kind, name))
+def _without(restrictions: Iterable[Restriction], kind: RestrictedKind, name: str) -> tuple[Restriction, ...]:
+    return tuple(
+        restriction for restriction in restrictions if (restriction.kind, restriction.name) != (kind, name)
+    )

@@ -17,7 +17,11 @@ from pilotage.store.tasks.work import brokered_again
 def views(runtime: Runtime) -> list[SiteState]:
     """Return every site with a queue, by name."""
     world = _world(runtime)
-    restricted = {one.name: one.text for one in runtime.store.restrictions() if one.kind == "site"}
+    restricted = {
+        restriction.name: restriction.text
+        for restriction in runtime.store.restrictions()
+        if restriction.kind == "site"
+    }
     return [replace(_view(ad), restriction=restricted.get(ad.name, "")) for ad in site_ads(world)]
 
 
@@ -45,8 +49,8 @@ def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
     """
     world = runtime.world(*brokered_again(task), "advertisements")
     options: Mapping[str, object] = {}
-    told = runtime.elements.inquiries.unanswered()
-    world = replace(runtime.elements.reported(world), server_reports=told)
+    reports = runtime.elements.inquiries.unanswered()
+    world = replace(runtime.elements.reported(world), server_reports=reports)
     choices = runtime.brokerages.get("matchmaking", options).decide(world).choices
     return _of_choice(choices[0], world) if choices else []
 
@@ -63,38 +67,42 @@ def _advertise(runtime: Runtime, record: NewAdvertisement, actor: str) -> None:
 
 
 def _view(ad: SiteAd) -> SiteState:
-    told = ad.advertisement
+    advertisement = ad.advertisement
     return SiteState(
         site=ad.name,
-        source=told.source if told else "",
-        advertised=told.time if told else None,
-        current_jobs=max(ad.there.jobs, told.pilot_slots) + told.other_jobs if told else None,
-        current_submitting_jobs=ad.there.submitting + told.other_submitting_jobs if told else None,
-        matched=told.matched if told else None,
+        source=advertisement.source if advertisement else "",
+        advertised=advertisement.time if advertisement else None,
+        current_jobs=max(ad.there.jobs, advertisement.pilot_slots) + advertisement.other_jobs
+        if advertisement
+        else None,
+        current_submitting_jobs=ad.there.submitting + advertisement.other_submitting_jobs
+        if advertisement
+        else None,
+        matched=advertisement.matched if advertisement else None,
         max_jobs=ad.attributes.get("MaxJobs"),
         max_submitting_jobs=ad.attributes.get("MaxSubmittingJobs"),
         max_pending_jobs=ad.attributes.get("MaxPendingJobs"),
         jobs=ad.there.jobs,
-        slots=told.pilot_slots if told else 0,
+        slots=advertisement.pilot_slots if advertisement else 0,
         problem=ad.stale,
-        counts_everybody=told.attributes.get(COUNTS_EVERYBODY) if told else None,
+        counts_everybody=advertisement.attributes.get(COUNTS_EVERYBODY) if advertisement else None,
     )
 
 
 def _of_choice(choice: Choice, world: World) -> list[QueueMatch]:
     ranks = dict(zip(choice.candidates.queues, choice.candidates.weights, strict=True))
-    found: dict[str, list[NotTrue]] = {}
+    reasons: dict[str, list[NotTrue]] = {}
     for refusal in choice.refusals:
         for at, queue in enumerate(refusal.queues):
             need = refusal.need[at] if isinstance(refusal.need, tuple) else refusal.need
-            told = NotTrue(rule=refusal.rule, name=refusal.name, need=need, have=refusal.have[at])
-            found.setdefault(queue, []).append(told)
+            reason = NotTrue(rule=refusal.rule, name=refusal.name, need=need, have=refusal.have[at])
+            reasons.setdefault(queue, []).append(reason)
     return [
         QueueMatch(
             site=queue.site,
             queue=queue.name,
             rank=ranks.get(queue.name),
-            refusals=tuple(found.get(queue.name, ())),
+            refusals=tuple(reasons.get(queue.name, ())),
         )
         for queue in sorted(world.federation.queues, key=lambda queue: (queue.site, queue.name))
     ]

@@ -60,7 +60,7 @@ def retry(
 
     done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
     runtime.wakeups.wake(CHAIN)
-    return Effect(done.moved, tuple(filter(None, [again.told(task), _version_of_others(runtime, world)])))
+    return Effect(done.moved, tuple(filter(None, [again.describe(task), _version_of_others(runtime, world)])))
 
 
 def retry_preview(
