@@ -217,14 +217,12 @@ def _take_phases_together(
             if not concerns_records(error):
                 raise
             halves = aside.halves(step.name, step.subjects, world, error, trials)
-            changed += sum(
-                _take_phases_together(step, runtime, half, actor_phases, trials) for half in halves
-            )
+            for half in halves:
+                changed += _take_phases_together(step, runtime, half, actor_phases, trials)
             continue
         changed += records_changed(committed)
-        for (phase, decision, world_after), part_committed in zip(
-            outcomes, parted(committed, decisions), strict=True
-        ):
+        parts = parted(committed, decisions)
+        for (phase, decision, world_after), part_committed in zip(outcomes, parts, strict=True):
             _act(step, phase, runtime, world, decision, part_committed)
             if not committed.handed_back:
                 world = world_after
