@@ -124,7 +124,7 @@ def test_what_ended_long_ago_is_written_and_deleted_and_nothing_else(aged: Store
     aged.commit(decision(late, time=NOW + DAY), "test")
 
     file = ArchiveFile(tmp_path / "archive", "test", NOW)
-    assert [found.what for found in archive(aged, BEFORE, file.write)] == [
+    assert [found.kind for found in archive(aged, BEFORE, file.write)] == [
         "job",
         "choice",
         "task",
@@ -190,7 +190,7 @@ def test_slices_are_bounded_and_a_task_goes_after_all_its_jobs(aged: Store) -> N
     while (part := aged.archive.next(BEFORE, 2)) is not None:
         aged.archive.delete(part, "test")
         aged.archive.delete(part, "test")  # Whoever deletes what another has deleted changes nothing.
-        found.append((part.what, len(part.ids)))
+        found.append((part.kind, len(part.ids)))
     assert found == [("job", 2), ("job", 2), ("job", 1), ("choice", 1), ("task", 1)]
     assert {key: count for key, count in real_counts(aged).items() if key[0].startswith("jobs")} == {}
 

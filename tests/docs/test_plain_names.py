@@ -57,7 +57,7 @@ VAGUE = frozenset(
 ROOMS = (
     ".",
     *("adapters", "agent", "cli", "client", "demo", "explain", "federation", "model", "policies", "ports"),
-    *("server", "simulation", "testing"),
+    *("server", "simulation", "store", "testing"),
     *("flow/loops", "flow/matching", "flow/outside", "flow/steps"),
     *("flow/calls/administration", "flow/calls/data", "flow/calls/pilots", "flow/calls/places"),
 )

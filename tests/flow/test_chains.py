@@ -317,7 +317,7 @@ def test_the_archive_keeps_what_a_waiting_task_comes_after(house: Publisher) -> 
     def archived() -> set[int]:
         found: set[int] = set()
         while (part := house.store.archive.next(house.now - 1, 100)) is not None:
-            found |= set(part.ids) if part.what == "task" else set()
+            found |= set(part.ids) if part.kind == "task" else set()
             house.store.archive.delete(part, "test")
         return found
 

@@ -117,7 +117,7 @@ def test_a_removal_that_fails_is_tried_again(house: Started, monkeypatch: pytest
     house.now += 2 * house.store.federation().timeouts.heartbeat
     house.take("watch")
     assert house.left() == [], "a slow storage stored it late"
-    assert house.store.removals.due(house.now + 1e6) == []
+    assert house.store.removals.take_due(house.now + 1e6) == []
 
 
 def test_a_copy_goes_unless_it_was_made_again(house: Started) -> None:
@@ -147,9 +147,9 @@ def test_a_removal_that_never_succeeds_is_given_up(store: Store) -> None:
     old = Removal(storage="north", path="old", since=0.0, due=0.0, last=0.0)
     new = replace(old, path="new", due=week)
     removals.add([old, new])
-    assert [one.path for one in removals.due(1.0)] == ["old"]
-    assert [one.path for one in removals.due(week + 1)] == ["old", "new"]
-    assert removals.due(9 * week) == []
+    assert [one.path for one in removals.take_due(1.0)] == ["old"]
+    assert [one.path for one in removals.take_due(week + 1)] == ["old", "new"]
+    assert removals.take_due(9 * week) == []
 
 
 def test_an_attempt_that_was_only_sent_leaves_nothing(store: Store, tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_jobs_of_before_go_on_at_once_and_nothing_counts_against_queues(filled: 
     ended = [store.queries.pilot(one) for one in (pilot, waiting)]
     assert [one and one.state for one in ended] == [PilotState.FINISHED, PilotState.CANCELLED]
     assert store.snapshots.failures(store.clock()) == ()
-    areas = {one.path for one in store.removals.due(store.clock(), ())}
+    areas = {one.path for one in store.removals.take_due(store.clock(), ())}
     assert areas == {scratch_path(FEDERATION.name, job, 1) for job in jobs[1:]}, "what pilots of before left"
     store.close()
 

@@ -40,7 +40,7 @@ class Times:
         )
 
     def clock(self) -> DatabaseClock:
-        return DatabaseClock(self.read, lambda: self.local, lambda: self.steady, every=60, apart=at_once)
+        return DatabaseClock(self.read, lambda: self.local, lambda: self.steady, every=60, start=at_once)
 
 
 def test_the_time_is_the_databases_whatever_this_machines_clock_says() -> None:
@@ -117,7 +117,7 @@ def test_a_reading_that_hung_is_discarded() -> None:
         times.pass_by(hang)
         return times.database
 
-    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60, apart=at_once)
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60, start=at_once)
     times.pass_by(61)
     hang = 60.0
     assert clock() == times.database
@@ -153,14 +153,14 @@ def test_of_slow_first_readings_the_quickest_counts() -> None:
         times.pass_by(hangs.pop(0) if hangs else 0.0)
         return times.database
 
-    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60, apart=at_once)
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60, start=at_once)
     assert abs(clock() - times.database) <= 1.0
 
 
 def test_a_server_that_was_frozen_after_a_step_does_not_follow_what_it_read_before() -> None:
     """Such a server was 149 s ahead of the others, and for 20 minutes histories ran backwards."""
     times, readings = Times(), list[Callable[[], None]]()
-    read = DatabaseClock(times.read, lambda: times.local, lambda: times.steady, apart=readings.append)
+    read = DatabaseClock(times.read, lambda: times.local, lambda: times.steady, start=readings.append)
     clock = MonotoneClock(read, lambda: times.steady)
     clock()
     times.pass_by(61)

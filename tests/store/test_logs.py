@@ -107,7 +107,7 @@ def test_readers_are_known_until_they_stop_asking(store: Store) -> None:
     store.logs.ask("job", 1, 50)
     store.logs.ask("job", 1, 100)
     store.logs.ask("pilot", 1, 70)
-    assert store.logs.asked(60) == {("job", 1), ("pilot", 1)}
+    assert store.logs.with_readers(60) == {("job", 1), ("pilot", 1)}
     prune(store, 80, LogConstants())
-    assert store.logs.asked(60) == {("job", 1)}
-    assert store.logs.asked(100) == frozenset()
+    assert store.logs.with_readers(60) == {("job", 1)}
+    assert store.logs.with_readers(100) == frozenset()

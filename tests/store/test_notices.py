@@ -12,8 +12,8 @@ def test_what_one_process_sends_another_hears(postgresql_url: str) -> None:
     ears = there.notices.listen()
     here.notices.send("broker")
     here.notices.send("stage finish")
-    assert list(islice(ears.heard(60), 2)) == ["broker", "stage finish"]
-    assert list(ears.heard(0.01)) == []
+    assert list(islice(ears.receive(60), 2)) == ["broker", "stage finish"]
+    assert list(ears.receive(0.01)) == []
     ears.close()
     here.close()
     there.close()

@@ -99,7 +99,7 @@ def test_servers_share_a_store_through_a_pooler_of_sessions(pooled: Pooled, tmp_
         assert {name for (name,) in two.database.run(names, {})} >= {"pilotage one", "pilotage two"}
         with closing(two.notices.listen()) as heard:
             one.notices.send("wake up")
-            assert next(iter(heard.heard(PATIENCE))) == "wake up"
+            assert next(iter(heard.receive(PATIENCE))) == "wake up"
     assert faults(tmp_path, url) == []
 
 

@@ -53,11 +53,11 @@ def refuse_while_used(url: str) -> None:
     engine = create_engine(address.set(drivername="postgresql+psycopg"))
     try:
         with engine.connect() as connection:
-            others = connection.execute(_CONNECTIONS).scalar_one()
+            connections = connection.execute(_CONNECTIONS).scalar_one()
     finally:
         engine.dispose()
-    if others:
-        raise BackupError(f"Pilotage has {others} connections to the database: end its servers first")
+    if connections:
+        raise BackupError(f"Pilotage has {connections} connections to the database: end its servers first")
 
 
 def refuse_used_file(path: Path) -> None:

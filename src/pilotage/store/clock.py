@@ -37,8 +37,8 @@ _NOW = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 
 def clock_of(database: Database) -> Clock:
     """Return the clock of a store. For SQLite it is this machine's, because the file is here."""
-    kept = DatabaseClock(lambda: time_of(database)) if database.is_postgresql else time.time
-    return MonotoneClock(kept, newest=database.read(_newest))
+    clock = DatabaseClock(lambda: time_of(database)) if database.is_postgresql else time.time
+    return MonotoneClock(clock, newest=database.read(_newest))
 
 
 def _newest(connection: Connection) -> float:
@@ -98,27 +98,27 @@ class MonotoneClock:
     def __call__(self) -> float:
         right, at = self._read(), self._steady()
         with self._lock:
-            passed = max(0.0, at - self._at)
-            ahead = self._last + passed - right
-            steered = min(passed, LONGEST_GAP)
+            elapsed = max(0.0, at - self._at)
+            ahead = self._last + elapsed - right
+            steered = min(elapsed, LONGEST_GAP)
             self._at = max(at, self._at)
             if ahead >= 0:
-                self._last = max(right, self._last + passed - (1 - SLOWER) * steered)
+                self._last = max(right, self._last + elapsed - (1 - SLOWER) * steered)
             elif ahead >= -FOLLOWED_AT_ONCE:
                 self._last = right
             else:
-                self._last = min(right, self._last + passed + (FASTER - 1) * steered)
-            now, told = self._last, self._told
-            grew = abs(ahead) - abs(told) > SKEW_TOLD or ahead * told < 0
+                self._last = min(right, self._last + elapsed + (FASTER - 1) * steered)
+            now, reported = self._last, self._told
+            grew = abs(ahead) - abs(reported) > SKEW_TOLD or ahead * reported < 0
             tell = abs(ahead) > SKEW_TOLD and grew
             # What gets less by itself is not said again.
-            self._told = ahead if tell or abs(ahead) < abs(told) else told
+            self._told = ahead if tell or abs(ahead) < abs(reported) else reported
         if tell:
-            log.warning(*_said(ahead))
+            log.warning(*_skew_warning(ahead))
         return now
 
 
-def _said(ahead: float) -> tuple[str, float]:
+def _skew_warning(ahead: float) -> tuple[str, float]:
     if ahead > 0:
         return (
             "the clock stands %.0f s behind times that were written before: it was set back, or had been "
@@ -137,7 +137,7 @@ class DatabaseClock:
 
     A server whose own clock is ahead would else take every heartbeat of the others for hours of silence,
     and start all jobs again. The log says how far ``local``, its own clock, is off. Safe to use from many
-    threads. Nobody waits for a later reading, which ``apart`` runs elsewhere: whoever serves requests asks
+    threads. Nobody waits for a later reading, which ``start`` runs elsewhere: whoever serves requests asks
     for the time, and a database may hang.
     """
 
@@ -147,10 +147,10 @@ class DatabaseClock:
         local: Clock = time.time,
         steady: Clock = steady_time,
         every: float = READ_EVERY,
-        apart: Callable[[Callable[[], None]], None] = _in_a_thread,
+        start: Callable[[Callable[[], None]], None] = _in_a_thread,
     ) -> None:
         self._read, self._local, self._steady, self._every = read, local, steady, every
-        self._apart = apart
+        self._start = start
         self._reading = threading.Lock()
         self._told = 0.0
         # There is no earlier offset to keep yet. Of slow readings the quickest is the best.
@@ -168,7 +168,7 @@ class DatabaseClock:
         self._called = now
         # One thread reads again; the others go on with the offset of before.
         if is_due and self._reading.acquire(blocking=False):
-            self._apart(self._read_again)
+            self._start(self._read_again)
         return self._offset + self._steady()
 
     def _read_again(self) -> None:

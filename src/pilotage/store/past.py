@@ -28,9 +28,9 @@ class Past:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add_sample(self, found: Sequence[ShareSample], time: float) -> None:
+    def add_sample(self, samples: Sequence[ShareSample], time: float) -> None:
         """Add what shares use at a time (s since 1970)."""
-        self._database.write(lambda connection: share_hours.add(connection, found, time))
+        self._database.write(lambda connection: share_hours.add(connection, samples, time))
 
     def forget(self, now: float) -> None:
         """Delete everything older than ``KEPT``."""

@@ -85,18 +85,18 @@ class Queries:
         """Return a VO's unfinished tasks with their jobs and input files, by owner."""
         return self._database.read(lambda connection: live_work(connection, vo))
 
-    def refuse_conflicts(self, given: Sequence[File]) -> None:
+    def refuse_conflicts(self, new_files: Sequence[File]) -> None:
         """Raise FileConflict if one of the files is known with another size or checksum."""
-        for conflict in self.conflicts(given).values():
+        for conflict in self.conflicts(new_files).values():
             raise conflict
 
-    def conflicts(self, given: Sequence[File]) -> dict[int, FileConflict]:
+    def conflicts(self, new_files: Sequence[File]) -> dict[int, FileConflict]:
         """Return the files that are known with another size or checksum, by index."""
-        return self._database.read(lambda connection: dict(conflicts(connection, given)))
+        return self._database.read(lambda connection: dict(conflicts(connection, new_files)))
 
-    def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
-        """Return index, id and name of the tasks that a named request created, at most ``most``."""
-        names = [f"{submission}:{index}" for index in range(most)]
+    def submitted(self, submission: str, limit: int) -> list[tuple[int, int, str]]:
+        """Return index, id and name of the tasks that a named request created, at most ``limit``."""
+        names = [f"{submission}:{index}" for index in range(limit)]
         rows = self._database.read(lambda connection: connection.execute(_SUBMITTED, {"names": names}).all())
         return sorted((int(row.submission.rpartition(":")[2]), row.id, row.name) for row in rows)
 
@@ -112,7 +112,7 @@ class Queries:
             if spec is None:
                 raise UnreadableTask(task)
             return TaskDetails(
-                **task_rows.shown(row, counts.get(str(row.id), {})),
+                **task_rows.view_fields(row, counts.get(str(row.id), {})),
                 **task_rows.shown_alone(row),
                 spec=spec,
             )
@@ -129,8 +129,8 @@ class Queries:
 
         def read(connection: Connection) -> tuple[QueueCondition, ...]:
             declared = self._federations.in_force(connection)
-            wanted = (queue.name for queue in declared.federation.queues) if names is None else names
-            return conditions.of_queues(RecordReader(connection, self._specs), declared, time, wanted)
+            queue_names = (queue.name for queue in declared.federation.queues) if names is None else names
+            return conditions.of_queues(RecordReader(connection, self._specs), declared, time, queue_names)
 
         return self._database.read(read)
 
@@ -150,14 +150,16 @@ class Queries:
                 return None
             (happened,) = events(connection, [row.history])
             specs = self._specs.of(connection, [row.task])
-            shown = job_rows.shown(row, self._federations.sites(connection), specs)
-            return JobDetails(**shown, events=happened, failed_attempts=failures.of_job(connection, job))
+            view = job_rows.view_fields(row, self._federations.sites(connection), specs)
+            return JobDetails(**view, events=happened, failed_attempts=failures.of_job(connection, job))
 
         return self._database.read(read)
 
     def borrowings(self, job: int) -> tuple[list[Borrowing], list[str]]:
         """Return which queues' pilots took attempts of a job, and for a waiting job which could."""
-        return self._database.read(lambda one: (borrowings.of_job(one, job), borrowings.takers(one, job)))
+        return self._database.read(
+            lambda connection: (borrowings.of_job(connection, job), borrowings.takers(connection, job))
+        )
 
     def events(self, kind: Kind, record: int) -> list[EventView]:
         """Return the history of any record, oldest first."""
@@ -165,8 +167,8 @@ class Queries:
         query = select(table.history).where(table.id == record)
 
         def read(connection: Connection) -> list[EventView]:
-            found = events(connection, connection.execute(query).scalars())
-            return list(*found)
+            histories = events(connection, connection.execute(query).scalars())
+            return list(*histories)
 
         return self._database.read(read)
 
@@ -218,8 +220,8 @@ class Queries:
 
     def pilot(self, pilot: int) -> Pilot | None:
         """Return one pilot."""
-        found = self._database.look(_PILOT, {"pilot": pilot})
-        return pilot_rows.pilot(found[0]) if found else None
+        rows = self._database.look(_PILOT, {"pilot": pilot})
+        return pilot_rows.pilot(rows[0]) if rows else None
 
     def live_pilots(self, queue: str | None = None) -> list[Pilot]:
         """Return the live pilots of a queue or all."""
@@ -280,8 +282,8 @@ class Queries:
                 counted = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE, names)
                 counts = job_counts.summed(counted, PilotState)
             rows, following = order.read(connection, query, limit)
-            shown = [pilot_rows.pilot(tuple(row)[: len(PILOT_COLUMNS)]) for row in rows]
-            return ListPage(shown, total_of(counts, state), counts, following)
+            views = [pilot_rows.pilot(tuple(row)[: len(PILOT_COLUMNS)]) for row in rows]
+            return ListPage(views, total_of(counts, state), counts, following)
 
         return self._database.read(read)
 
@@ -299,8 +301,8 @@ class Queries:
             counted = job_counts.counted(connection, "transfer", TRANSFERS_BY_SHARE)
             counts = job_counts.summed(counted, TransferState)
             rows, following = order.read(connection, query, limit)
-            found = [transfer_rows.transfer(row) for row in rows]
-            return ListPage(found, total_of(counts, state), counts, following)
+            views = [transfer_rows.transfer(row) for row in rows]
+            return ListPage(views, total_of(counts, state), counts, following)
 
         return self._database.read(read)
 
@@ -308,8 +310,8 @@ class Queries:
         """Return every queue of the federation by name, with its counts. Raises ``NoFederation``."""
 
         def read(connection: Connection) -> list[QueueView]:
-            waiting = job_counts.counted(connection, "job", JOBS_BY_QUEUE)
-            held = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE)
+            jobs_of_queue = job_counts.counted(connection, "job", JOBS_BY_QUEUE)
+            pilot_counts = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE)
             declared = self._federations.in_force(connection)
             return [
                 QueueView(
@@ -319,9 +321,11 @@ class Queries:
                     cores=queue.cores,
                     max_memory=queue.max_memory,
                     max_walltime=queue.max_walltime,
-                    jobs=waiting.get(queue.name, {}),
-                    pilots=held.get(queue.name, {}),
-                    restriction="; ".join(one.text for one in of_queue(declared.restrictions, queue)),
+                    jobs=jobs_of_queue.get(queue.name, {}),
+                    pilots=pilot_counts.get(queue.name, {}),
+                    restriction="; ".join(
+                        restriction.text for restriction in of_queue(declared.restrictions, queue)
+                    ),
                 )
                 for queue in sorted(declared.federation.queues, key=lambda q: q.name)
             ]
@@ -351,12 +355,14 @@ class Queries:
     def _jobs(self, task: int, query: Any) -> list[JobView]:
         def read(connection: Connection) -> list[JobView]:
             sites, specs = self._federations.sites(connection), self._specs.of(connection, [task])
-            return [JobView(**job_rows.shown(row, sites, specs)) for row in connection.execute(query)]
+            return [JobView(**job_rows.view_fields(row, sites, specs)) for row in connection.execute(query)]
 
         return self._database.read(read)
 
     def _pilots(self, query: Any) -> list[Pilot]:
-        return self._database.read(lambda one: [pilot_rows.pilot(row) for row in raw_rows(one, query)])
+        return self._database.read(
+            lambda connection: [pilot_rows.pilot(row) for row in raw_rows(connection, query)]
+        )
 
     def _choices(self, query: Any) -> list[DatedChoice]:
         return self._database.read(lambda connection: dated(connection, connection.execute(query).all()))

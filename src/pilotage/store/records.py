@@ -56,6 +56,6 @@ _MAKING = threading.Lock()
 def with_all_indexes() -> MetaData:
     """Return a store's tables with all their indexes, for creating or comparing them."""
     with _MAKING:
-        while left := metadata.info[LATER]:
-            left.pop(0)()
+        while remaining := metadata.info[LATER]:
+            remaining.pop(0)()
     return metadata

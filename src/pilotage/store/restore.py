@@ -63,10 +63,10 @@ def restore(url: str, file: Path, replace: bool = False) -> None:
     ``BackupError``, ``NewerStore``, ``UnreleasedStore`` and OSError, with nothing changed.
     """
     address, kind = make_url(url), _kind(file)
-    own = address.get_backend_name()
-    if kind != own:
-        raise BackupError(f"{file} is a backup of {_KINDS[kind]}, and the store is on {_KINDS[own]}")
-    if own == "sqlite":
+    store_kind = address.get_backend_name()
+    if kind != store_kind:
+        raise BackupError(f"{file} is a backup of {_KINDS[kind]}, and the store is on {_KINDS[store_kind]}")
+    if store_kind == "sqlite":
         _restore_sqlite(file, Path(str(address.database)), replace)
     else:
         _restore_postgresql(file, address, replace)
@@ -139,16 +139,16 @@ def _fill_sqlite(file: Path, draft: Path) -> None:
 
 
 def _copy_rows(target: sqlite3.Connection, file: Path, present: Mapping[str, set[str]]) -> None:
-    wanted = {
+    tables = {
         table: columns
         for table, columns in _sqlite_columns(target).items()
         if table not in (*LEFT_OUT, _VERSION_TABLE)
     }
-    _refuse_incomplete(file, _lacking(wanted, present))
+    _refuse_incomplete(file, _lacking(tables, present))
     target.execute("PRAGMA trusted_schema=OFF").close()
     target.execute("ATTACH ? AS backup", (f"{file.absolute().as_uri()}?mode=ro",)).close()
     target.execute("BEGIN").close()
-    for table, columns in wanted.items():
+    for table, columns in tables.items():
         names = ", ".join(f'"{column}"' for column in columns)
         target.execute(f'DELETE FROM main."{table}"').close()
         target.execute(f'INSERT INTO main."{table}" ({names}) SELECT {names} FROM backup."{table}"').close()
@@ -169,11 +169,11 @@ def _sqlite_columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
     }
 
 
-def _lacking(wanted: Mapping[str, set[str]], present: Mapping[str, set[str]]) -> list[str]:
+def _lacking(tables: Mapping[str, set[str]], present: Mapping[str, set[str]]) -> list[str]:
     """Return the tables and columns that are not there."""
     return [
         table if table not in present else f"{table}.{', '.join(sorted(columns - present[table]))}"
-        for table, columns in wanted.items()
+        for table, columns in tables.items()
         if not columns <= present.get(table, set())
     ]
 
@@ -204,8 +204,8 @@ def _drop_tables(connection: Connection, replace: bool) -> None:
     present = set(connection.execute(_TABLES).scalars())
     if present and not replace:
         raise BackupError("the database has tables already: empty it, or give --replace")
-    if ours := present & {*with_all_indexes().tables, _VERSION_TABLE}:
-        names = ", ".join(f'"{table}"' for table in sorted(ours))
+    if existing := present & {*with_all_indexes().tables, _VERSION_TABLE}:
+        names = ", ".join(f'"{table}"' for table in sorted(existing))
         connection.execute(text(f"DROP TABLE {names}"))
 
 
@@ -214,14 +214,16 @@ def _fill_postgresql(connection: Connection, file: Path) -> None:
     import psycopg
 
     references = connection.execute(_REFERENCES).all()
-    for one in references:
-        connection.execute(text(f"ALTER TABLE {one.of_table} DROP CONSTRAINT {one.name}"))
+    for reference in references:
+        connection.execute(text(f"ALTER TABLE {reference.of_table} DROP CONSTRAINT {reference.name}"))
     driver: Any = connection.connection.driver_connection
     try:
         with driver.cursor() as cursor:
             _copy_tables(cursor, file, _postgresql_columns(connection))
-            for one in references:
-                cursor.execute(f"ALTER TABLE {one.of_table} ADD CONSTRAINT {one.name} {one.definition}")
+            for reference in references:
+                cursor.execute(
+                    f"ALTER TABLE {reference.of_table} ADD CONSTRAINT {reference.name} {reference.definition}"
+                )
     except psycopg.Error as error:
         raise BackupError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
     for table, column in connection.execute(_SEQUENCES).all():
@@ -240,7 +242,7 @@ def _postgresql_columns(connection: Connection) -> dict[str, set[str]]:
     }
 
 
-def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, wanted: Mapping[str, set[str]]) -> None:
+def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, tables: Mapping[str, set[str]]) -> None:
     """Copy the rows of these tables, and of no other. Of statements in the file, only names are read."""
     present: dict[str, set[str]] = {}
     with _rows(file) as lines:
@@ -248,19 +250,19 @@ def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, wanted: Mapping[str,
             if (header := _COPY.match(line)) is None:
                 continue
             table, names = header[1].decode(), [name.strip('"') for name in header[2].decode().split(", ")]
-            if table not in wanted:
+            if table not in tables:
                 # Somebody else's, in the same schema.
                 for _ in takewhile(_END.__ne__, lines):
                     pass
                 continue
-            present[table] = set(names) & wanted[table]
+            present[table] = set(names) & tables[table]
             if present[table] != {*names}:
                 raise BackupError(f"{file} is damaged: table {table} has columns that this version lacks")
             columns = ", ".join(f'"{name}"' for name in names)
             with cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
                 for row in takewhile(_END.__ne__, lines):
                     copy.write(row)
-    _refuse_incomplete(file, _lacking(wanted, present))
+    _refuse_incomplete(file, _lacking(tables, present))
 
 
 @contextmanager

@@ -126,8 +126,8 @@ def _end(connection: Connection, now: float) -> Decision:
         changes.append(
             Move(kind="pilot", ids=tuple(ids), source=pilot, target=end, cause=_CAUSE, changes=changed)
         )
-    held = tuple(move for move in changes if move.ids)
-    return Decision(step="restored", time=now, seed=0, changes=held)
+    moves = tuple(move for move in changes if move.ids)
+    return Decision(step="restored", time=now, seed=0, changes=moves)
 
 
 def _scratch_areas(store: Store, now: float) -> list[Removal]:
@@ -155,8 +155,8 @@ def _restored(
 ) -> Restored:
     newest = connection.execute(_NEWEST).one_or_none()
     live = connection.execute(select(func.count()).where(is_state(jobs, *LIVE_JOBS))).scalar_one()
-    known: dict[str, int] = {row.kind: row.last for row in connection.execute(_KNOWN)}
-    skipped = [(kind, max(known.get(kind, 0), LEAST_SKIPPED)) for kind in {*NUMBERED, *known}]
+    last_numbers: dict[str, int] = {row.kind: row.last for row in connection.execute(_KNOWN)}
+    skipped = [(kind, max(last_numbers.get(kind, 0), LEAST_SKIPPED)) for kind in {*NUMBERED, *last_numbers}]
     bulk.add(connection, numbers, ("kind",), "last", skipped)
     connection.execute(_RAISE)
     # Their next attempt is one of these.
@@ -167,7 +167,7 @@ def _restored(
     return Restored(
         newest_task=newest.id if newest else None,
         accepted=newest.created if newest else None,
-        next_task=known.get("task", 0) + dict(skipped)["task"] + 1,
+        next_task=last_numbers.get("task", 0) + dict(skipped)["task"] + 1,
         jobs=live,
         pilots=ended,
         matches_begin=begin,

@@ -65,8 +65,8 @@ def is_current(connection: Connection) -> bool:
 def newest() -> str:
     """Return the newest version: the one that no other migration comes after, whatever their numbers."""
     texts = [path.read_text() for path in (MIGRATIONS / "versions").glob("v*.py")]
-    before = {found[1] for text in texts if (found := _BEFORE.search(text))}
-    (last,) = {found[1] for text in texts if (found := _REVISION.search(text))} - before
+    before = {match[1] for text in texts if (match := _BEFORE.search(text))}
+    (last,) = {match[1] for text in texts if (match := _REVISION.search(text))} - before
     return last
 
 
@@ -74,8 +74,8 @@ def version_of(connection: Connection) -> str | None:
     """Return the version of the tables; None if there are none of ours."""
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return None if found is None else str(found)
+    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if version is None else str(version)
 
 
 def _create(connection: Connection) -> None:
@@ -103,5 +103,5 @@ def _migrate(connection: Connection, current: str | None, target: str = "head") 
     try:
         command.upgrade(config, target)
     except CommandError as error:
-        known = f"this program knows up to {newest()}"
-        raise NewerStore(f"the store is of version {current}, {known}") from error
+        support = f"this program knows up to {newest()}"
+        raise NewerStore(f"the store is of version {current}, {support}") from error

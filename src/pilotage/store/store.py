@@ -186,8 +186,8 @@ class Store:
 
     def noted_breakers(self) -> dict[NotedKey, BreakerState]:
         """Return the states of circuit breakers that events have told of; a closed one is left out."""
-        found = self.database.read(circuit_breakers.noted)
-        return {key: state for key, (state, _) in found.items()}
+        breakers = self.database.read(circuit_breakers.noted)
+        return {key: state for key, (state, _) in breakers.items()}
 
     def last_done(self, work: str) -> float:
         """Return when some work of the servers was last done, in s since 1970 UTC; 0 if never."""

@@ -20,9 +20,15 @@ def log_transitions(transitions: Iterable[Transition], actor: str) -> None:
         if not log.isEnabledFor(level):
             continue
         change = f"{kind.source} → {kind.target}" if kind.source else kind.target
-        why = f"{actor}: {kind.cause}" if kind.cause else actor
+        reason = f"{actor}: {kind.cause}" if kind.cause else actor
         about = {"task": task} if task != NO_TASK else {}
         for record in records:
             log.log(
-                level, "%s %d: %s, by %s", kind.kind, record, change, why, extra={**about, kind.kind: record}
+                level,
+                "%s %d: %s, by %s",
+                kind.kind,
+                record,
+                change,
+                reason,
+                extra={**about, kind.kind: record},
             )

@@ -47,14 +47,14 @@ def finish(url: str) -> None:
     try:
         if not database.write(schema.is_current):
             raise OlderServersRun("the store is not upgraded yet: first `pilotage store upgrade`")
-        ours = full_version()
-        others = [
-            f"{one.name} ({one.version})"
-            for one in Servers(database).everything()
-            if one.state == "live" and one.version != ours
+        version = full_version()
+        servers = [
+            f"{server.name} ({server.version})"
+            for server in Servers(database).everything()
+            if server.state == "live" and server.version != version
         ]
-        if others:
-            raise OlderServersRun(f"servers of another version run: {', '.join(others)}; end them first")
+        if servers:
+            raise OlderServersRun(f"servers of another version run: {', '.join(servers)}; end them first")
         if unnamed := _unnamed_sessions(database):
             raise OlderServersRun(
                 f"{unnamed} sessions belong to servers of the former version, or to commands: end them first"

@@ -43,7 +43,7 @@ def archive(
         file = archiving.ArchiveFile(to, store.federation().name, now)
         try:
             for batch in archiving.archive_alone(store, member, before, file.write):
-                moved[batch.what] += len(batch.ids)
+                moved[batch.kind] += len(batch.ids)
         except OSError as error:
             # Each batch is deleted from the store once it is in the file, so earlier batches stay archived.
             done = f"; {archiving.counted(moved)} were archived before" if moved else ""

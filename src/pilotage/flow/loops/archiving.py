@@ -105,7 +105,7 @@ def archiving(store: Store, presence: Presence, directory: Path, age: float) -> 
         moved: Counter[str] = Counter()
         begun = time.monotonic()
         for slice_ in archive(store, now - age, file.write, presence.name):
-            moved[slice_.what] += len(slice_.ids)
+            moved[slice_.kind] += len(slice_.ids)
             if pause((time.monotonic() - begun) * (1 / SHARE - 1)):
                 break
             begun = time.monotonic()

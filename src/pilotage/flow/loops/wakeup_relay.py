@@ -89,7 +89,7 @@ class WakeupRelay(BackgroundService):
                     # Notices sent while nobody listened are lost.
                     self._wakeups.wake_all()
                     while not self._stopping.is_set():
-                        for words in ears.heard(LISTENED):
+                        for words in ears.receive(LISTENED):
                             self._receive(words)
             except NoticesLost as error:
                 log.warning(

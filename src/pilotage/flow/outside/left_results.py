@@ -40,7 +40,7 @@ class _FalseResultsError(Exception):
 def take_due(runtime: "Runtime", world: World) -> None:
     """Take results from spools, in the background. What cannot be taken now is tried again later."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
-    for results in runtime.store.results_in_spools.due(world.time):
+    for results in runtime.store.results_in_spools.take_due(world.time):
         queue = queues.get(results.queue)
         if world.time >= results.until or queue is None:
             runtime.store.results_in_spools.done(results)

@@ -24,7 +24,7 @@ class LogReaders:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._readers = Cache(store.logs.asked, BELIEVED_FOR)
+        self._readers = Cache(store.logs.with_readers, BELIEVED_FOR)
         self._pruned_at = float("-inf")
         self._noted: dict[tuple[str, int], float] = {}
 

@@ -152,7 +152,7 @@ def _found_file(scope: str, file: File, places: Mapping[str, str]) -> FoundFile:
 
 def _is_there(member: Member) -> bool:
     """Return whether the catalogue still has a file as a version of a dataset has it."""
-    file, current = member.file, member.known
+    file, current = member.file, member.current
     if current is None:
         return False
     is_same = current.checksum == file.checksum or not current.checksum or not file.checksum
@@ -161,7 +161,7 @@ def _is_there(member: Member) -> bool:
 
 def _not_whole(version: DatasetVersion, lost: Sequence[Member]) -> str:
     more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-    fault = "is not in the catalogue any more" if lost[0].known is None else "was changed since"
+    fault = "is not in the catalogue any more" if lost[0].current is None else "was changed since"
     name = version_of(version.dataset, version.version)
     return (
         f"{name} is not whole: {lost[0].file.name} {fault}{more}; register it as it was, or name another "

@@ -70,10 +70,10 @@ def remove_due(runtime: "Runtime", world: World) -> None:
             removals.done(removal, world.time)
 
     unable = runtime.deliveries.unable_to_delete(world.federation)
-    due_removals = removals.due(world.time, undeletable(storages.values(), unable))
+    due_removals = removals.take_due(world.time, undeletable(storages.values(), unable))
     names = sorted({removal.file for removal in due_removals if removal.file})
     there = {(at.file, at.storage) for entry in catalogue.entries(names) for at in entry.replicas}
-    needed = catalogue.wanted(names) if names else set()
+    needed = catalogue.in_use(names) if names else set()
     for removal in due_removals:
         if removal.storage not in storages or (removal.file, removal.storage) in there:
             # Its storage left the federation, or a new copy is there.

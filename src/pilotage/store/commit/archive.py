@@ -128,7 +128,7 @@ _NOTIFICATIONS = (
 class Slice:
     """Records of one kind: their numbers, and a JSON line for each that names its kind."""
 
-    what: What
+    kind: What
     ids: tuple[int, ...]
     lines: tuple[bytes, ...]
 
@@ -145,7 +145,7 @@ class Archive:
         none."""
         return self._database.read(lambda connection: self._next(connection, before, limit))
 
-    def delete(self, found: Slice, server: str) -> None:
+    def delete(self, slice_: Slice, server: str) -> None:
         """Delete the records of a slice. Skip records that are gone already.
 
         Raises ``LeaseLost`` unless the ``server`` has the lease of ``ARCHIVE``.
@@ -153,7 +153,7 @@ class Archive:
 
         def write(connection: Connection) -> None:
             servers.require(connection, ARCHIVE, server)
-            _delete(connection, found)
+            _delete(connection, slice_)
 
         self._database.write(write)
 
@@ -162,9 +162,9 @@ class Archive:
         ended = list(connection.execute(_TASKS, values).scalars())
         if ended:
             values["tasks"] = ended
-            found = connection.execute(_JOBS, values).all()
-            if found:
-                return _jobs(connection, found)
+            job_rows = connection.execute(_JOBS, values).all()
+            if job_rows:
+                return _jobs(connection, job_rows)
             # Reasons are many times as large as jobs, so a slice of the same size has fewer of them, rounded
             # up.
             if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
@@ -172,14 +172,14 @@ class Archive:
                 pairs = zip(choices, readable, strict=True)
                 return _slice("choice", ((row.id, to_document(choice)) for row, choice in pairs))
             return self._tasks(connection, ended)
-        for what, query, read in _OTHERS:
+        for kind, query, read in _OTHERS:
             if rows := connection.execute(query, values).all():
                 happened = events(connection, [row.history for row in rows])
                 return _slice(
-                    what,
+                    kind,
                     (
-                        (row.id, to_document(read(row)) | {"events": _documents(told)})
-                        for row, told in zip(rows, happened, strict=True)
+                        (row.id, to_document(read(row)) | {"events": _documents(transitions)})
+                        for row, transitions in zip(rows, happened, strict=True)
                     ),
                 )
         return None
@@ -189,13 +189,17 @@ class Archive:
         specs = self._specs.of(connection, ended)
         happened = events(connection, [row.history for row in rows])
         return _slice(
-            "task", ((row.id, _task(row, specs, told)) for row, told in zip(rows, happened, strict=True))
+            "task",
+            (
+                (row.id, _task(row, specs, transitions))
+                for row, transitions in zip(rows, happened, strict=True)
+            ),
         )
 
 
 def _notification(row: Any) -> Notification:
-    one = notification_rows.notification(row)
-    return replace(one, receiver=webhooks.of_receiver(one.receiver))
+    notification = notification_rows.notification(row)
+    return replace(notification, receiver=webhooks.of_receiver(notification.receiver))
 
 
 _OTHERS: tuple[tuple[What, Select[Any], Any], ...] = (
@@ -215,8 +219,8 @@ def _jobs(connection: Connection, rows: Sequence[Any]) -> Slice:
     return _slice(
         "job",
         (
-            (row.id, _job(row) | {"inputs": inputs[row.id], "events": _documents(told)})
-            for row, told in zip(rows, happened, strict=True)
+            (row.id, _job(row) | {"inputs": inputs[row.id], "events": _documents(transitions)})
+            for row, transitions in zip(rows, happened, strict=True)
         ),
     )
 
@@ -224,53 +228,53 @@ def _jobs(connection: Connection, rows: Sequence[Any]) -> Slice:
 def _job(row: Any) -> dict[str, Any]:
     # The task's line has the rows of its parameters; sites may change.
     left_out = ("site", "parameters")
-    return {name: value for name, value in job_rows.shown(row, {}, {}).items() if name not in left_out}
+    return {name: value for name, value in job_rows.view_fields(row, {}, {}).items() if name not in left_out}
 
 
-def _task(row: Any, specs: Mapping[int, Any], told: Sequence[Any]) -> dict[str, Any]:
-    view = {name: value for name, value in task_rows.shown(row, {}).items() if name != "jobs"}
+def _task(row: Any, specs: Mapping[int, Any], transitions: Sequence[Any]) -> dict[str, Any]:
+    view = {name: value for name, value in task_rows.view_fields(row, {}).items() if name != "jobs"}
     measured = task_rows.measurement(row.measured)
     return view | {
         "vo": row.vo,
         "spec": to_document(webhooks.of_spec(specs[row.id])),
         "measured": None if measured is None else to_document(measured),
-        "events": _documents(told),
+        "events": _documents(transitions),
     }
 
 
-def _documents(told: Iterable[Any]) -> list[Any]:
-    return [to_document(event) for event in told]
+def _documents(transitions: Iterable[Any]) -> list[Any]:
+    return [to_document(event) for event in transitions]
 
 
-def _slice(what: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slice:
-    found = list(records)
-    lines = (json.dumps({"record": what, **document}, separators=(",", ":")) for _, document in found)
-    return Slice(what, tuple(id_ for id_, _ in found), tuple(line.encode() + b"\n" for line in lines))
+def _slice(kind: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slice:
+    pairs = list(records)
+    lines = (json.dumps({"record": kind, **document}, separators=(",", ":")) for _, document in pairs)
+    return Slice(kind, tuple(id_ for id_, _ in pairs), tuple(line.encode() + b"\n" for line in lines))
 
 
-def _delete(connection: Connection, found: Slice) -> None:
-    ids = {"ids": list(found.ids)}
-    if found.what == "choice":
-        forget(connection, found.ids)
+def _delete(connection: Connection, slice_: Slice) -> None:
+    ids = {"ids": list(slice_.ids)}
+    if slice_.kind == "choice":
+        forget(connection, slice_.ids)
         return
-    table = RECORDS[found.what].c
-    keys = [table[name] for name in KEY_COLUMNS[found.what]]
+    table = RECORDS[slice_.kind].c
+    keys = [table[name] for name in KEY_COLUMNS[slice_.kind]]
     counted = Counter(
         map(tuple, connection.execute(select(table.state, *keys).where(among(table.id, "ids")), ids))
     )
-    if found.what == "task":
-        freed = task_rows.volumes_of(connection, found.ids)
-        task_rows.add_volumes(connection, {whose: -stored for whose, stored in freed.items()})
+    if slice_.kind == "task":
+        freed = task_rows.volumes_of(connection, slice_.ids)
+        task_rows.add_volumes(connection, {owner: -stored for owner, stored in freed.items()})
     deltas = Deltas(connection)
     deltas.fold()
     for (state, *values), count in counted.items():
-        deltas.add(found.what, values, state, -count)
+        deltas.add(slice_.kind, values, state, -count)
     deltas.write(connection)
-    if found.what == "job":
+    if slice_.kind == "job":
         for of_jobs in (job_inputs, borrowings):
             connection.execute(delete(of_jobs).where(among(of_jobs.c.job, "ids")), ids)
-    if found.what == "task":
+    if slice_.kind == "task":
         connection.execute(delete(predecessors).where(among(predecessors.c.task, "ids")), ids)
-    connection.execute(delete(RECORDS[found.what]).where(among(table.id, "ids")), ids)
-    if found.what == "task":
+    connection.execute(delete(RECORDS[slice_.kind]).where(among(table.id, "ids")), ids)
+    if slice_.kind == "task":
         connection.execute(_EMPTY_WORKFLOWS)

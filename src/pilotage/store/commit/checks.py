@@ -45,9 +45,9 @@ def _check_changes(change: Move | Touch) -> None:
         raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
     if isinstance(change, Move) and change.own_changes:
         # Records that move together are counted together.
-        own, allowed = set().union(*change.own_changes.values()), allowed - set(KEY_COLUMNS[change.kind])
-        if not allowed.issuperset(own):
-            raise IllegalColumn(change.kind, own - allowed, allowed)
+        columns, allowed = set().union(*change.own_changes.values()), allowed - set(KEY_COLUMNS[change.kind])
+        if not allowed.issuperset(columns):
+            raise IllegalColumn(change.kind, columns - allowed, allowed)
     if change.changes_read is not None and "changes" not in allowed:
         raise ValueError(f"a {change.kind} has no changes that a {type(change).__name__} could ask for")
     if isinstance(change, Touch) and change.server_read is not None and change.kind != "pilot":

@@ -155,7 +155,9 @@ class Commit:
         self._numbers.write()
         self._reasons.write(self._decision.time, self._actor)
         if self._brought:
-            self._measured.brought(link_rates.count(self._connection, self._brought, self._decision.time))
+            self._measured.count_transferred(
+                link_rates.count(self._connection, self._brought, self._decision.time)
+            )
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write(self._connection)
@@ -189,13 +191,13 @@ class Commit:
         if isinstance(change, Forget):
             forget(self._connection, change, self._decision.time, self._actor)
             return
-        for one, number in circuit_breakers.note(self._connection, change.changes, self._numbers):
-            meaning = self._entries.number("breaker", one.source, one.target, one.cause)
-            self._events.note("breaker", meaning, one.whose[-1] or NO_TASK, [number])
+        for breaker, number in circuit_breakers.note(self._connection, change.changes, self._numbers):
+            meaning = self._entries.number("breaker", breaker.source, breaker.target, breaker.cause)
+            self._events.note("breaker", meaning, breaker.whose[-1] or NO_TASK, [number])
 
     def _has_room_for_resumed(self, changes: Sequence[Change]) -> bool:
         """Return whether ended tasks that go on stay within the limits of unfinished work."""
-        moves = [one for one in changes if isinstance(one, Move) and one.work_limits]
+        moves = [change for change in changes if isinstance(change, Move) and change.work_limits]
         tasks = {
             row[TASK]
             for move in moves
@@ -218,34 +220,36 @@ class Commit:
         if move.at is not None:
             rows = [row for row in rows if row[QUEUE] == move.at]
         rows = _unchanged(move, rows)
-        taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
-        taken = self._ready_to_bring(move, self._job_rooms.fitting(move, taken))
-        self._handed_back += len(set(move.ids)) - len(taken)
-        reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
-        if not taken:
+        movable = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
+        movable = self._ready_to_bring(move, self._job_rooms.fitting(move, movable))
+        self._handed_back += len(set(move.ids)) - len(movable)
+        reason = None if move.choice is None else self._reasons.note(move.choice, bool(movable), move.binding)
+        if not movable:
             return ()
         if move.kind == "task" and move.source in ENDED["task"]:
-            refuse_retaken(self._connection, [row[ID] for row in taken])
-            refuse_tasks_of_closed(self._connection, [row[ID] for row in taken])
+            refuse_retaken(self._connection, [row[ID] for row in movable])
+            refuse_tasks_of_closed(self._connection, [row[ID] for row in movable])
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
-        self._records.note(move.kind, taken, entry)
-        self._log(move, taken)
-        self._deltas.count_matches(move.claims, len(taken))
-        self._count(move, taken)
-        self._measured.moved(move, taken)
+        self._records.note(move.kind, movable, entry)
+        self._log(move, movable)
+        self._deltas.count_matches(move.claims, len(movable))
+        self._count(move, movable)
+        self._measured.moved(move, movable)
         if move.kind == "job":
-            self._measure(move, taken)
+            self._measure(move, movable)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
         if move.choice is not None and move.binding != "early" and self._reasons.is_open(move.choice):
             values["choice"] = reason
-        self._records.change(move.kind, taken, values)
+        self._records.change(move.kind, movable, values)
         if move.own_changes:
-            self._records.change_own(move.kind, taken, move.own_changes)
+            self._records.change_own(move.kind, movable, move.own_changes)
         if move.kind == "task" and "spec" in move.changes:
-            task_rows.change_volumes(self._connection, [row[ID] for row in taken], str(move.changes["spec"]))
+            task_rows.change_volumes(
+                self._connection, [row[ID] for row in movable], str(move.changes["spec"])
+            )
         if move.next_attempt:
-            self._records.next_attempt(move.kind, taken)
-        ids = tuple(row[ID] for row in taken)
+            self._records.next_attempt(move.kind, movable)
+        ids = tuple(row[ID] for row in movable)
         self._note_end(move, ids)
         return ids
 
@@ -281,8 +285,10 @@ class Commit:
     def _count(self, move: Move, rows: Sequence[Record]) -> None:
         columns = KEY_COLUMNS[move.kind]
         is_recounted = not move.changes.keys().isdisjoint(columns)
-        alike = {tuple(rows[0][KEYS:]): 1} if len(rows) == 1 else Counter([tuple(row[KEYS:]) for row in rows])
-        for before, count in alike.items():
+        counts = (
+            {tuple(rows[0][KEYS:]): 1} if len(rows) == 1 else Counter([tuple(row[KEYS:]) for row in rows])
+        )
+        for before, count in counts.items():
             after = before
             if is_recounted:
                 after = tuple(map(move.changes.get, columns, before))
@@ -312,21 +318,21 @@ class Commit:
     def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
         """Create the records that rest on moved records, and nothing else."""
         resting = [(id_, record) for id_ in move.creates for record in move.creates[id_]]
-        held = [record for id_, record in resting if id_ in accepted]
+        records = [record for id_, record in resting if id_ in accepted]
         # Write ended transfers first: a new transfer is compared with the live ones.
         self._records.write("transfer")
-        ids = iter(self._creator.create(held, move.cause))
+        ids = iter(self._creator.create(records, move.cause))
         return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
 
     def _create(self, create: Create) -> tuple[int | None, ...]:
-        added = [LiveWork.of(one.spec) for one in create.records if isinstance(one, NewTask)]
+        added = [LiveWork.of(record.spec) for record in create.records if isinstance(record, NewTask)]
         if create.work_limits and not has_room(self._connection, create.work_limits, added):
             return self._hand_back(create)[1]
         fits = self._fitting(create.records, create.claims)
         self._handed_back += fits.count(False)
-        held = [record for record, fit in zip(create.records, fits, strict=True) if fit]
+        records = [record for record, fit in zip(create.records, fits, strict=True) if fit]
         self._records.write("transfer")
-        ids = iter(self._creator.create(held, create.cause))
+        ids = iter(self._creator.create(records, create.cause))
         return tuple(next(ids) if fit else None for fit in fits)
 
     def _fitting(self, records: Sequence[Creation], claims: Sequence[Claim]) -> list[bool]:

@@ -135,7 +135,7 @@ class Creator:
         if type_ is Replica:
             return self._replicas(records)
         if type_ in _TOLD:
-            return self._told(type_, records)
+            return self._write_stateless(type_, records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)
         if type_ is NewTask:
@@ -156,7 +156,7 @@ class Creator:
         ]
         return ids
 
-    def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
+    def _write_stateless(self, type_: type, records: Sequence[Any]) -> list[int | None]:
         """Write failures, borrowings, advertisements or dataset versions, which have no states."""
         if type_ is Failure:
             # Every successful job may change some, so search for old or excess ones only once.
@@ -169,35 +169,35 @@ class Creator:
             written = [datasets.write(self._connection, record, self._time) for record in records]
         else:
             written = advertisements.write(self._connection, records, self._time, self._deltas)
-        return [WITHOUT_NUMBER if one else None for one in written]
+        return [WITHOUT_NUMBER if is_new else None for is_new in written]
 
-    def _tasks(self, given: Sequence[NewTask], cause: str) -> list[int | None]:
-        names = [task.submission for task in given if task.submission]
-        known = (
+    def _tasks(self, tasks: Sequence[NewTask], cause: str) -> list[int | None]:
+        names = [task.submission for task in tasks if task.submission]
+        existing = (
             set(self._connection.execute(_KNOWN_SUBMISSIONS, {"names": names}).scalars()) if names else set()
         )
         # The same request was sent again: its tasks exist already.
-        new = [task for task in given if task.submission not in known]
+        new = [task for task in tasks if task.submission not in existing]
         refuse_closed(self._connection, (task.owner for task in new))
-        refuse_taken(self._connection, [one.spec.output_dataset for one in new if one.spec.output_dataset])
+        refuse_taken(self._connection, [task.spec.output_dataset for task in new if task.spec.output_dataset])
         numbers = iter(list(self._new_tasks(new, cause)))
-        ids = [None if task.submission in known else next(numbers) for task in given]
-        rows = (row for id_, task in zip(ids, given, strict=True) if id_ for row in links(id_, task, ids))
+        ids = [None if task.submission in existing else next(numbers) for task in tasks]
+        rows = (row for id_, task in zip(ids, tasks, strict=True) if id_ for row in links(id_, task, ids))
         workflows.write_predecessors(self._connection, list(rows))
         return ids
 
     def _new_tasks(self, new: Sequence[NewTask], cause: str) -> Iterator[int]:
         """Number tasks, each in its first state, and the workflows that they are created with."""
-        made: dict[str, int] = {}
+        workflow_ids: dict[str, int] = {}
         volumes = Counter[tuple[str, str]]()
         for task in new:
-            if task.workflow and task.workflow not in made:
+            if task.workflow and task.workflow not in workflow_ids:
                 (number,) = self._numbers.take("workflow", 1)
-                made[task.workflow] = number
+                workflow_ids[task.workflow] = number
                 owner = owner_row(task.owner)
                 workflows.write_workflow(self._connection, number, task.workflow, owner, self._time)
         for is_chained, run in groupby(new, key=lambda task: task.is_chained):
-            rows = [{**task_row(task), "workflow": made.get(task.workflow)} for task in run]
+            rows = [{**task_row(task), "workflow": workflow_ids.get(task.workflow)} for task in run]
             for row in rows:
                 volumes[row["vo"], row["owner"]] += len(row["spec"].encode())
             yield from self._insert(NewTask, rows, cause, TaskState.WAITING if is_chained else None)
@@ -210,10 +210,10 @@ class Creator:
         kind = KINDS[type_]
         state = first or FIRST[kind]
         ids = self._numbers.take(kind, len(rows))
-        made = self._entries.entry(kind, None, state, cause)(1)
+        first_entry = self._entries.entry(kind, None, state, cause)(1)
         for id_, row in zip(ids, rows, strict=True):
             row.update(
-                id=id_, state=str(state), attempt=1, created=self._time, since=self._time, history=made
+                id=id_, state=str(state), attempt=1, created=self._time, since=self._time, history=first_entry
             )
         if kind in LOGGED:
             number = self._entries.number(kind, None, state, cause)
@@ -226,17 +226,17 @@ class Creator:
             self._deltas.add(kind, values, state, count)
         return ids
 
-    def _files(self, given: Sequence[File]) -> list[int | None]:
-        names = list({file.name for file in given})
-        known = known_files(self._connection, names)
-        before = set(known)
+    def _files(self, new_files: Sequence[File]) -> list[int | None]:
+        names = list({file.name for file in new_files})
+        files_by_name = known_files(self._connection, names)
+        before = set(files_by_name)
         created: list[int | None] = []
         changed: dict[str, File] = {}
-        for file in given:
-            last = known.get(file.name)
+        for file in new_files:
+            last = files_by_name.get(file.name)
             created.append(WITHOUT_NUMBER if last is None else None)
             if last is None or replaces(file, last):
-                known[file.name] = changed[file.name] = file
+                files_by_name[file.name] = changed[file.name] = file
         new = [_file_row(file) for name, file in changed.items() if name not in before]
         is_operator = self._actor.startswith("operator:")
         rows = [(*row.values(), "" if is_operator or row["job"] is not None else self._actor) for row in new]
@@ -253,49 +253,49 @@ class Creator:
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
 
-    def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
-        names = list({replica.file for replica in given})
-        known = set(raw_rows(self._connection, _KNOWN_REPLICAS, names=names))
+    def _replicas(self, new_replicas: Sequence[Replica]) -> list[int | None]:
+        names = list({replica.file for replica in new_replicas})
+        existing = set(raw_rows(self._connection, _KNOWN_REPLICAS, names=names))
         new: dict[tuple[str, str], str] = {}
         created: list[int | None] = []
-        for replica in given:
+        for replica in new_replicas:
             pair = (replica.file, replica.storage)
-            created.append(None if pair in known or pair in new else WITHOUT_NUMBER)
-            if pair not in known:
+            created.append(None if pair in existing or pair in new else WITHOUT_NUMBER)
+            if pair not in existing:
                 new.setdefault(pair, replica.path)
         rows = [(*pair, path, self._time) for pair, path in new.items()]
         bulk.insert(self._connection, replicas, ("file", "storage", "path", "since"), rows)
         return created
 
-    def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
+    def _transfers(self, requests: Sequence[NewTransfer], cause: str) -> list[int | None]:
         """Create transfers.
 
         If one of the same file to the same storage is live, raise that one instead (D2).
         """
-        self._requests.look_up(given)
+        self._requests.look_up(requests)
         new: dict[tuple[str, str], NewTransfer] = {}
-        for transfer in given:
+        for transfer in requests:
             if self._requests.serving(transfer) is None:
                 new.setdefault((transfer.file, transfer.destination), transfer)
         small = self._small({transfer.file for transfer in new.values()})
-        rows = [transfer_row(one, SMALL if one.file in small else "") for one in new.values()]
+        rows = [transfer_row(transfer, SMALL if transfer.file in small else "") for transfer in new.values()]
         ids = self._insert(NewTransfer, rows, cause) if rows else range(0)
-        made: dict[int, int] = {}
+        created: dict[int, int] = {}
         for id_, transfer, row in zip(ids, new.values(), rows, strict=True):
             self._requests.add(id_, transfer, row["size_class"])
-            made[id(transfer)] = id_
-        for transfer in given:
+            created[id(transfer)] = id_
+        for transfer in requests:
             self._raise(transfer)
-        return [made.pop(id(transfer), None) for transfer in given]
+        return [created.pop(id(transfer), None) for transfer in requests]
 
     def _small(self, names: set[str]) -> set[str]:
         """Return the files that take only a part of a slot (D8)."""
-        found = raw_rows(self._connection, _SMALL, names=sorted(names), most=SMALL_FILE) if names else ()
-        return {name for (name,) in found}
+        rows = raw_rows(self._connection, _SMALL, names=sorted(names), most=SMALL_FILE) if names else ()
+        return {name for (name,) in rows}
 
-    def _raise(self, wanted: NewTransfer) -> None:
+    def _raise(self, request: NewTransfer) -> None:
         """Give the transfer that serves a request the better share and priority, and update its counts."""
-        if (changed := self._requests.raise_for(wanted)) is None:
+        if (changed := self._requests.raise_for(request)) is None:
             return
         before, after = changed
         state = before.state

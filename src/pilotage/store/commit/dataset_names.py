@@ -20,12 +20,12 @@ _OF_TASKS = select(tasks.c.output_dataset).where(
 )
 
 
-def refuse_taken(connection: Connection, wanted: Sequence[str], besides: Sequence[int] = ()) -> None:
+def refuse_taken(connection: Connection, names: Sequence[str], besides: Sequence[int] = ()) -> None:
     """Raise DatasetTaken if a task holds one of these names, ``besides`` some tasks."""
-    values = {"names": wanted, "besides": besides}
-    taken = connection.execute(_TAKEN, values).first() if wanted else None
-    if taken is not None:
-        raise DatasetTaken(*taken)
+    values = {"names": names, "besides": besides}
+    conflict = connection.execute(_TAKEN, values).first() if names else None
+    if conflict is not None:
+        raise DatasetTaken(*conflict)
 
 
 def refuse_retaken(connection: Connection, ids: Sequence[int]) -> None:

@@ -57,11 +57,17 @@ def _forget(connection: Connection, before: float) -> int:
     rows = raw_rows(connection, _FIRST, most=BATCH)
     largest = connection.execute(_LARGEST).scalar_one()
     # Up to the first that stays: clocks of servers differ, so times are not quite in order.
-    kept = next((index for index, (_, time) in enumerate(rows) if time >= before), len(rows))
-    gone = [id_ for id_, _ in rows[:kept] if id_ < largest]
+    first_kept = next((index for index, (_, time) in enumerate(rows) if time >= before), len(rows))
+    gone = [id_ for id_, _ in rows[:first_kept] if id_ < largest]
     if not gone:
         return 0
-    known = raw_rows(connection, _LAST)
+    last_forgotten = raw_rows(connection, _LAST)
     connection.execute(_DELETE, {"up_to": gone[-1]})
-    bulk.add(connection, numbers, ("kind",), "last", [(FORGOTTEN, gone[-1] - (known[0][0] if known else 0))])
+    bulk.add(
+        connection,
+        numbers,
+        ("kind",),
+        "last",
+        [(FORGOTTEN, gone[-1] - (last_forgotten[0][0] if last_forgotten else 0))],
+    )
     return len(gone)

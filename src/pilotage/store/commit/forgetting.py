@@ -34,10 +34,10 @@ _READ_THERE = (
     .where(job_inputs.c.file == replicas.c.file, has_state(jobs, *LIVE_JOBS))
     .correlate(replicas)
 )
-_other = replicas.alias()
+_other_replicas = replicas.alias()
 _HELD_ELSEWHERE = (
-    select(_other.c.file)
-    .where(_other.c.file == replicas.c.file, _other.c.storage != replicas.c.storage)
+    select(_other_replicas.c.file)
+    .where(_other_replicas.c.file == replicas.c.file, _other_replicas.c.storage != replicas.c.storage)
     .correlate(replicas)
 )
 # Check again here: somebody may have forgotten the original since the decision.
@@ -72,9 +72,9 @@ def _unwanted(connection: Connection, change: Forget, time: float) -> Forget:
     """Leave out wanted files: a new task may have come since the decision."""
     names = {replica.file for replica in change.replicas} | set(change.files)
     reader = RecordReader(connection, SpecCache())
-    wanted = wanted_of(reader, sorted(names), since=time - CLOCKS_DIFFER)
+    in_use = wanted_of(reader, sorted(names), since=time - CLOCKS_DIFFER)
     return replace(
         change,
-        replicas=tuple(replica for replica in change.replicas if replica.file not in wanted),
-        files=tuple(file for file in change.files if file not in wanted),
+        replicas=tuple(replica for replica in change.replicas if replica.file not in in_use),
+        files=tuple(file for file in change.files if file not in in_use),
     )

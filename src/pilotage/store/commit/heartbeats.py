@@ -87,7 +87,7 @@ class Heartbeats:
             return {}
         if self._database.is_postgresql:
             beats = ((pilot, self.beat(pilot, time)) for pilot in pilots)
-            return {pilot: held for pilot, held in beats if held is not None}
+            return {pilot: attempts for pilot, attempts in beats if attempts is not None}
         return self._database.write_directly(lambda driver: _beat(driver, pilots, time))
 
 
@@ -97,8 +97,8 @@ def _beat(
     alive = driver.execute(_ALIVE, (time, json.dumps(pilots))).fetchall()
     for queue in dict.fromkeys(queue for _, queue in alive):
         driver.execute(_REPORTED, (time, queue, time))
-    held: dict[int, set[tuple[int, int]]] = {pilot: set() for pilot, _ in alive}
-    return held | by_pilot(driver.execute(_HELD, (json.dumps(list(held)),)))
+    attempts: dict[int, set[tuple[int, int]]] = {pilot: set() for pilot, _ in alive}
+    return attempts | by_pilot(driver.execute(_HELD, (json.dumps(list(attempts)),)))
 
 
 def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:

@@ -27,7 +27,7 @@ class CommitJobRooms:
     """
 
     def __init__(self, connection: Connection, changes: Sequence[Change], records: WorkingSet) -> None:
-        moves = [one for one in changes if isinstance(one, Move) and one.job_quotas]
+        moves = [change for change in changes if isinstance(change, Move) and change.job_quotas]
         self._owners: dict[int, Identity] = {}
         self._rooms: JobRooms | None = None
         if not moves:

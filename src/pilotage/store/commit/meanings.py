@@ -16,15 +16,15 @@ def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
     """Yield the meanings of a decision's transitions, for the history of their records."""
     for change in decision.changes:
         if isinstance(change, NoteBreakers):
-            for one in change.changes:
-                yield TransitionKind.of("breaker", one.source, one.target, one.cause, actor)
+            for breaker in change.changes:
+                yield TransitionKind.of("breaker", breaker.source, breaker.target, breaker.cause, actor)
         if isinstance(change, Move):
             yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
         if isinstance(change, Touch) and change.event:
             yield TransitionKind.of(change.kind, None, change.event, BY_A_PERSON, actor)
         if isinstance(change, Move | Create):
-            made = change.records if isinstance(change, Create) else chain(*change.creates.values())
-            records = list(made)
+            creations = change.records if isinstance(change, Create) else chain(*change.creates.values())
+            records = list(creations)
             for kind in {KINDS[type(record)] for record in records if type(record) in KINDS}:
                 yield TransitionKind.of(kind, None, FIRST[kind], change.cause, actor)
             if any(isinstance(record, NewJob) and record.throttled for record in records):

@@ -48,7 +48,7 @@ class CommitMeasurements:
             self._count(ENDED_PILOTS, _labels("pilot", rows, "queue"), str(move.target))
             self._count(EMPTY_PILOTS, _labels("pilot", [row for row in rows if not row[MEASURED]], "queue"))
 
-    def brought(self, sizes: Mapping[tuple[str, str], float]) -> None:
+    def count_transferred(self, sizes: Mapping[tuple[str, str], float]) -> None:
         """Count bytes that transfers brought, by source and destination."""
         for ends, size in sizes.items():
             self.own.count(TRANSFERRED_BYTES, ends, size)
@@ -71,8 +71,10 @@ class CommitMeasurements:
     def _failures(self, move: Move, rows: Sequence[Record]) -> None:
         """Count failed attempts by day, task, queue and error."""
         day, common = str(int(self._time // DAY)), _error_of(move.changes)
-        own = {id_: _error_of(one) for id_, one in move.own_changes.items() if "error" in one}
-        labels = [(day, str(row[TASK]), _of("job", row, "queue"), own.get(row[ID], common)) for row in rows]
+        errors = {id_: _error_of(values) for id_, values in move.own_changes.items() if "error" in values}
+        labels = [
+            (day, str(row[TASK]), _of("job", row, "queue"), errors.get(row[ID], common)) for row in rows
+        ]
         self._count(FAILED_ATTEMPTS, labels)
 
     def _runs(self, move: Move, rows: Sequence[Record]) -> None:
@@ -83,8 +85,8 @@ class CommitMeasurements:
                 self.own.observe(JOB_RUNS, (_of("job", row, "queue"), outcome), ran)
 
     def _count(self, measure: Measurement, labels: Iterable[tuple[str, ...]], *more: str) -> None:
-        for values, many in Counter(labels).items():
-            self.own.count(measure, (*values, *more), many)
+        for values, count in Counter(labels).items():
+            self.own.count(measure, (*values, *more), count)
 
 
 def _error_of(changes: Mapping[str, Any]) -> str:

@@ -44,8 +44,8 @@ def links(id_: int, task: NewTask, created: Sequence[int | None]) -> Iterator[tu
     for reference, number in task.predecessors.items():
         yield id_, reference, number
     for reference, place in task.new_predecessors.items():
-        if (made := created[place]) is not None:
-            yield id_, reference, made
+        if (predecessor := created[place]) is not None:
+            yield id_, reference, predecessor
 
 
 def rows_of(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:

@@ -39,19 +39,19 @@ def held_up(connection: Connection, creates: Mapping[int, Sequence[Creation]]) -
     It went on while the decision was made, so the next pass ends it first.
     """
     uploads = [
-        (id_, one)
+        (id_, creation)
         for id_, records in creates.items()
-        for one in records
-        if isinstance(one, NewTransfer) and one.direction == "upload"
+        for creation in records
+        if isinstance(creation, NewTransfer) and creation.direction == "upload"
     ]
     if not uploads:
         return frozenset()
-    names = sorted({one.file for _, one in uploads})
+    names = sorted({creation.file for _, creation in uploads})
     live = {row[:2]: row[2] for row in map(tuple, raw_rows(connection, _PATHS, names=names))}
     return frozenset(
         id_
-        for id_, one in uploads
-        if live.get((one.file, one.destination), one.source_path) != one.source_path
+        for id_, creation in uploads
+        if live.get((creation.file, creation.destination), creation.source_path) != creation.source_path
     )
 
 
@@ -72,19 +72,19 @@ class LiveTransfer:
             for name in KEY_COLUMNS["transfer"]
         )
 
-    def raised(self, wanted: NewTransfer) -> "LiveTransfer":
+    def raised(self, new_request: NewTransfer) -> "LiveTransfer":
         """Return the same with the best share and priority of both requests (D2).
 
         Once it has a slot it stays as it is, because its share got the slot.
         """
         if self.state not in QUEUED_TRANSFERS:
             return self
-        best = wanted if wanted.share_priority > self.request.share_priority else self.request
+        best = new_request if new_request.share_priority > self.request.share_priority else self.request
         request = replace(
             self.request,
             share=best.share,
             share_priority=best.share_priority,
-            priority=max(wanted.priority, self.request.priority),
+            priority=max(new_request.priority, self.request.priority),
         )
         return replace(self, request=request)
 
@@ -97,9 +97,9 @@ class TransferRequests:
         self._live: dict[tuple[str, str], LiveTransfer] = {}
         self._raised: dict[int, NewTransfer] = {}
 
-    def look_up(self, given: Iterable[NewTransfer]) -> None:
+    def look_up(self, requests: Iterable[NewTransfer]) -> None:
         """Read the live transfers of these files."""
-        names = sorted({transfer.file for transfer in given})
+        names = sorted({transfer.file for transfer in requests})
         for (
             file,
             source,
@@ -125,30 +125,35 @@ class TransferRequests:
             # The index ``transfers_once`` ensures that there is at most one.
             self._live.setdefault((file, destination), live)
 
-    def serving(self, wanted: NewTransfer) -> LiveTransfer | None:
+    def serving(self, request: NewTransfer) -> LiveTransfer | None:
         """Return the live transfer that serves a request; None if there is none."""
-        return self._live.get((wanted.file, wanted.destination))
+        return self._live.get((request.file, request.destination))
 
-    def add(self, id_: int, made: NewTransfer, size_class: str) -> None:
+    def add(self, id_: int, request: NewTransfer, size_class: str) -> None:
         """Add a transfer that this commit creates."""
-        live = LiveTransfer(id_, TransferState.QUEUED, made, size_class)
-        self._live[made.file, made.destination] = live
+        live = LiveTransfer(id_, TransferState.QUEUED, request, size_class)
+        self._live[request.file, request.destination] = live
 
-    def raise_for(self, wanted: NewTransfer) -> tuple[LiveTransfer, LiveTransfer] | None:
+    def raise_for(self, request: NewTransfer) -> tuple[LiveTransfer, LiveTransfer] | None:
         """Raise the live transfer that serves a request. Return it before and after, or None if unchanged."""
-        live = self._live[wanted.file, wanted.destination]
-        raised = live.raised(wanted)
+        live = self._live[request.file, request.destination]
+        raised = live.raised(request)
         if raised == live:
             return None
-        self._live[wanted.file, wanted.destination] = raised
+        self._live[request.file, request.destination] = raised
         self._raised[live.id] = raised.request
         return live, raised
 
     def write(self) -> None:
         """Write the changed live transfers."""
         rows = [
-            {"of": id_, "best_share": one.share, "best_base": one.share_priority, "best": one.priority}
-            for id_, one in self._raised.items()
+            {
+                "of": id_,
+                "best_share": request.share,
+                "best_base": request.share_priority,
+                "best": request.priority,
+            }
+            for id_, request in self._raised.items()
         ]
         if rows:
             self._connection.execute(_RAISE, rows)

@@ -43,31 +43,33 @@ class WorkingSet:
                 named[change.kind].update(change.ids)
         for kind in _LOCKED:
             if named[kind]:
-                found = raw_rows(self._connection, _rows(kind), ids=sorted(named[kind]))
-                self._records[kind] = {row[ID]: list(row) for row in found}
+                rows = raw_rows(self._connection, _rows(kind), ids=sorted(named[kind]))
+                self._records[kind] = {row[ID]: list(row) for row in rows}
 
     def standing(
         self, kind: Kind, states: tuple[State, ...], ids: Sequence[int], attempts: Sequence[int] | None
     ) -> list[Record]:
         """Return the records that still match a decision, in its order."""
-        known = self._records[kind]
+        records = self._records[kind]
         if attempts is None:
-            found = (known.get(id_) for id_ in dict.fromkeys(ids))
-            return [row for row in found if row is not None and row[STATE] in states]
-        wanted = dict(zip(ids, attempts, strict=True))
-        pairs = ((known.get(id_), attempt) for id_, attempt in wanted.items())
+            rows = (records.get(id_) for id_ in dict.fromkeys(ids))
+            return [row for row in rows if row is not None and row[STATE] in states]
+        attempts_by_id = dict(zip(ids, attempts, strict=True))
+        pairs = ((records.get(id_), attempt) for id_, attempt in attempts_by_id.items())
         return [
             row
             for row, attempt in pairs
             if row is not None and row[ATTEMPT] == attempt and row[STATE] in states
         ]
 
-    def change_own(self, kind: Kind, rows: Iterable[Record], own: Mapping[int, Mapping[str, Any]]) -> None:
+    def change_own(
+        self, kind: Kind, rows: Iterable[Record], changes: Mapping[int, Mapping[str, Any]]
+    ) -> None:
         """Set columns that no counter uses to individual values by id."""
         changed = self._changed[kind]
         for row in rows:
-            if row[ID] in own:
-                changed[row[ID]] = {**changed.get(row[ID], {}), **own[row[ID]]}
+            if row[ID] in changes:
+                changed[row[ID]] = {**changed.get(row[ID], {}), **changes[row[ID]]}
 
     def change(self, kind: Kind, rows: Iterable[Record], values: Mapping[str, Any]) -> None:
         """Set columns of records to the same values."""

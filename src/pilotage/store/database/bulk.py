@@ -32,18 +32,20 @@ def update(
 
     For an ``appended`` column, the added text stands before the number.
     """
-    alike: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    ids_by_values: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in rows:
-        alike[tuple(row[:-1])].append(row[-1])
+        ids_by_values[tuple(row[:-1])].append(row[-1])
     dialect = dialect_of(connection)
     # Thousands of jobs often get the same values. Send these once. SQLite's driver also lets other threads
     # run before each row.
-    for values, ids in alike.items():
+    for values, ids in ids_by_values.items():
         if len(ids) >= ALIKE:
             statement = _update_alike(dialect, table, tuple(columns), appended)
             dialect.run_once(connection, statement, (*map(_plain, values), dialect.values(ids)))
-    if others := [(*values, id_) for values, ids in alike.items() if len(ids) < ALIKE for id_ in ids]:
-        dialect.run(connection, _update(dialect, table, tuple(columns), appended), others)
+    if single_rows := [
+        (*values, id_) for values, ids in ids_by_values.items() if len(ids) < ALIKE for id_ in ids
+    ]:
+        dialect.run(connection, _update(dialect, table, tuple(columns), appended), single_rows)
 
 
 def add(

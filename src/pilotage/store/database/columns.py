@@ -84,11 +84,11 @@ def begins(name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
     ordered = by_character(name)
     # Use one lower bound: with two, SQLite starts at the lower one for every page.
     lower = ordered > after if after >= prefix else ordered >= prefix
-    end = _behind(prefix)
+    end = _first_after(prefix)
     return lower if end is None else and_(lower, ordered < end)
 
 
-def _behind(prefix: str) -> str | None:
+def _first_after(prefix: str) -> str | None:
     """Return the first text behind all that have a prefix; None if there is none."""
     start = prefix.rstrip("\U0010ffff")
     if not start:
@@ -108,7 +108,9 @@ def index_later(make: Callable[[], object]) -> None:
 
 
 def partial_index(
-    name: str, *columns: ColumnElement[Any], where: ColumnElement[bool], unique: bool = False
+    name: str, *columns: ColumnElement[Any], condition: ColumnElement[bool], unique: bool = False
 ) -> None:
     """Declare an index over the rows that meet a condition."""
-    index_later(lambda: Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where))
+    index_later(
+        lambda: Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    )

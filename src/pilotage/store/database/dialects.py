@@ -176,9 +176,9 @@ class PostgreSQL(Dialect):
         return f"UPDATE {table.name} SET {', '.join(values)} FROM {new} WHERE {table.name}.id = new.id"
 
     def delete_zeros(self, table: Table, keys: Sequence[str], count: str) -> str:
-        where = " AND ".join(f"{table.name}.{key} = old.{key}" for key in keys)
+        same_keys = " AND ".join(f"{table.name}.{key} = old.{key}" for key in keys)
         old = f"{self._unnested(table, keys)} AS old ({', '.join(keys)})"
-        return f"DELETE FROM {table.name} USING {old} WHERE {where} AND {table.name}.{count} = 0"
+        return f"DELETE FROM {table.name} USING {old} WHERE {same_keys} AND {table.name}.{count} = 0"
 
     def value(self, table: Table, column: str) -> str:
         # Import it only for such a store: it takes 2 MiB.
@@ -200,7 +200,7 @@ class PostgreSQL(Dialect):
 
 
 SQLITE, POSTGRESQL = Dialect(), PostgreSQL()
-DIALECTS: Mapping[str, Dialect] = {one.name: one for one in (SQLITE, POSTGRESQL)}
+DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (SQLITE, POSTGRESQL)}
 
 
 def dialect_of(connection: AnyConnection) -> Dialect:
@@ -260,7 +260,7 @@ class WithDeltas(TableClause):
     inherit_cache = True
 
     def __init__(self, name: str, table: Table, deltas: str) -> None:
-        super().__init__(name, *(column(one, of.type) for one, of in table.c.items()))
+        super().__init__(name, *(column(key, of.type) for key, of in table.c.items()))
         stored = f"SELECT {', '.join(table.c.keys())} FROM {table.name}"
         self.sources = table.name, f"({stored} UNION ALL {deltas})"
 

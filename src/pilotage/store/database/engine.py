@@ -207,10 +207,10 @@ class Database:
 
 
 class _Retries:
-    """The tries of one transaction, ``most`` in all unless 0, as long as its faults pass by themselves."""
+    """The tries of one transaction, ``limit`` in all unless 0, as long as its faults pass by themselves."""
 
-    def __init__(self, database: Database, most: int = 0) -> None:
-        self._database, self._most = database, most
+    def __init__(self, database: Database, limit: int = 0) -> None:
+        self._database, self._limit = database, limit
         self._failed, self._until = 0, 0.0
 
     def __enter__(self) -> None:
@@ -222,7 +222,7 @@ class _Retries:
             return False
         self._failed += 1
         self._until = self._until or time.monotonic() + RETRY_FOR
-        is_last = self._failed >= self._most if self._most else time.monotonic() >= self._until
+        is_last = self._failed >= self._limit if self._limit else time.monotonic() >= self._until
         reach = self._database.reach
         if is_last or (reach.fault and SERVES_A_CALLER.get()):
             return False

@@ -28,19 +28,19 @@ class IllegalColumn(StoreError):
 class TooBroad(StoreError, LookupError):
     """A pattern's prefix matches more names than can be compared at once."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"more than {most} names begin like the pattern: give more of its beginning")
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit} names begin like the pattern: give more of its beginning")
 
 
 class FileConflict(StoreError):
     """A file with this name is known with another size or checksum."""
 
-    def __init__(self, file: str, known: tuple[int, str], given: tuple[int, str]) -> None:
+    def __init__(self, file: str, stored: tuple[int, str], new: tuple[int, str]) -> None:
         def text(size: int, checksum: str) -> str:
             return f"{size} bytes, {checksum or 'no checksum'}"
 
         super().__init__(
-            f"{file} is known with {text(*known)}, and was given with {text(*given)}; "
+            f"{file} is known with {text(*stored)}, and was given with {text(*new)}; "
             f"if the file was changed, `pilotage files forget {file}` and give it again"
         )
         self.file = file
@@ -110,9 +110,9 @@ class LeaseLost(StoreError):
 class FederationRenamed(StoreError):
     """The store belongs to a federation with another name, which is part of its files' paths at storages."""
 
-    def __init__(self, known: str, given: str) -> None:
-        problem = f"this store is that of federation {known!r}, whose name its outputs carry at the storages"
-        super().__init__(f"{problem}: keep the name, or give {given!r} a store of its own")
+    def __init__(self, stored: str, new: str) -> None:
+        problem = f"this store is that of federation {stored!r}, whose name its outputs carry at the storages"
+        super().__init__(f"{problem}: keep the name, or give {new!r} a store of its own")
 
 
 class FederationChanged(StoreError):

@@ -58,16 +58,16 @@ def inspected(connection: Connection) -> DatabaseFacts:
     if dialect_of(connection) is SQLITE:
         return _sqlite(connection)
     rows = connection.execute(_SETTINGS, {"names": list(SETTINGS)})
-    told = connection.execute(_FACTS).one()
+    facts = connection.execute(_FACTS).one()
     return DatabaseFacts(
         settings={str(row.name): str(row.setting) for row in rows},
-        bytes=told.bytes,
-        is_replica=told.replica,
-        may_create=bool(told.creates),
-        connections=told.connections,
-        oldest_age=told.age,
-        login=told.login,
-        schema=told.schema or "",
+        bytes=facts.bytes,
+        is_replica=facts.replica,
+        may_create=bool(facts.creates),
+        connections=facts.connections,
+        oldest_age=facts.age,
+        login=facts.login,
+        schema=facts.schema or "",
     )
 
 
@@ -89,13 +89,13 @@ def share_a_session(engine: Engine) -> bool:
 
 def faults_of_pages(connection: Connection) -> list[str]:
     """Return what SQLite finds broken in its file: the first few. It reads the whole file."""
-    found = [str(row[0]) for row in connection.execute(text("PRAGMA quick_check(5)"))]
-    return [] if found == ["ok"] else found
+    faults = [str(row[0]) for row in connection.execute(text("PRAGMA quick_check(5)"))]
+    return [] if faults == ["ok"] else faults
 
 
 def _sqlite(connection: Connection) -> DatabaseFacts:
-    told = {
+    settings = {
         name: str(connection.execute(text(f"PRAGMA {name}")).scalar())
         for name in ("journal_mode", "page_count", "page_size")
     }
-    return DatabaseFacts(settings=told, bytes=int(told["page_count"]) * int(told["page_size"]))
+    return DatabaseFacts(settings=settings, bytes=int(settings["page_count"]) * int(settings["page_size"]))

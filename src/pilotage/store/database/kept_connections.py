@@ -30,16 +30,16 @@ class KeptConnections:
     @contextlib.contextmanager
     def transaction(self, begin: str) -> Iterator[Connection]:
         """Begin a transaction with ``begin``, and commit it at the end of the block unless that raises."""
-        connection, own = self._spare()
+        connection, driver = self._spare()
         try:
-            own.execute(begin)
+            driver.execute(begin)
             yield connection
-            own.execute("COMMIT")
+            driver.execute("COMMIT")
         except BaseException:
             # This rolls back. Its state after an error is unknown, so it is not reused.
             connection.close()
             raise
-        self._idle.append((connection, own))
+        self._idle.append((connection, driver))
 
     def close(self) -> None:
         """Close all unused connections."""

@@ -86,10 +86,10 @@ class ListOrder:
         if self.key is None:
             return [later]
         value = bindparam(None, position.value, String() if self.is_text else Double())
-        beyond = self.key < value if self.is_key_descending else self.key > value
+        strictly = self.key < value if self.is_key_descending else self.key > value
         # The first condition bounds the range of an index, which the second alone does not.
         within = self.key <= value if self.is_key_descending else self.key >= value
-        return [and_(within, or_(beyond, later))]
+        return [and_(within, or_(strictly, later))]
 
     def position(self, cursor: str) -> Position | None:
         """Return the position of a cursor; none for an empty one. Raises ``BadCursor``."""
@@ -117,13 +117,13 @@ class ListOrder:
         self, connection: Connection, query: Select[Any], limit: int, time: float = 0
     ) -> tuple[Sequence[Any], str]:
         """Return at most ``limit`` rows of a query in this order, and the cursor after them."""
-        found = connection.execute(query.order_by(*self.columns()).limit(limit + 1)).all()
-        return cut(found, limit, lambda row: self.cursor(row, time))
+        rows = connection.execute(query.order_by(*self.columns()).limit(limit + 1)).all()
+        return cut(rows, limit, lambda row: self.cursor(row, time))
 
 
-def numbered(cursor: str, most: int = LARGEST_ID) -> int:
+def numbered(cursor: str, largest: int = LARGEST_ID) -> int:
     """Return the number that a cursor is, in a list by number. Raises ``BadCursor``."""
-    if re.fullmatch("[0-9]{1,19}", cursor) and int(cursor) <= most:
+    if re.fullmatch("[0-9]{1,19}", cursor) and int(cursor) <= largest:
         return int(cursor)
     raise BadCursor(cursor)
 
@@ -133,11 +133,11 @@ def total_of(counts: Mapping[Any, int], state: object | None) -> int:
     return sum(counts.values()) if state is None else counts.get(state, 0)
 
 
-def cut(found: Sequence[Row], limit: int, name: Callable[[Row], object]) -> tuple[Sequence[Row], str]:
+def cut(rows: Sequence[Row], limit: int, name: Callable[[Row], object]) -> tuple[Sequence[Row], str]:
     """Return at most ``limit`` of the rows, of which one more was read, and the name of the last one of them
     where others follow.
     """
-    return (found[:limit], str(name(found[limit - 1]))) if len(found) > limit else (found, "")
+    return (rows[:limit], str(name(rows[limit - 1]))) if len(rows) > limit else (rows, "")
 
 
 def named_page(
@@ -148,10 +148,10 @@ def named_page(
     state: Callable[[Row], str] | None = None,
 ) -> ListPage[Row]:
     """Return the page of ``limit`` rows after a name, by name."""
-    found = sorted(rows, key=name)
-    counts = Counter(map(state, found)) if state else {}
-    shown, following = cut([row for row in found if name(row) > after], limit, name)
-    return ListPage(shown, len(found), counts, following)
+    ordered = sorted(rows, key=name)
+    counts = Counter(map(state, ordered)) if state else {}
+    page, following = cut([row for row in ordered if name(row) > after], limit, name)
+    return ListPage(page, len(ordered), counts, following)
 
 
 def by_time(time: float, name: str, *, newest_first: bool = False) -> str:

@@ -65,7 +65,7 @@ class Subscription:
         except self._error as error:
             raise NoticesLost(str(error)) from error
 
-    def heard(self, timeout: float) -> Iterator[str]:
+    def receive(self, timeout: float) -> Iterator[str]:
         """Yield the words that arrive within ``timeout`` s, one at a time. Raises ``NoticesLost``."""
         try:
             for notice in self._connection.notifies(timeout=timeout):

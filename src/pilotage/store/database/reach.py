@@ -101,8 +101,8 @@ def watched_connection(look: Callable[[float], str]) -> "type[psycopg.Connection
     import psycopg
 
     class WatchedConnection(psycopg.Connection[Any]):
-        def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
-            return super().wait(self._watched(gen), *given, **more)
+        def wait(self, gen: Any, *args: Any, **more: Any) -> Any:
+            return super().wait(self._watched(gen), *args, **more)
 
         def _watched(self, call: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
             begun = time.monotonic()

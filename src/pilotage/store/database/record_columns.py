@@ -97,18 +97,20 @@ def _unwrapped(hint: Any) -> tuple[Any, bool, frozenset[Any]]:
 
 def _fields(record: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(record, include_extras=True)
-    return tuple(_Field(one.name, *_unwrapped(hints[one.name]), one.default) for one in fields(record))
+    return tuple(
+        _Field(field.name, *_unwrapped(hints[field.name]), field.default) for field in fields(record)
+    )
 
 
 def record_columns(record: type) -> list[Column[Any]]:
     """Return the columns of a record's fields, in their order."""
-    found: list[Column[Any]] = []
+    columns: list[Column[Any]] = []
     for field in _fields(record):
         if field.type is Identity:
-            found += owner_columns()
+            columns += owner_columns()
         else:
-            found += [id_column() if name == "id" else field.column() for name in field.columns]
-    return found
+            columns += [id_column() if name == "id" else field.column() for name in field.columns]
+    return columns
 
 
 def record_table(name: str, record: type, *more: SchemaItem) -> Table:
@@ -142,13 +144,13 @@ def settable_fields(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in _fields(record) if FieldMark.SETTABLE in field.marks)
 
 
-def maker(record: type[R], *others: str) -> Callable[..., R]:
+def maker(record: type[R], *extra: str) -> Callable[..., R]:
     """Return the function that makes a record of a row which begins with its columns.
 
-    The values of some ``others`` of its fields follow the row.
+    The values of some ``extra`` fields follow the row.
     """
-    columns = [field for field in _fields(record) if field.columns or field.name in others]
-    make: Callable[..., R] = _function(record, ", ".join(["row", *others]), "Record({})", columns)
+    columns = [field for field in _fields(record) if field.columns or field.name in extra]
+    make: Callable[..., R] = _function(record, ", ".join(["row", *extra]), "Record({})", columns)
     return make
 
 

@@ -70,10 +70,10 @@ def compiled(connection: Connection, query: Any, values: Mapping[str, Any]) -> _
     statement = _compiled[query]
     if statement is None:
         # Lists need values for their placeholders, and get new ones each time.
-        made = query.compile(dialect=connection.dialect)
-        state = made.construct_expanded_state(dict(values))
+        compiled_query = query.compile(dialect=connection.dialect)
+        state = compiled_query.construct_expanded_state(dict(values))
         order = tuple(state.positiontup or ())
-        processors = {**made._bind_processors, **state.processors}
+        processors = {**compiled_query._bind_processors, **state.processors}
         writes = {name: write for name, write in processors.items() if name in order}
         constants = {
             name: value for name, value in state.parameters.items() if name in order and name not in values

@@ -9,7 +9,11 @@ from sqlalchemy import Table, TextClause, text
 
 
 def upsert(
-    table: Table, key: Iterable[str], columns: Iterable[str], changes: Mapping[str, str], where: str = ""
+    table: Table,
+    key: Iterable[str],
+    columns: Iterable[str],
+    changes: Mapping[str, str],
+    restriction: str = "",
 ) -> TextClause:
     """Return the statement for rows with these columns. Existing keys get the ``changes``.
 
@@ -17,7 +21,7 @@ def upsert(
     """
     names = [*columns]
     changed = ", ".join(f'"{column}" = {value}' for column, value in changes.items())
-    condition = f" WHERE {where}" if where else ""
+    condition = f" WHERE {restriction}" if restriction else ""
     return text(
         f"INSERT INTO {table.name} ({_listed(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
         f" ON CONFLICT ({_listed(key)}) DO UPDATE SET {changed}{condition}"

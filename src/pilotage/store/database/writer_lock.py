@@ -168,7 +168,7 @@ def _described(number: int) -> str:
     # Show no options: their values must not appear where everybody can read them.
     named = [Path(word).name.partition("\n")[0][:40] for word in words if word and not word.startswith("-")]
     command = " ".join(named[:4])
-    told = f"process {number}" + (f" ({command})" if command else "")
+    process = f"process {number}" + (f" ({command})" if command else "")
     if _is_stopped(number):
-        return f"{told}, which is stopped: let it go on with `kill -CONT {number}`, or end it"
-    return told
+        return f"{process}, which is stopped: let it go on with `kill -CONT {number}`, or end it"
+    return process

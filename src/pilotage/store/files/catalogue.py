@@ -39,9 +39,9 @@ def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) ->
 
     Of tasks with jobs still to be made, consider those that came ``since`` a time.
     """
-    found = {name for (name,) in reader.rows(_READ, names=list(names))}
-    found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
-    return found | (asked_by_tasks(reader, since) & set(names))
+    in_use = {name for (name,) in reader.rows(_READ, names=list(names))}
+    in_use |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
+    return in_use | (asked_by_tasks(reader, since) & set(names))
 
 
 def asked_by_tasks(reader: RecordReader, since: float = 0.0) -> set[str]:
@@ -111,11 +111,11 @@ class Catalogue:
             reader = RecordReader(connection, self._specs)
             merging = set(connection.execute(_MERGING, {"of": task}).scalars())
             name = by_character(_f.name)
-            made = _MADE.where(name > after).order_by(name).limit(PAGE)
+            query = _MADE.where(name > after).order_by(name).limit(PAGE)
             entries = _with_replicas(
-                reader, [File(**row._mapping) for row in connection.execute(made, {"of": task})]
+                reader, [File(**row._mapping) for row in connection.execute(query, {"of": task})]
             )
-            return [(one, one.file.job in merging) for one in entries]
+            return [(entry, entry.file.job in merging) for entry in entries]
 
         while page := self._database.read(read):
             yield from page
@@ -149,19 +149,19 @@ class Catalogue:
 
         def read(connection: Connection) -> list[CatalogueEntry]:
             reader = RecordReader(connection, self._specs)
-            found: list[File] = []
+            matches: list[File] = []
             for number, file in enumerate(asking(_beginning(reader, prefix, after))):
                 if number == MOST_EXAMINED:
                     raise TooBroad(MOST_EXAMINED)
                 if accepts(file.name):
-                    found.append(file)
-                    if len(found) == limit:
+                    matches.append(file)
+                    if len(matches) == limit:
                         break
-            return _with_replicas(reader, found)
+            return _with_replicas(reader, matches)
 
         return self._database.read(read)
 
-    def wanted(self, names: Sequence[str]) -> set[str]:
+    def in_use(self, names: Sequence[str]) -> set[str]:
         """Return which of these files a live job reads, a task will read, or a transfer moves."""
 
         def read(connection: Connection) -> set[str]:
@@ -170,11 +170,11 @@ class Catalogue:
         return self._database.read(read)
 
 
-def _with_replicas(reader: RecordReader, found: Sequence[File]) -> list[CatalogueEntry]:
+def _with_replicas(reader: RecordReader, listed: Sequence[File]) -> list[CatalogueEntry]:
     replicas: dict[str, list[Replica]] = {}
-    for replica in reader.replicas_of(found):
+    for replica in reader.replicas_of(listed):
         replicas.setdefault(replica.file, []).append(replica)
-    return [CatalogueEntry(file, tuple(replicas.get(file.name, ()))) for file in found]
+    return [CatalogueEntry(file, tuple(replicas.get(file.name, ()))) for file in listed]
 
 
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:

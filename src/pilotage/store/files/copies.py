@@ -24,9 +24,11 @@ from pilotage.store.worlds.parts import Reading, WorldPart
 
 _r, _f = replicas.c, files.c
 _LIMIT: Any = bindparam("limit", type_=None)
-_other = replicas.alias()
-_ELSEWHERE = select(_other.c.file).where(
-    _other.c.file == _r.file, _other.c.storage != _r.storage, among(_other.c.storage, "storages")
+_other_replicas = replicas.alias()
+_ELSEWHERE = select(_other_replicas.c.file).where(
+    _other_replicas.c.file == _r.file,
+    _other_replicas.c.storage != _r.storage,
+    among(_other_replicas.c.storage, "storages"),
 )
 _USED = (
     select(job_inputs.c.file)
@@ -68,15 +70,15 @@ _USES = (
 )
 
 
-def copies(most: int) -> WorldPart:
+def copies(limit: int) -> WorldPart:
     """Read the first copies that may go where this process can delete them, and the total size of all.
 
     Nothing is read before the next check is due.
     """
-    return WorldPart(("copies", "copies_sizes", "cleaned"), lambda reading: _read(reading, most))
+    return WorldPart(("copies", "copies_sizes", "cleaned"), lambda reading: _read(reading, limit))
 
 
-def _read(reading: Reading, most: int) -> Mapping[str, Any]:
+def _read(reading: Reading, limit: int) -> Mapping[str, Any]:
     reader, world = reading.reader, reading.world
     cleaned = reader.iterated(iteration_name(CLEAN, reading.now.unable))
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
@@ -84,7 +86,7 @@ def _read(reading: Reading, most: int) -> Mapping[str, Any]:
     sizes = _sizes(reader)
     if not sizes:
         return {"cleaned": cleaned}
-    rows = _may_go(reader, world, sizes, undeletable(world.federation.storages, reading.now.unable), most)
+    rows = _may_go(reader, world, sizes, undeletable(world.federation.storages, reading.now.unable), limit)
     names = sorted({row[0] for row in rows})
     needs = wanted_of(reader, names)
     lying: dict[str, list[str]] = defaultdict(list)
@@ -105,7 +107,7 @@ def _read(reading: Reading, most: int) -> Mapping[str, Any]:
             size=size,
             used=max(since, last_uses.get((file, storage), 0.0)),
             wanted=file in needs,
-            elsewhere=tuple(other for other in lying[file] if other != storage),
+            elsewhere=tuple(name for name in lying[file] if name != storage),
         )
         for file, storage, path, size, since in rows
     )

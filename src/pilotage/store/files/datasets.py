@@ -126,7 +126,7 @@ class Member:
     """
 
     file: File
-    known: File | None
+    current: File | None
     storages: tuple[str, ...]
     paths: Mapping[str, str]
 
@@ -140,8 +140,8 @@ class Datasets:
     def version(self, dataset: str, version: int | None = None) -> DatasetVersion | None:
         """Return a version by the dataset's identifier, by default the current one; None if there is none."""
         query = _versions(_v.dataset == dataset, *([] if version is None else [_v.version == version]))
-        found = self._read(query.limit(1))
-        return found[0] if found else None
+        versions = self._read(query.limit(1))
+        return versions[0] if versions else None
 
     def last(self, dataset: str) -> int:
         """Return the number of the last version of a dataset, even of a forgotten one; 0: none."""
@@ -160,8 +160,8 @@ class Datasets:
 
     def made_by(self, dataset: str, author: str) -> int | None:
         """Return the number of the newest version by an author; None if there is none."""
-        found = self._read(_versions(_v.dataset == dataset, _v.author == author).limit(1))
-        return found[0].version if found else None
+        versions = self._read(_versions(_v.dataset == dataset, _v.author == author).limit(1))
+        return versions[0].version if versions else None
 
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
         """Return the current version of each dataset in a scope, by name after ``after``."""
@@ -183,7 +183,7 @@ class Datasets:
 
     def members(self, dataset: str, version: int) -> list[Member]:
         """Return the files of a version by identifier, each with the catalogue's current record."""
-        known = select(_m.file, _m.size, _m.checksum, _f.name, _f.size, _f.checksum).outerjoin(
+        described = select(_m.file, _m.size, _m.checksum, _f.name, _f.size, _f.checksum).outerjoin(
             files, _f.name == _m.file
         )
         lying = select(_r.file, _r.storage, _r.path).join(dataset_files, _m.file == _r.file).where(~IS_COPY)
@@ -193,7 +193,7 @@ class Datasets:
             places: dict[str, dict[str, str]] = defaultdict(dict)
             for file, storage, path in connection.execute(lying.where(*chosen).order_by(_r.storage)):
                 places[file][storage] = path
-            rows = connection.execute(known.where(*chosen).order_by(_m.file))
+            rows = connection.execute(described.where(*chosen).order_by(_m.file))
             return [_member(tuple(row), places.get(row[0], {})) for row in rows]
 
         return self._database.read(read)
@@ -237,7 +237,7 @@ def _readers(connection: Connection, dataset: str) -> list[int]:
     return [
         task
         for task, named in connection.execute(_NAMING)
-        if any(one.rpartition("@")[0] == dataset for one in named.split())
+        if any(reference.rpartition("@")[0] == dataset for reference in named.split())
     ]
 
 
@@ -251,10 +251,10 @@ def _in(dataset: str, version: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def _member(row: tuple[Any, ...], places: Mapping[str, str]) -> Member:
-    name, size, checksum, known, known_size, known_checksum = row
+    name, size, checksum, known_name, known_size, known_checksum = row
     return Member(
         file=File(name=name, size=size, checksum=checksum),
-        known=File(name=name, size=known_size, checksum=known_checksum) if known else None,
+        current=File(name=name, size=known_size, checksum=known_checksum) if known_name else None,
         storages=tuple(places),
         paths={storage: path for storage, path in places.items() if path},
     )

@@ -26,23 +26,25 @@ class KnownInputs:
         self._since: tuple[float, _Known] = -inf, {}
 
     def of(
-        self, reader: RecordReader, found: Iterable[Job], time: float
+        self, reader: RecordReader, jobs: Iterable[Job], time: float
     ) -> tuple[tuple[File, ...], tuple[Replica, ...]]:
         """Return the files that jobs read, and their replicas, at a time in s since 1970; both by name."""
-        begun, known = self._since
+        begun, cache = self._since
         if not is_fresh(begun, time, INPUTS_KNOWN_FOR):
-            known = {}
-            self._since = time, known
-        names = {name for job in found for name in job.inputs}
-        if new := {name for name in names if name not in known}:
-            known.update(_read(reader, new))
-        inputs = [known[name] for name in sorted(names) if name in known]
-        return tuple(file for file, _ in inputs), tuple(chain.from_iterable(held for _, held in inputs))
+            cache = {}
+            self._since = time, cache
+        names = {name for job in jobs for name in job.inputs}
+        if new := {name for name in names if name not in cache}:
+            cache.update(_read(reader, new))
+        inputs = [cache[name] for name in sorted(names) if name in cache]
+        return tuple(file for file, _ in inputs), tuple(
+            chain.from_iterable(replicas for _, replicas in inputs)
+        )
 
 
 def _read(reader: RecordReader, names: Iterable[str]) -> _Known:
     files = reader.files(names)
-    held: defaultdict[str, list[Replica]] = defaultdict(list)
+    replicas: defaultdict[str, list[Replica]] = defaultdict(list)
     for replica in reader.replicas_of(files):
-        held[replica.file].append(replica)
-    return {file.name: (file, tuple(held[file.name])) for file in files}
+        replicas[replica.file].append(replica)
+    return {file.name: (file, tuple(replicas[file.name])) for file in files}

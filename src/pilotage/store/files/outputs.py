@@ -46,14 +46,14 @@ def of_task(
     With a ``spec``, each has its parameters.
     """
     read = reader.outputs_of_task(task, page.after, page.limit + 1)
-    made, following = cut(read, page.limit, attrgetter("name"))
+    outputs, following = cut(read, page.limit, attrgetter("name"))
     total = connection.execute(_MANY, {"task": task}).scalar_one()
-    ids = sorted({file.job for file in made if file.job is not None})
+    ids = sorted({file.job for file in outputs if file.job is not None})
     makers = {row.id: row for row in connection.execute(_MAKERS, {"ids": ids})}
     lying: dict[str, list[ReplicaView]] = defaultdict(list)
-    for replica in reader.replicas_of(made):
+    for replica in reader.replicas_of(outputs):
         lying[replica.file].append(ReplicaView.of(replica, urls))
-    shown = [
+    views = [
         OutputView(
             name=name_of(file.name),
             file=file.name,
@@ -65,7 +65,7 @@ def of_task(
             parameters=parameters_of(spec, makers[file.job].place) if spec else {},
             replicas=tuple(lying[file.name]),
         )
-        for file in made
+        for file in outputs
         if file.job is not None
     ]
-    return ListPage(shown, total, {}, following)
+    return ListPage(views, total, {}, following)

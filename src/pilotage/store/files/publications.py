@@ -29,8 +29,8 @@ publications = record_table(
 _p, _t = publications.c, tasks.c
 _WAITS = is_state(publications, PublicationState.WAITING)
 
-partial_index("publications_due", _p.catalogue, _p.wake_at, _p.id, where=_WAITS)
-partial_index("publications_under_way", _p.id, where=is_state(publications, PublicationState.PUBLISHING))
+partial_index("publications_due", _p.catalogue, _p.wake_at, _p.id, condition=_WAITS)
+partial_index("publications_under_way", _p.id, condition=is_state(publications, PublicationState.PUBLISHING))
 
 PUBLICATION_COLUMNS = read_columns(publications, Publication)
 publication = maker(Publication)
@@ -87,14 +87,14 @@ _OF_TASK = (
 def to_register(reading: Reading) -> Mapping[str, Any]:
     """Read due publications of each catalogue, those in progress, and failed ones of datasets to close."""
     reader = reading.reader
-    due = [publication(row) for row in _due(reader, reading.world.time)]
-    closing = sorted({one.task for one in due if not one.file})
+    waiting = [publication(row) for row in _due_rows(reader, reading.world.time)]
+    closing = sorted({record.task for record in waiting if not record.file})
     under_way = [publication(row) for row in reader.raw_rows(_UNDER_WAY)]
     failed = [lost for task in closing for lost in _failed(reader, task)]
-    found = {one.id: one for one in (*due, *under_way, *failed)}
+    by_id = {record.id: record for record in (*waiting, *under_way, *failed)}
     return {
-        "publications": tuple(found[id_] for id_ in sorted(found)),
-        "files": reader.files({one.file for one in due if one.file}),
+        "publications": tuple(by_id[id_] for id_ in sorted(by_id)),
+        "files": reader.files({record.file for record in waiting if record.file}),
     }
 
 
@@ -108,7 +108,7 @@ def _failed(reader: RecordReader, task: int) -> tuple[Publication, ...]:
     return tuple(map(publication, rows))
 
 
-def _due(reader: RecordReader, time: float) -> Iterator[Sequence[Any]]:
+def _due_rows(reader: RecordReader, time: float) -> Iterator[Sequence[Any]]:
     # Read each catalogue separately: publications for a dead one must not fill the others' pass.
     for (name,) in reader.raw_rows(_CATALOGUES):
         yield from reader.raw_rows(_DUE, time=time, catalogue=name)

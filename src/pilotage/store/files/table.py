@@ -59,7 +59,7 @@ index_later(
         dialect="postgresql"
     )
 )
-partial_index("files_by_task", _f.task, _f.name, where=_f.task.is_not(None))
+partial_index("files_by_task", _f.task, _f.name, condition=_f.task.is_not(None))
 _r = replicas.c
 
 # Literal, so that the query repeats the index's condition word for word.
@@ -69,8 +69,8 @@ _FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
 IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
 """The condition for copies that Pilotage made: originals in other catalogues may have their own paths."""
 
-partial_index("replicas_copies", _r.since, _r.file, where=IS_COPY)
-partial_index("files_by_job", _f.job, where=_f.job.is_not(None))
+partial_index("replicas_copies", _r.since, _r.file, condition=IS_COPY)
+partial_index("files_by_job", _f.job, condition=_f.job.is_not(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +83,8 @@ class ReplicaView:
     @classmethod
     def of(cls, replica: Replica, urls: Mapping[str, str]) -> "ReplicaView":
         """Return what people see of a replica, by the URLs of storages."""
-        known = urls.get(replica.storage, "")
-        return cls(storage=replica.storage, url=known and file_url(known, replica.place))
+        base = urls.get(replica.storage, "")
+        return cls(storage=replica.storage, url=base and file_url(base, replica.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +115,14 @@ _CORRECT = (
 _FORGET = delete(replicas).where(_r.file == bindparam("of"))
 
 
-def correct(connection: Connection, found: Sequence[CorrectedFile]) -> None:
+def correct(connection: Connection, corrections: Sequence[CorrectedFile]) -> None:
     """Correct the descriptions of files, and forget the replicas of the wrong ones."""
-    for one in found:
-        values = {"of": one.name, "to_size": one.size, "to_checksum": one.checksum}
-        values["its_author"] = one.author
-        former = {"former_size": one.former_size, "former_checksum": one.former_checksum}
+    for correction in corrections:
+        values = {"of": correction.name, "to_size": correction.size, "to_checksum": correction.checksum}
+        values["its_author"] = correction.author
+        former = {"former_size": correction.former_size, "former_checksum": correction.former_checksum}
         if connection.execute(_CORRECT, values | former).rowcount:
-            connection.execute(_FORGET, {"of": one.name})
+            connection.execute(_FORGET, {"of": correction.name})
 
 
 _j = jobs.c

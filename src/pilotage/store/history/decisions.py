@@ -54,7 +54,7 @@ choice's."""
 
 _d, _f = decisions.c, decision_facts.c
 
-partial_index("decisions_unmoved", _d.task, where=_d.moved.is_(False))
+partial_index("decisions_unmoved", _d.task, condition=_d.moved.is_(False))
 
 REPEATED_AFTER = 30.0
 """Seconds before a waiting task's stored reason is refreshed."""
@@ -91,14 +91,14 @@ def documents(decision: Decision) -> Documents:
     if not decision.choices:
         return Documents()
     facts, choices = packed(decision.choices)
-    shared, own = documents_of(facts, choices)
+    shared, choice_documents = documents_of(facts, choices)
     rows = [
         {"task": choice.task, "step": decision.step, "time": decision.time, "document": document}
-        for choice, document in zip(choices, own, strict=True)
+        for choice, document in zip(choices, choice_documents, strict=True)
     ]
     takers = _takers(decision)
-    passed = {index: _candidates(facts, choices[index], takers[index]) for index in takers}
-    return Documents(len(choices), shared, rows, passed)
+    candidates = {index: _candidates(facts, choices[index], takers[index]) for index in takers}
+    return Documents(len(choices), shared, rows, candidates)
 
 
 def candidates_alone(decision: Decision) -> Documents:
@@ -108,29 +108,29 @@ def candidates_alone(decision: Decision) -> Documents:
     if not takers:
         return Documents(number)
     facts, choices = packed(decision.choices, list(takers))
-    passed = {
+    candidates = {
         index: _candidates(facts, choice, takers[index])
         for index, choice in zip(takers, choices, strict=True)
     }
-    return Documents(number, candidates=passed)
+    return Documents(number, candidates=candidates)
 
 
 def _takers(decision: Decision) -> dict[int, Sequence[str] | None]:
     """Return who may take the jobs of the newest choices that let others do so."""
-    found = {
+    takers = {
         move.choice: move.takers
         for move in decision.moves
         if move.choice is not None and move.binding != "early"
     }
-    return {index: found[index] for index in sorted(found)[-borrowings.MOST_CHOICES :]}
+    return {index: takers[index] for index in sorted(takers)[-borrowings.MOST_CHOICES :]}
 
 
 def _candidates(facts: Facts, choice: PackedChoice, takers: Sequence[str] | None) -> list[tuple[str, bool]]:
     """Return the best queues that passed and may take the jobs, and those where jobs were placed."""
     allowed = None if takers is None else frozenset(takers)
     names = map(facts.queues.__getitem__, choice.candidates.queues)
-    others = (name for name in names if name not in choice.placed and (allowed is None or name in allowed))
-    best = islice(others, borrowings.MOST_QUEUES)
+    eligible = (name for name in names if name not in choice.placed and (allowed is None or name in allowed))
+    best = islice(eligible, borrowings.MOST_QUEUES)
     return [*((name, True) for name in choice.placed), *((name, False) for name in best)]
 
 
@@ -179,9 +179,9 @@ class CommitChoices:
         ]
         if unmoved := sorted({row["task"] for row in rows if not row["moved"]}):
             before = {"tasks": unmoved, "time": time - REPEATED_AFTER}
-            said = set(self._connection.execute(_SAID_LATELY, before).scalars())
-            rows = [row for row in rows if row["moved"] or row["task"] not in said]
-            forgotten = self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - said)})
+            recent = set(self._connection.execute(_SAID_LATELY, before).scalars())
+            rows = [row for row in rows if row["moved"] or row["task"] not in recent]
+            forgotten = self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - recent)})
             _forget_facts(self._connection, forgotten.scalars())
         if rows:
             facts = {"id": self._first, "last": rows[-1]["id"], "document": self._documents.facts}
@@ -210,15 +210,15 @@ def _forget_facts(connection: Connection, facts: Iterable[int]) -> None:
 
 def dated(connection: Connection, rows: Sequence[Any]) -> list[DatedChoice]:
     """Return the choices of rows with time, facts and document."""
-    known = _facts(connection, {row.facts for row in rows})
-    return [_dated(row.time, row.document, known[row.facts]) for row in rows]
+    facts = _facts(connection, {row.facts for row in rows})
+    return [_dated(row.time, row.document, facts[row.facts]) for row in rows]
 
 
-def _dated(time: float, document: bytes, known: StoredFacts) -> DatedChoice:
-    choice = unpacked(choice_of(document, known), known.facts)
+def _dated(time: float, document: bytes, facts: StoredFacts) -> DatedChoice:
+    choice = unpacked(choice_of(document, facts), facts.facts)
     return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
 
 
 def _facts(connection: Connection, numbers: Iterable[int]) -> dict[int, StoredFacts]:
-    found = connection.execute(_FACTS, {"facts": sorted(numbers)})
-    return {number: facts_of(document) for number, document in found}
+    rows = connection.execute(_FACTS, {"facts": sorted(numbers)})
+    return {number: facts_of(document) for number, document in rows}

@@ -95,9 +95,9 @@ class EventLog:
         if not self._database.is_postgresql:
             return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
         numbered = int(self._database.look(_NUMBERED, {})[0][0])
-        known = self._newest
-        if numbered <= known:
-            return known
+        last = self._newest
+        if numbered <= last:
+            return last
         # Whoever took a number up to this one took the lock before, and lets go of it after it is visible.
         committing = self._committing()
         pause, until = 0.002, time.monotonic() + LONGEST_COMMIT
@@ -116,13 +116,13 @@ class EventLog:
         newest = self.newest()
         return Ends(self._database.read(_forgotten), newest)
 
-    def page(self, after: int, last: int, most: int) -> list[LoggedEvent]:
+    def page(self, after: int, last: int, limit: int) -> list[LoggedEvent]:
         """Return the first events after one, up to ``last``, which ``newest`` must have returned."""
 
         def read(connection: Connection) -> list[LoggedEvent]:
-            rows = raw_rows(connection, _PAGE, after=after, last=last, most=most)
-            known = self._learn(connection, rows)
-            return [_event(row, *known) for row in rows]
+            rows = raw_rows(connection, _PAGE, after=after, last=last, most=limit)
+            names = self._learn(connection, rows)
+            return [_event(row, *names) for row in rows]
 
         return self._database.read(read)
 
@@ -143,19 +143,19 @@ class EventLog:
         Other readers may make this forget some of them meanwhile.
         """
         with self._lock:
-            kinds, strange = _known(self._meanings, {row[2] for row in rows})
+            kinds, strange = _from_cache(self._meanings, {row[2] for row in rows})
             for id_, *words in raw_rows(connection, _MEANINGS, ids=sorted(strange)) if strange else ():
                 kinds[id_] = self._meanings[id_] = TransitionKind(*words)
-            owners, strange = _known(self._owners, {row[3] for row in rows} - {NO_TASK})
+            owners, strange = _from_cache(self._owners, {row[3] for row in rows} - {NO_TASK})
             for id_, owner, vo in raw_rows(connection, _OWNERS, ids=sorted(strange)) if strange else ():
                 owners[id_] = self._owners[id_] = owner, vo
             return kinds, owners
 
 
-def _known(cache: LRUCache[int, _Value], ids: set[int]) -> tuple[dict[int, _Value], set[int]]:
+def _from_cache(cache: LRUCache[int, _Value], ids: set[int]) -> tuple[dict[int, _Value], set[int]]:
     """Return what a cache has of these, and the numbers that it lacks."""
-    found = {id_: cache[id_] for id_ in ids if id_ in cache}
-    return found, ids - found.keys()
+    cached = {id_: cache[id_] for id_ in ids if id_ in cache}
+    return cached, ids - cached.keys()
 
 
 def _event(

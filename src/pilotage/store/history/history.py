@@ -99,19 +99,19 @@ class TransitionKinds:
         self._known: LRUCache[TransitionKind, int] = LRUCache(KNOWN_MEANINGS)
         self._lock = threading.Lock()
 
-    def numbers(self, wanted: Iterable[TransitionKind]) -> Mapping[TransitionKind, int]:
+    def numbers(self, meanings: Iterable[TransitionKind]) -> Mapping[TransitionKind, int]:
         """Return the numbers of these meanings. New ones get theirs in a separate transaction."""
-        asked = dict.fromkeys(wanted)
+        unique = dict.fromkeys(meanings)
         with self._lock:
-            found = {meaning: self._known[meaning] for meaning in asked if meaning in self._known}
-        missing = [meaning for meaning in asked if meaning not in found]
+            ids = {meaning: self._known[meaning] for meaning in unique if meaning in self._known}
+        missing = [meaning for meaning in unique if meaning not in ids]
         if missing:
             # Separate, so that the commit never holds the row that others wait for.
-            made = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
-            found |= {meaning: made[meaning] for meaning in missing}
+            new_ids = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
+            ids |= {meaning: new_ids[meaning] for meaning in missing}
             with self._lock:
-                self._known.update(found)
-        return found
+                self._known.update(ids)
+        return ids
 
 
 def _numbered(connection: Connection, missing: list[TransitionKind]) -> dict[TransitionKind, int]:
@@ -136,10 +136,10 @@ class Entries:
     ) -> Callable[[int], str]:
         """Return the entry of a transition as a function of the attempt before it."""
         key = (kind, source, target, cause, decision)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._entry(kind, source, target, cause, decision)
-        return found
+        write_entry = self._known.get(key)
+        if write_entry is None:
+            write_entry = self._known[key] = self._entry(kind, source, target, cause, decision)
+        return write_entry
 
     def number(self, kind: LoggedKind, source: str | None, target: str, cause: str) -> int:
         """Return the number of a transition's meaning."""
@@ -176,11 +176,11 @@ def events(connection: Connection, histories: Iterable[str]) -> list[tuple[Event
     read = [_entries(history) for history in histories]
     numbers = {int(words[0]) for entries in read for words in entries}
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
-    found = connection.execute(query, {"ids": sorted(numbers)}) if numbers else ()
-    known = {id_: TransitionKind(*words) for id_, *words in found}
+    rows = connection.execute(query, {"ids": sorted(numbers)}) if numbers else ()
+    meanings = {id_: TransitionKind(*words) for id_, *words in rows}
     return [
         tuple(
-            _event(words, known[int(words[0])], time)
+            _event(words, meanings[int(words[0])], time)
             for words, time in zip(entries, accumulate(map(_time, entries), max), strict=True)
         )
         for entries in read

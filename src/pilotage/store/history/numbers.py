@@ -41,5 +41,5 @@ class Numbers:
     def write(self) -> None:
         """Store the last used numbers."""
         # As differences: the same statement inserts a missing row.
-        taken = [(kind, self._next[kind] - first) for kind, first in self._first.items()]
-        bulk.add(self._connection, numbers, ("kind",), "last", taken)
+        used = [(kind, self._next[kind] - first) for kind, first in self._first.items()]
+        bulk.add(self._connection, numbers, ("kind",), "last", used)

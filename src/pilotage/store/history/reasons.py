@@ -37,7 +37,7 @@ _as_json = json.JSONEncoder(separators=(",", ":")).encode
 _ASKED = ("field", "value", "fixed", "each", "factor", "least", "instead")
 _LABEL = ("rule", "name", "mend", "unit", "lifted_by")
 _ORDERING = ("rule", "name", "keys", "unit")
-_asked, _label, _ordering = attrgetter(*_ASKED), attrgetter(*_LABEL), attrgetter(*_ORDERING)
+_question, _label, _ordering = attrgetter(*_ASKED), attrgetter(*_LABEL), attrgetter(*_ORDERING)
 
 
 class _Writer:
@@ -59,7 +59,7 @@ class _Writer:
         self._parts.append(values)
         return len(values)
 
-    def given(self, values: Given) -> Any:
+    def header_of(self, values: Given) -> Any:
         """Return a plain value, or an object that says where the values are."""
         if isinstance(values, Shared):
             return {"column": values.column}
@@ -98,7 +98,7 @@ class _FactsReader:
         self._place += number
         return self._payload[self._place - number : self._place]
 
-    def given(self, value: Any) -> Given:
+    def values_of(self, value: Any) -> Given:
         """Return the values that a header describes."""
         if not isinstance(value, dict):
             return value  # type: ignore[no-any-return]
@@ -118,18 +118,18 @@ class StoredFacts:
 def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, list[bytes]]:
     """Return the document of what the choices share, and the document of each."""
     # Compare identity: a shared value is one object, and comparing all others would cost much more.
-    seen = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
-    known = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}
-    shared = {key: number for number, key in enumerate(key for key, times in seen.items() if times > 1)}
+    uses = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
+    by_identity = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}
+    shared = {key: number for number, key in enumerate(key for key, times in uses.items() if times > 1)}
     out = _Writer()
     header = [
         list(facts.queues),
         [_label(label) for label in facts.labels],
-        [out.given(column if isinstance(column, array) else tuple(column)) for column in facts.columns],
-        _refusals(out, [known[key] for key in shared], {}),
+        [out.header_of(column if isinstance(column, array) else tuple(column)) for column in facts.columns],
+        _refusals(out, [by_identity[key] for key in shared], {}),
     ]
-    own = [_choice(choice, shared) for choice in choices]
-    return out.document(header), own
+    choice_documents = [_choice(choice, shared) for choice in choices]
+    return out.document(header), choice_documents
 
 
 def facts_of(document: bytes) -> StoredFacts:
@@ -145,12 +145,12 @@ def facts_of(document: bytes) -> StoredFacts:
 
 
 def _column(read: _FactsReader, column: Any) -> Values:
-    return read.given(column)  # type: ignore[return-value]
+    return read.values_of(column)  # type: ignore[return-value]
 
 
 def _choice(choice: PackedChoice, shared: Mapping[int, int]) -> bytes:
-    out, found = _Writer(), choice.candidates
-    ordering = found.ordering
+    out, candidates = _Writer(), choice.candidates
+    ordering = candidates.ordering
     header = [
         choice.task,
         choice.job_kind,
@@ -159,11 +159,11 @@ def _choice(choice: PackedChoice, shared: Mapping[int, int]) -> bytes:
         choice.left,
         out.array(array("q", choice.jobs)),
         [
-            out.array(found.queues),
-            None if found.weights is None else out.array(found.weights),
-            [[rule, out.array(values)] for rule, values in found.factors.items()],
-            out.array(found.room),
-            found.most,
+            out.array(candidates.queues),
+            None if candidates.weights is None else out.array(candidates.weights),
+            [[rule, out.array(values)] for rule, values in candidates.factors.items()],
+            out.array(candidates.room),
+            candidates.most,
             None if ordering is None else _ordering(ordering),
         ],
         _refusals(out, choice.refusals, shared),
@@ -172,25 +172,25 @@ def _choice(choice: PackedChoice, shared: Mapping[int, int]) -> bytes:
     return out.document(header)
 
 
-def choice_of(document: bytes, known: StoredFacts) -> PackedChoice:
+def choice_of(document: bytes, stored: StoredFacts) -> PackedChoice:
     """Return a choice from its document and the facts that it refers to."""
     read = _FactsReader(document)
-    task, kind, placed, considered, left, jobs, candidates, refusals, waived = read.header
+    task, kind, placed, considered, remaining, jobs, candidates, refusals, waived = read.header
     return PackedChoice(
         task=task,
         job_kind=kind,
         placed=placed,
         considered=considered,
-        left=left,
+        left=remaining,
         jobs=tuple(read.array(jobs)),
         candidates=_candidates(read, *candidates),
-        refusals=_refusals_of(read, refusals, known.refusals),
-        waived=_refusals_of(read, waived, known.refusals),
+        refusals=_refusals_of(read, refusals, stored.refusals),
+        waived=_refusals_of(read, waived, stored.refusals),
     )
 
 
 def _candidates(
-    read: _FactsReader, queues: Any, weights: Any, factors: Any, room: Any, most: int, ordering: Any
+    read: _FactsReader, queues: Any, weights: Any, factors: Any, room: Any, limit: int, ordering: Any
 ) -> PackedCandidates:
     rule_name_keys = None if ordering is None else dict(zip(_ORDERING, ordering, strict=True))
     return PackedCandidates(
@@ -198,7 +198,7 @@ def _candidates(
         weights=None if weights is None else read.array(weights),
         factors={rule: read.array(values) for rule, values in factors},
         room=read.array(room),
-        most=most,
+        most=limit,
         ordering=None
         if rule_name_keys is None
         else Ordering(**rule_name_keys | {"keys": tuple(rule_name_keys["keys"])}),
@@ -211,8 +211,8 @@ def _refusals(out: _Writer, refusals: Iterable[PackedRefusal], shared: Mapping[i
 
 
 def _refusal(out: _Writer, item: PackedRefusal) -> list[Any]:
-    asked = [_asked(field) for field in item.asked]
-    return [item.label, out.raw(item.queues), out.given(item.need), out.given(item.have), asked]
+    questions = [_question(field) for field in item.asked]
+    return [item.label, out.raw(item.queues), out.header_of(item.need), out.header_of(item.have), questions]
 
 
 def _refusals_of(
@@ -222,12 +222,12 @@ def _refusals_of(
 
 
 def _refusal_of(
-    read: _FactsReader, label: int, queues: int, need: Any, have: Any, asked: Any
+    read: _FactsReader, label: int, queues: int, need: Any, have: Any, questions: Any
 ) -> PackedRefusal:
     return PackedRefusal(
         label=label,
         queues=read.raw(queues),
-        need=read.given(need),
-        have=read.given(have),
-        asked=tuple(Asked(**dict(zip(_ASKED, values, strict=True))) for values in asked),
+        need=read.values_of(need),
+        have=read.values_of(have),
+        asked=tuple(Asked(**dict(zip(_ASKED, values, strict=True))) for values in questions),
     )

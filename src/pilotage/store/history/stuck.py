@@ -99,20 +99,24 @@ def _newest_ended(connection: Connection, kind: Kind) -> Sequence[tuple[str, str
         ids = list(islice(dict.fromkeys(id_ for text in texts for id_ in unpacked(text)), MOST_PAST))
         return _rows(connection.execute(query.where(among(_j.id, "ids")), {"ids": ids})) if ids else ()
     newest = table.c.id if kind == "task" else table.c.since
-    found: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = []
     for state in ENDED[kind]:
         ended = query.where(is_state(table, state)).order_by(newest.desc()).limit(MOST_PAST)
-        found += _rows(connection.execute(ended))
-    return found
+        rows += _rows(connection.execute(ended))
+    return rows
 
 
-def _rows(found: Iterable[Any]) -> list[tuple[str, str]]:
-    return [(place, text) for place, text in found]
+def _rows(rows: Iterable[Any]) -> list[tuple[str, str]]:
+    return [(place, text) for place, text in rows]
 
 
 def _stays(kind: Kind, place: str, life: Sequence[history.EventView]) -> Iterator[Stay]:
-    for entered, left in pairwise(life):
+    for entered, leaving in pairwise(life):
         state: State = entered.target
         # Where events are lost in between, nobody knows when it left the state.
-        if (kind, state) in EXPECTED and left.source == state and not left.cause.startswith(history.LEFT_OUT):
-            yield Stay(kind=kind, state=state, place=place, seconds=max(0.0, left.time - entered.time))
+        if (
+            (kind, state) in EXPECTED
+            and leaving.source == state
+            and not leaving.cause.startswith(history.LEFT_OUT)
+        ):
+            yield Stay(kind=kind, state=state, place=place, seconds=max(0.0, leaving.time - entered.time))

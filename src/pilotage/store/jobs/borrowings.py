@@ -60,7 +60,7 @@ _c, _j = candidates.c, jobs.c
 is_placed = _c.placed.is_(true())
 
 Index("candidates_by_queue", _c.queue, _c.choice)
-partial_index("candidates_placed", _c.choice, _c.queue, where=is_placed)
+partial_index("candidates_placed", _c.choice, _c.queue, condition=is_placed)
 
 _CANDIDATE = ("choice", "queue", "binding", "placed")
 _WAITS = select(_j.id).where(_j.choice == _c.choice, is_unstarted).correlate(candidates)
@@ -102,8 +102,8 @@ def newest_choices(reader: RecordReader) -> dict[str, int]:
 
 def candidacies_of(reader: RecordReader, choices: Iterable[int]) -> tuple[Candidacy, ...]:
     """Return the candidates of choices."""
-    wanted = sorted(set(choices))
-    rows: Sequence[Any] = reader.raw_rows(_OF_CHOICES, choices=wanted) if wanted else ()
+    numbers = sorted(set(choices))
+    rows: Sequence[Any] = reader.raw_rows(_OF_CHOICES, choices=numbers) if numbers else ()
     return tuple(Candidacy(choice=choice, queue=queue, binding=binding) for choice, queue, binding in rows)
 
 
@@ -135,7 +135,7 @@ _b = borrowings.c
 
 is_reading = _b.reads.is_(true())
 
-partial_index("borrowings_by_site", _b.site, _b.time, where=is_reading)
+partial_index("borrowings_by_site", _b.site, _b.time, condition=is_reading)
 
 _LINES = text("""
 SELECT own.choice, own.binding, other.queue FROM candidates AS own
@@ -221,7 +221,7 @@ def _borrowing(time: float, document: str) -> Borrowing:
 
 def of_job(connection: Connection, job: int) -> list[Borrowing]:
     """Return how attempts of a job came to run away from their preferred queues, oldest first."""
-    return [_borrowing(*found) for found in connection.execute(_OF_JOB, {"job": job})]
+    return [_borrowing(*row) for row in connection.execute(_OF_JOB, {"job": job})]
 
 
 def takers(connection: Connection, job: int) -> list[str]:
@@ -231,8 +231,8 @@ def takers(connection: Connection, job: int) -> list[str]:
 
 def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     """Return a site's borrowed jobs that read remotely, among the last ones taken."""
-    records = [_borrowing(*one) for one in reader.raw_rows(_READERS, site=site)]
-    return tuple(sorted(records, key=lambda one: one.job))
+    records = [_borrowing(*row) for row in reader.raw_rows(_READERS, site=site)]
+    return tuple(sorted(records, key=lambda borrowing: borrowing.job))
 
 
 @part("borrowable_lines", "candidacies")
@@ -268,8 +268,8 @@ def for_queue(queue: str) -> WorldPart:
     bounded: only so many lines' tails are read.
     """
     names = ("candidacies", "jobs", "tasks", "files", "replicas", "job_counts", "queue_reports")
-    others = ("advertisements", "borrowings", "failed_deliveries")
-    return WorldPart((*names, *others), lambda reading: _for_queue(reading, queue))
+    related = ("advertisements", "borrowings", "failed_deliveries")
+    return WorldPart((*names, *related), lambda reading: _for_queue(reading, queue))
 
 
 def _for_queue(reading: Reading, queue: str) -> Mapping[str, Any]:
@@ -284,7 +284,9 @@ def _for_queue(reading: Reading, queue: str) -> Mapping[str, Any]:
         return {}
     bindings = {choice: binding for choice, binding, _ in lines}
     inputs, replicas = reading.known_inputs.of(reader, waiting, world.time)
-    site = next((one.site for one in world.federation.queues if one.name == queue), "")
+    site = next(
+        (declaration.site for declaration in world.federation.queues if declaration.name == queue), ""
+    )
     return {
         "candidacies": tuple(
             Candidacy(choice=choice, queue=queue, binding=binding)

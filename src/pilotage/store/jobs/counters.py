@@ -143,10 +143,10 @@ class Differences:
                 self._activated.add(line[0])
 
     def _keys_of(self, kind: Kind, values: tuple[Any, ...]) -> list[tuple[str, CounterKey]]:
-        found = self._keys[kind, values] = [
+        keys = self._keys[kind, values] = [
             (name, key([values[position] for position in positions])) for name, positions in _POSITIONS[kind]
         ]
-        return found
+        return keys
 
     def moved(
         self,
@@ -209,7 +209,9 @@ class Deltas(Differences):
                 self._whole.add(claim.counter)
             else:
                 named = {str(first) for first in firsts}
-                keys[claim.counter] |= {one for one in named if (claim.counter, one) not in self._stored}
+                keys[claim.counter] |= {
+                    first for first in named if (claim.counter, first) not in self._stored
+                }
         for counter, missing in keys.items():
             self._stored |= {(counter, first): {} for first in missing}
             values = {"counter": counter, "firsts": sorted(missing)}
@@ -221,12 +223,12 @@ class Deltas(Differences):
         for first, second, state, count in rows:
             self._stored.setdefault((counter, first), {})[second, state] = int(count)
 
-    def room(self, claims: Sequence[Claim], wanted: int) -> int:
-        """Return how many of the ``wanted`` records fit all claims, which were looked up."""
-        left = [(claim.limit - self.taken(claim)) // (claim.takes or 1) for claim in claims]
-        return max(0, min([wanted, *left]))
+    def room(self, claims: Sequence[Claim], records: int) -> int:
+        """Return how many of this many ``records`` fit all claims, which were looked up."""
+        rooms = [(claim.limit - self.count_of(claim)) // (claim.takes or 1) for claim in claims]
+        return max(0, min([records, *rooms]))
 
-    def taken(self, claim: Claim) -> int:
+    def count_of(self, claim: Claim) -> int:
         """Return the count behind a claim, which was looked up.
 
         A new advertisement leaves older claims no room.
@@ -303,14 +305,14 @@ class Deltas(Differences):
             for (name, first), part in parts.items()
             if name == claim.counter
             for (second, state), n in part.items()
-            if state in claim.states and any(_is_of(wanted, first, second) for wanted in keys)
+            if state in claim.states and any(_is_of(key, first, second) for key in keys)
         )
 
 
-def _is_of(wanted: Sequence[str | int | None], first: str, second: str) -> bool:
+def _is_of(key: Sequence[str | int | None], first: str, second: str) -> bool:
     """Return whether a row matches a key. A missing value in the key matches any."""
     values = (first, *second.split(" "))
-    return all(part is None or str(part) == value for part, value in zip(wanted, values, strict=True))
+    return all(part is None or str(part) == value for part, value in zip(key, values, strict=True))
 
 
 def fold(connection: Connection) -> None:

@@ -46,12 +46,12 @@ _OWNERS = select(_t.id, _t.vo, _t.owner).where(among(_t.id, "ids"))
 _IS_OWN = (_f.vo == bindparam("its_vo"), _f.owner == bindparam("its_owner"))
 _OF_PERSON = select(_f.queue, _f.error).where(_f.day == bindparam("its_day"), *_IS_OWN)
 _OLD = delete(daily_failures).where(_f.day < bindparam("before"))
-_many = func.sum(_f.attempts).label("many")
+_attempts = func.sum(_f.attempts).label("many")
 _READ = (
-    select(_f.day, _f.queue, _f.error, _many)
+    select(_f.day, _f.queue, _f.error, _attempts)
     .where(_f.day >= bindparam("after"))
     .group_by(_f.day, _f.queue, _f.error)
-    .order_by(_many.desc(), _f.day.desc(), _f.queue, _f.error)
+    .order_by(_attempts.desc(), _f.day.desc(), _f.queue, _f.error)
     .limit(MOST_READ)
 )
 _READ_OWN = _READ.where(*_IS_OWN)
@@ -96,18 +96,18 @@ class FailureHistory:
 
 def add(connection: Connection, sums: Sums) -> None:
     """Add a process's failed attempts to those of all. Those of tasks that are gone are left out."""
-    found = {key.labels: many for key, many in sums.items() if key.name == FAILED_ATTEMPTS.name}
-    ids = sorted({int(task) for _, task, _, _ in found})
+    attempts = {key.labels: count for key, count in sums.items() if key.name == FAILED_ATTEMPTS.name}
+    ids = sorted({int(task) for _, task, _, _ in attempts})
     owners = {id_: (vo, owner) for id_, vo, owner in raw_rows(connection, _OWNERS, ids=ids)} if ids else {}
     days: dict[tuple[int, str, str], Counter[tuple[str, str]]] = {}
-    for (day, task, queue, error), many in found.items():
+    for (day, task, queue, error), count in attempts.items():
         if (number := int(task)) in owners:
             counted = days.setdefault((int(day), *owners[number]), Counter())
-            counted[queue, error] += int(many)
+            counted[queue, error] += int(count)
     rows = [
-        (*key, *place, many)
+        (*key, *place, count)
         for key, counted in days.items()
-        for place, many in _bounded(connection, key, counted).items()
+        for place, count in _bounded(connection, key, counted).items()
     ]
     bulk.add(connection, daily_failures, _KEY, "attempts", rows)
 
@@ -117,13 +117,13 @@ def _bounded(
 ) -> Counter[tuple[str, str]]:
     """Return the failures of a person's day; new ones beyond the bound as others, most attempts first."""
     values = dict(zip(("its_day", "its_vo", "its_owner"), key, strict=True))
-    known = set(raw_rows(connection, _OF_PERSON, **values))
-    kept: Counter[tuple[str, str]] = Counter()
-    for place, many in counted.most_common():
-        fits = place in known or len(known) < MOST_OF_PERSON
-        kept[place if fits else ("", OTHERS)] += many
-        known |= {place} if fits else set()
-    return kept
+    places = set(raw_rows(connection, _OF_PERSON, **values))
+    bounded: Counter[tuple[str, str]] = Counter()
+    for place, count in counted.most_common():
+        fits = place in places or len(places) < MOST_OF_PERSON
+        bounded[place if fits else ("", OTHERS)] += count
+        places |= {place} if fits else set()
+    return bounded
 
 
 def forget(connection: Connection, before: float) -> None:
@@ -139,13 +139,13 @@ def read(connection: Connection, owner: Identity | None, after: float) -> Failur
     days = raw_rows(connection, _DAYS if owner is None else _OWN_DAYS, **values)
     failures = sorted(
         (
-            DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(many))
-            for day, queue, error, many in rows
+            DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(attempts))
+            for day, queue, error, attempts in rows
         ),
-        key=lambda one: (-one.time, -one.attempts, one.queue, one.error),
+        key=lambda failure: (-failure.time, -failure.attempts, failure.queue, failure.error),
     )
     return FailureHistory(
         failures=tuple(failures),
-        days=tuple((day * DAY, int(many)) for day, many in days),
-        left_out=sum(int(many) for _, many in days) - sum(one.attempts for one in failures),
+        days=tuple((day * DAY, int(attempts)) for day, attempts in days),
+        left_out=sum(int(attempts) for _, attempts in days) - sum(failure.attempts for failure in failures),
     )

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -68,13 +69,15 @@ _failure = maker(Failure, "is_former")
 # An attempt fails once. Only what it counts against may change later.
 _SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
-_other = failures.alias()
+_other_failures = failures.alias()
 # Null if a place has fewer: no time is below null, so nothing is deleted.
 _NEWEST = (
-    select(_other.c.time)
-    .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
-    .where(_other.c.kind != "storage")
-    .order_by(_other.c.time.desc())
+    select(_other_failures.c.time)
+    .where(
+        *(_other_failures.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node"))
+    )
+    .where(_other_failures.c.kind != "storage")
+    .order_by(_other_failures.c.time.desc())
     .limit(1)
     .offset(MOST_OF_A_PLACE - 1)
     .scalar_subquery()
@@ -122,14 +125,14 @@ _SHARED = (
     select(_f.task, _f.queue, _f.exit_code, _f.ending)
     .distinct()
     .join(
-        _other,
+        _other_failures,
         and_(
-            _other.c.queue == _f.queue,
-            _other.c.exit_code == _f.exit_code,
-            _other.c.ending == _f.ending,
-            or_(_other.c.vo != _f.vo, _other.c.owner != _f.owner),
+            _other_failures.c.queue == _f.queue,
+            _other_failures.c.exit_code == _f.exit_code,
+            _other_failures.c.ending == _f.ending,
+            or_(_other_failures.c.vo != _f.vo, _other_failures.c.owner != _f.owner),
             # Failures of a task at a node where its jobs succeed are its own.
-            _other.c.against != "task",
+            _other_failures.c.against != "task",
         ),
     )
     .where(among(_f.task, "tasks"), _f.against != "task")
@@ -147,7 +150,7 @@ _ALIKE = (
     .join(jobs, _j.id == _f.job)
     .where(_STOPPING, _f.grows.is_(False), _f.attempt > _j.attempts_before)
     .group_by(_f.task)
-    .having(func.count() >= bindparam("least"), *(func.min(one) == func.max(one) for one in _WAY))
+    .having(func.count() >= bindparam("least"), *(func.min(column) == func.max(column) for column in _WAY))
 )
 _LIVE = select(*TASK_COLUMNS).where(among(_t.id, "ids"), has_state(tasks, *LIVE_TASKS)).order_by(_t.id)
 _OF_JOB = (
@@ -163,12 +166,12 @@ _OF_TASKS = (
 )
 
 
-def write(connection: Connection, found: Sequence[Failure]) -> None:
+def write(connection: Connection, new: Sequence[Failure]) -> None:
     """Write failures, or their present subjects. Delete old or excess ones."""
-    rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in found]
+    rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in new]
     connection.execute(_SAVE, rows)
-    connection.execute(_OLD, {"before": max(failure.time for failure in found) - KEPT})
-    places = {(failure.queue, failure.vo, failure.owner, failure.node) for failure in found}
+    connection.execute(_OLD, {"before": max(failure.time for failure in new) - KEPT})
+    places = {(failure.queue, failure.vo, failure.owner, failure.node) for failure in new}
     for queue, vo, owner, node in sorted(places):
         place = {"its_queue": queue, "its_vo": vo, "its_owner": owner, "its_node": node}
         connection.execute(_TOO_MANY, place)
@@ -179,10 +182,10 @@ def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple
     return _records(reader.raw_rows(_AT_QUEUES, after=time - KEPT, queues=queues))
 
 
-def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple[Failure, ...]:
+def of_retried(reader: RecordReader, time: float, candidates: Iterable[Job]) -> tuple[Failure, ...]:
     """Return the failures of jobs' earlier attempts that count against places: such jobs may have more
     attempts (F2)."""
-    retried = [job.id for job in found if job.attempt > 1]
+    retried = [job.id for job in candidates if job.attempt > 1]
     if not retried:
         return ()
     return _judged(reader, time, reader.raw_rows(_OF_JOBS, after=time - KEPT, jobs=retried))
@@ -190,8 +193,8 @@ def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple
 
 def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
     """Return the failed attempts of a job at pilots, as far as kept, oldest first."""
-    found = connection.execute(_OF_JOB, {"its_job": job})
-    return tuple(FailedAttempt(**row) for row in found.mappings())
+    rows = connection.execute(_OF_JOB, {"its_job": job})
+    return tuple(FailedAttempt(**row) for row in rows.mappings())
 
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
@@ -204,16 +207,16 @@ def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     return _lifted(reader, _judged(reader, time, reader.raw_rows(_ALL, after=time - KEPT)))
 
 
-def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
+def failing_the_same_way(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
     """Return live tasks without any success whose ``least`` or more failed attempts all failed in the same
     way."""
     suspects = [task for (task,) in reader.raw_rows(_ALIKE, least=least)]
     if suspects:
         suspects = sorted({*suspects} - _ended_well(reader, suspects))
-    found = reader.tasks_from(_LIVE, ids=suspects) if suspects else ()
-    ids = [task.id for task in found]
-    told = _judged(reader, time, reader.raw_rows(_OF_TASKS, tasks=ids)) if ids else ()
-    return {"tasks": found, "failures": told}
+    live = reader.tasks_from(_LIVE, ids=suspects) if suspects else ()
+    ids = [task.id for task in live]
+    verdicts = _judged(reader, time, reader.raw_rows(_OF_TASKS, tasks=ids)) if ids else ()
+    return {"tasks": live, "failures": verdicts}
 
 
 def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
@@ -222,23 +225,23 @@ def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
 
 def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
     """Return failures with their verdicts, from the outcomes of their tasks (F2)."""
-    found = _records(rows)
-    suspects = sorted({one.task for one in found})
+    records = _records(rows)
+    suspects = sorted({failure.task for failure in records})
     if not suspects:
         return ()
     verdicts = {
-        (one.job, one.attempt): one
+        (failure.job, failure.attempt): failure
         for outcomes in _outcomes(reader, suspects, time)
-        for one in judged(outcomes, time)
+        for failure in judged(outcomes, time)
     }
-    return tuple(verdicts[one.job, one.attempt] for one in found)
+    return tuple(verdicts[failure.job, failure.attempt] for failure in records)
 
 
 def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Iterator[TaskOutcomes]:
     """Yield the outcomes of tasks with failed jobs, one after another."""
     failures: dict[int, list[Failure]] = defaultdict(list)
-    for one in _records(reader.raw_rows(_OF_TASKS, tasks=suspects)):
-        failures[one.task].append(one)
+    for failure in _records(reader.raw_rows(_OF_TASKS, tasks=suspects)):
+        failures[failure.task].append(failure)
     shared: dict[int, set[tuple[str, int | None, str]]] = defaultdict(set)
     for task, queue, exit_code, ending in reader.raw_rows(_SHARED, tasks=suspects):
         shared[task].add((queue, exit_code, ending))
@@ -276,21 +279,30 @@ def _places(reader: RecordReader, tasks_: Sequence[int]) -> Iterator[tuple[int, 
         yield task, state, queue, "" if pilot is None else place_of(node or "", pilot)
 
 
-def _lifted(reader: RecordReader, found: Sequence[Failure]) -> tuple[Failure, ...]:
+def _lifted(reader: RecordReader, records: Sequence[Failure]) -> tuple[Failure, ...]:
     """The failures, with those of before an operator lifted the breaker of their queue or node marked."""
-    lifted = {(one.kind, *one.place): one.time for one in reader.lifted_breakers()} if found else {}
+    lifted = (
+        {(breaker.kind, *breaker.place): breaker.time for breaker in reader.lifted_breakers()}
+        if records
+        else {}
+    )
     if not lifted:
-        return tuple(found)
+        return tuple(records)
 
-    def until(one: Failure) -> float:
-        return max(lifted.get(key, 0.0) for key in (("queue", one.queue, ""), ("node", one.queue, one.node)))
+    def until(failure: Failure) -> float:
+        return max(
+            lifted.get(key, 0.0)
+            for key in (("queue", failure.queue, ""), ("node", failure.queue, failure.node))
+        )
 
-    return tuple(replace(one, lifted=True) if one.time <= until(one) else one for one in found)
+    return tuple(
+        replace(failure, lifted=True) if failure.time <= until(failure) else failure for failure in records
+    )
 
 
 def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:
-    found = reader.raw_rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
-    return {int(task) for (task,) in found}
+    rows = reader.raw_rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
+    return {int(task) for (task,) in rows}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,21 +336,21 @@ class LastFailure:
 def failed_groups(rows: Iterable[Any]) -> list[FailedGroup]:
     """Return rows of queue, exit code, error, state, jobs and first job as groups, most jobs first."""
     groups: dict[tuple[str, int | None, str], FailedGroup] = {}
-    for queue, exit_code, error, state, many, job, _ in rows:
+    for queue, exit_code, error, state, count, job, _ in rows:
         is_final = state == JobState.FAILED
         new = FailedGroup(
             error=telling_line(error),
             exit_code=exit_code,
             queue=queue,
-            failed=many if is_final else 0,
-            retried=0 if is_final else many,
+            failed=count if is_final else 0,
+            retried=0 if is_final else count,
             example=job,
         )
         key = (queue, exit_code, ending_of(telling_line(error)))
         groups[key] = _joined(groups[key], new) if key in groups else new
-    return sorted(groups.values(), key=lambda one: (-one.failed - one.retried, one.example))
+    return sorted(groups.values(), key=lambda group: (-group.failed - group.retried, group.example))
 
 
-def _joined(one: FailedGroup, other: FailedGroup) -> FailedGroup:
-    first = min(one, other, key=lambda group: group.example)
-    return replace(first, failed=one.failed + other.failed, retried=one.retried + other.retried)
+def _joined(group: FailedGroup, addition: FailedGroup) -> FailedGroup:
+    first = min(group, addition, key=attrgetter("example"))
+    return replace(first, failed=group.failed + addition.failed, retried=group.retried + addition.retried)

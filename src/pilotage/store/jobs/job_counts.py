@@ -37,23 +37,23 @@ def counted(connection: Connection, kind: Kind, counter: str, names: Iterable[st
     return by_name(kind, connection.execute(query.where(among(_c.first, "names")), {"names": list(names)}))
 
 
-def by_name(kind: Kind, found: Iterable[Any]) -> Counts:
+def by_name(kind: Kind, rows: Iterable[Any]) -> Counts:
     """Return rows of name, state and count as counts by name, then by state."""
     counts: Counts = defaultdict(dict)
-    for name, state, count in found:
+    for name, state, count in rows:
         counts[name][STATES[kind](state)] = int(count)
     return counts
 
 
 def of_query(connection: Connection, query: Select[Any], states: Iterable[State]) -> dict[State, int]:
     """Return the numbers that a query has by state, in the order of ``states``."""
-    return in_order({state: int(many) for state, many in connection.execute(query)}, states)
+    return in_order({state: int(count) for state, count in connection.execute(query)}, states)
 
 
 def summed(counts: Counts, states: Iterable[State]) -> dict[State, int]:
     """Return the sums of counts by state, in the order of ``states``."""
-    found = sum((Counter(by_state) for by_state in counts.values()), Counter[Any]())
-    return in_order(found, states)
+    sums = sum((Counter(by_state) for by_state in counts.values()), Counter[Any]())
+    return in_order(sums, states)
 
 
 def in_order(counts: Mapping[Any, int], states: Iterable[State]) -> dict[State, int]:

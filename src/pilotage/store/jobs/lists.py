@@ -214,9 +214,9 @@ class JobLists:
             rows, following = order.read(connection, query, page.limit, begun)
             sites = self._federations.sites(connection)
             specs = self._specs.of(connection, [task]) if page.parameters else {}
-            found = [_listed(row, sites, specs) for row in rows]
-            found = _with_inputs(connection, found) if page.inputs else found
-            return ListPage(found, total_of(counts, page.state), counts, following)
+            listed = [_listed(row, sites, specs) for row in rows]
+            listed = _with_inputs(connection, listed) if page.inputs else listed
+            return ListPage(listed, total_of(counts, page.state), counts, following)
 
         return self._database.read(read)
 
@@ -224,10 +224,10 @@ class JobLists:
         """Return the number of a task's jobs by queue and state; of those at no queue by an empty name."""
         query = select(_j.queue, _j.state, func.count()).where(_j.task == task).group_by(_j.queue, _j.state)
         rows = self._database.read(lambda connection: connection.execute(query).all())
-        found: dict[str, dict[str, int]] = {}
-        for queue, state, many in sorted(rows):
-            found.setdefault(queue, {})[state] = many
-        return found
+        counts: dict[str, dict[str, int]] = {}
+        for queue, state, count in sorted(rows):
+            counts.setdefault(queue, {})[state] = count
+        return counts
 
     def use(self, task: int) -> list[UseAtQueue]:
         """Return what a task's jobs used, by queue, the most wall time first."""
@@ -247,7 +247,7 @@ class JobLists:
             .group_by(_j.queue)
             .order_by(func.sum(wall).desc(), _j.queue)
         )
-        names = [one.name for one in fields(UseAtQueue)]
+        names = [field.name for field in fields(UseAtQueue)]
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [UseAtQueue(**dict(zip(names, row, strict=True))) for row in rows]
 
@@ -258,8 +258,8 @@ class JobLists:
         person, so they are not ahead of anybody.
         """
         values = {"share": share, "priority": priority, "task": task}
-        found = self._database.read(lambda connection: connection.execute(_AHEAD, values).one())
-        return int(found[0]), int(found[1] or 0)
+        row = self._database.read(lambda connection: connection.execute(_AHEAD, values).one())
+        return int(row[0]), int(row[1] or 0)
 
     def progress(self, task: int, share: str, time: float) -> Progress:
         """Return how long a task's finished jobs ran, and those at pilots so far; and its share's slots."""
@@ -295,12 +295,12 @@ class JobLists:
 
     def failed(self, task: int) -> tuple[list[FailedGroup], int]:
         """Return the failed jobs of a task by error and queue, most jobs first, and how many are left out."""
-        many = func.count().label("many")
+        count = func.count().label("many")
         query = (
-            select(_j.queue, _j.exit_code, _j.error, _j.state, many, func.min(_j.id), func.sum(many).over())
+            select(_j.queue, _j.exit_code, _j.error, _j.state, count, func.min(_j.id), func.sum(count).over())
             .where(_j.task == task, _has_failed())
             .group_by(_j.queue, _j.exit_code, _j.error, _j.state)
-            .order_by(many.desc())
+            .order_by(count.desc())
             .limit(MOST_ERRORS)
         )
         rows = self._database.read(lambda connection: connection.execute(query).all())
@@ -309,19 +309,19 @@ class JobLists:
         return groups, max(0, all_ - sum(group.failed + group.retried for group in groups))
 
 
-def _with_inputs(connection: Connection, found: Sequence[ListedJob]) -> list[ListedJob]:
-    inputs: dict[int, list[str]] = {job.id: [] for job in found}
+def _with_inputs(connection: Connection, listed: Sequence[ListedJob]) -> list[ListedJob]:
+    inputs: dict[int, list[str]] = {job.id: [] for job in listed}
     # A merge job reads every output of its task: that is no news, and long.
-    ids = [job.id for job in found if job.kind != "merge"]
+    ids = [job.id for job in listed if job.kind != "merge"]
     for job, file in connection.execute(_INPUTS, {"ids": ids}):
         inputs[job].append(name_of(file))
-    return [replace(job, inputs=tuple(inputs[job.id])) for job in found]
+    return [replace(job, inputs=tuple(inputs[job.id])) for job in listed]
 
 
 def _listed(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> ListedJob:
     run = None if row.run is None else max(0.0, row.run)
-    shown = job_rows.shown(row, sites, specs)
-    return ListedJob(**shown, wait=max(0.0, row.wait), run=run, reason=telling_line(row.error))
+    view = job_rows.view_fields(row, sites, specs)
+    return ListedJob(**view, wait=max(0.0, row.wait), run=run, reason=telling_line(row.error))
 
 
 def _has_failed() -> ColumnElement[bool]:

@@ -139,8 +139,8 @@ def delete_some(connection: Connection, time: float, bounds: LogConstants) -> bo
     old = [person for person, volume in volumes.items() if volume.oldest < before]
     if old:
         return _delete_oldest(connection, volumes, old, inf, before)
-    for people, most in _groups(volumes, bounds):
-        surplus = sum(volumes[person].stored for person in people) - most * MEGABYTE
+    for people, limit in _groups(volumes, bounds):
+        surplus = sum(volumes[person].stored for person in people) - limit * MEGABYTE
         if surplus > 0 and _delete_oldest(connection, volumes, people, surplus):
             return True
     return False
@@ -172,19 +172,19 @@ def _delete_oldest(
     Return whether any have gone: then there may be more.
     """
     ordered = sorted(people, key=lambda person: volumes[person].oldest)
-    oldest, others = ordered[:MOST_PEOPLE], ordered[MOST_PEOPLE:]
+    oldest, rest = ordered[:MOST_PEOPLE], ordered[MOST_PEOPLE:]
     # Nobody's logs go while somebody else has older ones, also of those that are not read here.
-    horizon = min((volumes[person].oldest for person in others), default=inf)
+    horizon = min((volumes[person].oldest for person in rest), default=inf)
     each = BATCH // len(oldest) + 1
-    found: list[tuple[float, Person, int]] = []
+    logs: list[tuple[float, Person, int]] = []
     for person in oldest:
         values = {"of_vo": person.vo, "of_owner": person.name, "before": before, "limit": each}
         rows = raw_rows(connection, _FIRST, **values)
-        found += [(at, person, int(stored)) for at, stored in rows]
+        logs += [(at, person, int(stored)) for at, stored in rows]
         if len(rows) == each:
             horizon = min(horizon, rows[-1][0])
     until: dict[Person, float] = {}
-    for at, person, stored in sorted(found):
+    for at, person, stored in sorted(logs):
         if surplus <= 0 or at > horizon:
             break
         until[person] = at

@@ -109,10 +109,10 @@ class Logs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, kept: Iterable[tuple[KeptLog, Identity]], time: float) -> None:
+    def put(self, logs: Iterable[tuple[KeptLog, Identity]], time: float) -> None:
         """Store logs, each with its owner, replacing existing ones."""
         # In the order of their keys, so that two servers never wait for each other.
-        rows = sorted((_row(log, owner, time) for log, owner in kept), key=_key)
+        rows = sorted((_row(log, owner, time) for log, owner in logs), key=_key)
         if not rows:
             return
 
@@ -136,10 +136,10 @@ class Logs:
     def latest(self, jobs: Sequence[int]) -> dict[int, tuple[int, list[StoredLog]]]:
         """Return the latest attempt of jobs that wrote something, with its output, by job."""
         rows = self._database.read(lambda connection: connection.execute(_OF_JOBS, {"jobs": jobs}).all())
-        found: dict[int, tuple[int, list[StoredLog]]] = {}
+        by_job: dict[int, tuple[int, list[StoredLog]]] = {}
         for row in rows:
-            found.setdefault(row.record, (row.attempt, []))[1].append(_stored(row))
-        return found
+            by_job.setdefault(row.record, (row.attempt, []))[1].append(_stored(row))
+        return by_job
 
     def written(self, kind: str, record: int) -> int:
         """Return the bytes that all attempts wrote, as far as is known."""
@@ -153,20 +153,20 @@ class Logs:
 
     def points(self, key: LogKey) -> tuple[Point, ...]:
         """Return the time line of an attempt; empty if there is none."""
-        found = [log for log in self.of(key) if log.stream == USAGE]
-        return tuple(tuple(point) for point in json.loads(found[0].data)) if found else ()
+        logs = [log for log in self.of(key) if log.stream == USAGE]
+        return tuple(tuple(point) for point in json.loads(logs[0].data)) if logs else ()
 
     def node(self, pilot: int) -> dict[str, Any] | None:
         """Return a pilot's description of its node; None if it sent none, or if it is no longer kept."""
-        found = [log for log in self.of(LogKey(kind="pilot", record=pilot)) if log.stream == NODE]
-        return json.loads(found[0].data) if found else None
+        logs = [log for log in self.of(LogKey(kind="pilot", record=pilot)) if log.stream == NODE]
+        return json.loads(logs[0].data) if logs else None
 
     def ask(self, kind: str, record: int, until: float) -> None:
         """Record that somebody reads the logs of a job or pilot, and wants new ones until ``until``."""
         values = {"kind": kind, "record": record, "until": until}
         self._database.write(lambda connection: connection.execute(_READ, values), alone=False)
 
-    def asked(self, time: float) -> frozenset[tuple[str, int]]:
+    def with_readers(self, time: float) -> frozenset[tuple[str, int]]:
         """Return jobs and pilots, by kind and number, whose logs somebody reads at this time."""
         query = select(_r.kind, _r.record).where(_r.until > time)
         rows = self._database.read(lambda connection: connection.execute(query).all())

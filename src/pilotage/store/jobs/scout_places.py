@@ -44,12 +44,12 @@ def possible(reader: RecordReader, failures: Mapping[int, Iterable[Failure]]) ->
     if not scouting:
         return {}
     nodes: dict[str, set[Place]] = defaultdict(set)
-    queues = sorted({one.queue for task in scouting for one in failures[task]})
+    queues = sorted({failure.queue for task in scouting for failure in failures[task]})
     for queue, node in reader.raw_rows(_NODES, queues=queues):
         nodes[queue].add((queue, node))
-    found: dict[int, frozenset[Place]] = {}
+    places: dict[int, frozenset[Place]] = {}
     for task in scouting:
         choices = dated(reader.connection, reader.rows(_NEWEST, task=task))
         candidates = {(queue, "") for choice in choices for queue in choice.candidates.queues}
-        found[task] = frozenset(candidates.union(*(nodes[one.queue] for one in failures[task])))
-    return found
+        places[task] = frozenset(candidates.union(*(nodes[failure.queue] for failure in failures[task])))
+    return places

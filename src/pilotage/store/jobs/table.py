@@ -60,28 +60,28 @@ def is_in(state: State) -> ColumnElement[bool]:
 
 # SQLite uses a partial index in its order only if it begins with the wanted column: so repeat the state.
 Index("jobs_by_task", _j.task, _j.state, _j.id)
-partial_index("jobs_by_state", _j.state, _j.since, _j.id, where=is_live)
-partial_index("jobs_urgent", _j.state, _j.since, _j.id, where=is_urgent)
-partial_index("jobs_to_broker", _j.state, _j.task, _j.id, where=is_state(jobs, JobState.DEFINED))
-partial_index("jobs_to_wake", _j.state, _j.wake_at, _j.id, where=is_state(jobs, JobState.PENDING))
-partial_index("jobs_to_lift", _j.state, _j.task, _j.id, where=is_state(jobs, JobState.PENDING))
+partial_index("jobs_by_state", _j.state, _j.since, _j.id, condition=is_live)
+partial_index("jobs_urgent", _j.state, _j.since, _j.id, condition=is_urgent)
+partial_index("jobs_to_broker", _j.state, _j.task, _j.id, condition=is_state(jobs, JobState.DEFINED))
+partial_index("jobs_to_wake", _j.state, _j.wake_at, _j.id, condition=is_state(jobs, JobState.PENDING))
+partial_index("jobs_to_lift", _j.state, _j.task, _j.id, condition=is_state(jobs, JobState.PENDING))
 partial_index(
     "jobs_to_match",
     *(_j.queue, _j.requirements, _j.priority.desc(), _j.created, _j.id),
-    where=is_state(jobs, JobState.ACTIVATED),
+    condition=is_state(jobs, JobState.ACTIVATED),
 )
 # The index includes the attempt, so that a heartbeat reads no row.
-partial_index("jobs_at_pilots", _j.pilot, _j.id, _j.attempt, where=is_state(jobs, *AT_A_PILOT))
+partial_index("jobs_at_pilots", _j.pilot, _j.id, _j.attempt, condition=is_state(jobs, *AT_A_PILOT))
 
 is_measured = and_(is_state(jobs, JobState.RUNNING), _j.disk_io.is_not(None))
 """Running jobs whose pilot has reported their disk I/O."""
-partial_index("jobs_by_disk_io", _j.state, _j.queue, _j.disk_io, where=is_measured)
+partial_index("jobs_by_disk_io", _j.state, _j.queue, _j.disk_io, condition=is_measured)
 
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
 partial_index(
     "jobs_to_borrow",
     *(_j.choice, _j.queue, _j.priority, _j.created.desc(), _j.id.desc()),
-    where=and_(_j.choice.is_not(None), is_unstarted),
+    condition=and_(_j.choice.is_not(None), is_unstarted),
 )
 
 JOB_COLUMNS = (*read_columns(jobs, Job), _j.input_count)
@@ -112,7 +112,7 @@ _SHOWN = tuple(field.name for field in fields(JobView) if field.name in _j)
 JOB_VIEW = select(*(_j[name] for name in _SHOWN))
 
 
-def shown(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> dict[str, Any]:
+def view_fields(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> dict[str, Any]:
     """Return the fields of a ``JobView`` from a row that begins as ``JOB_VIEW``, the sites of
     queues, and the specification of its task."""
     values = dict(zip(_SHOWN, row, strict=False))

@@ -75,11 +75,11 @@ def _stepped(state: JobState) -> CTE:
 
 def _oldest_of_each(state: JobState) -> Select[Any]:
     """Return the query for the first jobs of these tasks: up to the one with ``skip`` before it, else all."""
-    other = jobs.alias()
+    other_jobs = jobs.alias()
     last = (
-        select(other.c.id)
-        .where(other.c.task == _t.id, is_state(other, state))
-        .order_by(other.c.id)
+        select(other_jobs.c.id)
+        .where(other_jobs.c.task == _t.id, is_state(other_jobs, state))
+        .order_by(other_jobs.c.id)
         .limit(1)
         .offset(bindparam("skip", type_=None))
         .scalar_subquery()
@@ -109,7 +109,7 @@ def equally(limit: int) -> Parts:
     """Return equal parts for each task, about ``limit`` in all, or for the first ``limit`` tasks."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
-        tasks_ = [one.task for one in waiting()[:limit]]
+        tasks_ = [entry.task for entry in waiting()[:limit]]
         return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
 
     return parts
@@ -119,28 +119,28 @@ def above(priority: int, limit: int) -> Parts:
     """Return equal parts for each task whose first job has a higher priority, about ``limit`` in all."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
-        tasks_ = [one.task for one in waiting() if one.priority > priority][:limit]
+        tasks_ = [entry.task for entry in waiting() if entry.priority > priority][:limit]
         return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
 
     return parts
 
 
-def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tuple[int, str, int, int]]:
+def _heads(reader: RecordReader, state: JobState, excluded: Apart = ()) -> list[tuple[int, str, int, int]]:
     """Return the tasks with jobs in a state: the task, and share, priority and number of its oldest such
     job."""
-    rows = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
+    rows = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=excluded)
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 def tasks_waiting(
-    reader: RecordReader, state: JobState, apart: Apart = (), pending_for_room: Set[int] = frozenset()
+    reader: RecordReader, state: JobState, excluded: Apart = (), pending_for_room: Set[int] = frozenset()
 ) -> list[Waiting]:
     """Return the tasks with jobs in a state that has an index by task, or pending ones of some tasks."""
     numbers: Counter[int] = Counter()
     heads: dict[int, tuple[int, str, int, int]] = {}
-    heads_by_state = {state: _heads(reader, state, apart)}
+    heads_by_state = {state: _heads(reader, state, excluded)}
     if pending_for_room:
-        pending = _heads(reader, JobState.PENDING, apart)
+        pending = _heads(reader, JobState.PENDING, excluded)
         heads_by_state[JobState.PENDING] = [row for row in pending if row[0] in pending_for_room]
     for each, rows in heads_by_state.items():
         counted = reader.raw_rows(_NUMBERS, state=str(each), tasks=[str(row[0]) for row in rows])
@@ -160,28 +160,28 @@ def oldest(
     state: JobState,
     limit: int,
     parts: Parts,
-    apart: Apart = (),
+    excluded: Apart = (),
     pending_for_room: Set[int] = frozenset(),
 ) -> tuple[Job, ...]:
     """Return the oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
 
-    Skip the tasks ``apart``. Pending jobs of ``pending_for_room`` tasks count as in that state too.
+    Skip the ``excluded`` tasks. Pending jobs of ``pending_for_room`` tasks count as in that state too.
     """
     tasks_by_most: dict[int, list[int]] = defaultdict(list)
-    for task, most in parts(lambda: tasks_waiting(reader, state, apart, pending_for_room)).items():
-        tasks_by_most[most].append(task)
+    for task, part in parts(lambda: tasks_waiting(reader, state, excluded, pending_for_room)).items():
+        tasks_by_most[part].append(task)
     rows: list[tuple[Any, ...]] = []
-    for most, tasks_ in tasks_by_most.items():
-        rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=most - 1, limit=limit)
+    for part, tasks_ in tasks_by_most.items():
+        rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=part - 1, limit=limit)
         if pending := [task for task in tasks_ if task in pending_for_room]:
-            rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=most - 1, limit=limit)
-            rows = _first_of(rows, dict.fromkeys(pending, most))
+            rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=part - 1, limit=limit)
+            rows = _first_of(rows, dict.fromkeys(pending, part))
     return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
 
 
-def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[tuple[Any, ...]]:
+def _first_of(rows: Iterable[tuple[Any, ...]], parts: Mapping[int, int]) -> list[tuple[Any, ...]]:
     """Return the oldest jobs, at most the given number of each task."""
-    room = dict(most)
+    room = dict(parts)
     first_rows = []
     for row in sorted(rows, key=itemgetter(_ID)):
         if room.get(row[_TASK], 1) > 0:
@@ -197,5 +197,5 @@ def tasks_pending_for_room(reader: RecordReader, cause: str) -> set[int]:
     if not heads:
         return set()
     ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=sorted(heads)), strict=True)
-    told = zip(ids, reader.events(histories), strict=True)
-    return {heads[job] for job, happened in told if happened and happened[-1].cause == cause}
+    pairs = zip(ids, reader.events(histories), strict=True)
+    return {heads[job] for job, happened in pairs if happened and happened[-1].cause == cause}

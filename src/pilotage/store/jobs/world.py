@@ -46,31 +46,31 @@ OWNERS = 100
 """Most owners whose throttled jobs a pass releases: those with the fewest live jobs."""
 
 
-def throttled_jobs(most: float = inf) -> WorldPart:
+def throttled_jobs(limit: float = inf) -> WorldPart:
     """Read live jobs by owner, and the first throttled jobs of owners with room; nothing while no quota is
     nearly full.
 
     Add the tasks of these jobs to those already read.
     """
-    return WorldPart(("live_jobs", "jobs", "tasks"), lambda reading: _read(reading, most))
+    return WorldPart(("live_jobs", "jobs", "tasks"), lambda reading: _read(reading, limit))
 
 
-def _read(reading: Reading, most: float) -> Mapping[str, Any]:
+def _read(reading: Reading, largest: float) -> Mapping[str, Any]:
     reader, new, quotas = reading.reader, reading["tasks"], reading.world.federation.quotas
     any_throttled = any(count for (count,) in reader.raw_rows(_ANY))
     if not any_throttled and not _near(reader, quotas, {task.owner.vo for task in new}):
         return {}
     live, backlog = by_owner(reader.connection)
     rooms = JobRooms(quotas, live)
-    free = [one for one in backlog if rooms.room(one) > 0]
-    free.sort(key=lambda one: (rooms.live(one), one.vo, one.group, one.name))
-    found: list[Job] = []
-    limit = int(min(reading.now.batch, most))
+    free = [owner for owner in backlog if rooms.room(owner) > 0]
+    free.sort(key=lambda owner: (rooms.live(owner), owner.vo, owner.group, owner.name))
+    free_jobs: list[Job] = []
+    limit = int(min(reading.now.batch, largest))
     for owner in free[:OWNERS]:
         few = min(rooms.room(owner), max(1, limit // min(OWNERS, len(free))))
-        found += reader.jobs(_FIRST, tasks=backlog[owner], limit=few)
-    known = {task.id: task for task in (*new, *reader.tasks_of(found))}
-    return {"live_jobs": live, "jobs": tuple(found), "tasks": tuple(known[id_] for id_ in sorted(known))}
+        free_jobs += reader.jobs(_FIRST, tasks=backlog[owner], limit=few)
+    by_id = {task.id: task for task in (*new, *reader.tasks_of(free_jobs))}
+    return {"live_jobs": live, "jobs": tuple(free_jobs), "tasks": tuple(by_id[id_] for id_ in sorted(by_id))}
 
 
 def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> bool:
@@ -87,11 +87,11 @@ def by_owner(connection: Connection) -> tuple[tuple[OwnerJobs, ...], dict[Identi
         sums[identity][state == _THROTTLED] += int(count)
         if state == _THROTTLED:
             backlog[identity].append(task)
-    found = tuple(
-        OwnerJobs(owner=one.name, vo=one.vo, group=one.group, live=live, throttled=throttled)
-        for one, (live, throttled) in sums.items()
+    totals = tuple(
+        OwnerJobs(owner=identity.name, vo=identity.vo, group=identity.group, live=live, throttled=throttled)
+        for identity, (live, throttled) in sums.items()
     )
-    return found, backlog
+    return totals, backlog
 
 
 _OF_TASKS = among(jobs.c.task, "ids")

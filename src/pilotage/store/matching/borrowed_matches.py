@@ -44,20 +44,20 @@ class Words:
 
     def of(self, attempt: BorrowableAttempt) -> tuple[str, ...]:
         """Return the words of an attempt."""
-        known = self._known.get(id(attempt))
-        if known is None or known[0] is not attempt:
+        entry = self._known.get(id(attempt))
+        if entry is None or entry[0] is not attempt:
             if len(self._known) >= KNOWN_ATTEMPTS:
                 self._known = {}
-            known = self._known[id(attempt)] = attempt, _words(attempt)
-        return known[1]
+            entry = self._known[id(attempt)] = attempt, _words(attempt)
+        return entry[1]
 
 
 def _words(attempt: BorrowableAttempt) -> tuple[str, ...]:
-    seen = attempt.borrowing
-    *_, reads, document = row(seen)
-    places = _name(seen.preferred), _name(attempt.state)
-    told = arrays.word(reads), arrays.word(document)
-    return str(seen.job), str(seen.attempt), *places, arrays.word(attempt.changes_read), *told
+    borrowing = attempt.borrowing
+    *_, reads, document = row(borrowing)
+    places = _name(borrowing.preferred), _name(attempt.state)
+    texts = arrays.word(reads), arrays.word(document)
+    return str(borrowing.job), str(borrowing.attempt), *places, arrays.word(attempt.changes_read), *texts
 
 
 def key_of(attempt: BorrowableAttempt) -> StateAndBinding:
@@ -98,7 +98,7 @@ def values(
         "queues": queues,
         "states": states,
         "changes": changes,
-        "entries": arrays.array([entries[key_of(one)] for one in request.jobs]),
+        "entries": arrays.array([entries[key_of(attempt)] for attempt in request.jobs]),
         "reads": reads,
         "documents": documents,
         "most": request.most,
@@ -137,27 +137,27 @@ def take(
     with whether the pilot is alive and whether the basis holds.
     """
     run = driver.execute
-    alive, seen = run(_ALIVE, (request.pilot,)).fetchone(), standing_now(driver, request.queue)
-    if alive is None or seen != (basis.number, basis.version) or (alive[0] > 0) != basis.used:
+    alive, standing = run(_ALIVE, (request.pilot,)).fetchone(), standing_now(driver, request.queue)
+    if alive is None or standing != (basis.number, basis.version) or (alive[0] > 0) != basis.used:
         return alive is not None, False, []
     query = _HELD.format(columns=_COLUMNS, task=task)
-    found: list[tuple[BorrowableAttempt, tuple[Any, ...]]] = []
-    for asked in request.jobs:
-        there = asked.borrowing
-        seen_as = there.job, there.attempt, there.preferred, str(asked.state), asked.changes_read
-        if len(found) < request.most and (held := run(query, seen_as).fetchone()):
-            found.append((asked, held))
-    counted, given = Differences(), []
-    for taken, before in found:
-        there, after = taken.borrowing, as_sent(before, request, time)
-        given.append(after)
-        entry = entries[key_of(taken)](there.attempt)
+    pairs: list[tuple[BorrowableAttempt, tuple[Any, ...]]] = []
+    for candidate in request.jobs:
+        there = candidate.borrowing
+        seen_as = there.job, there.attempt, there.preferred, str(candidate.state), candidate.changes_read
+        if len(pairs) < request.most and (record := run(query, seen_as).fetchone()):
+            pairs.append((candidate, record))
+    counted, rows = Differences(), []
+    for candidate, before in pairs:
+        there, after = candidate.borrowing, as_sent(before, request, time)
+        rows.append(after)
+        entry = entries[key_of(candidate)](there.attempt)
         log(events, meaning_of(entry), [before])
         run(_SEND, (time, request.pilot, request.queue, entry, there.job))
         *_, reads, document = row(there)
         run(_KEEP, (there.job, there.attempt, request.site, time, reads, document))
-        counted.moved("job", KEYS(before), KEYS(after), taken.state, JobState.SENT, 1)
+        counted.moved("job", KEYS(before), KEYS(after), candidate.state, JobState.SENT, 1)
     counted.write(driver)
     events.write(driver)
-    run(TOUCH, (time, len(found), request.containment, request.node, request.pilot))
-    return True, True, given
+    run(TOUCH, (time, len(pairs), request.containment, request.node, request.pilot))
+    return True, True, rows

@@ -60,44 +60,47 @@ Row = tuple[Any, ...]
 
 
 def give(
-    driver: "sqlite3.Connection", asked: Sequence[AskedClaim], events: NewEvents, meaning: int
+    driver: "sqlite3.Connection", claims: Sequence[AskedClaim], events: NewEvents, meaning: int
 ) -> list[tuple[bool, bool, list[Row]]]:
     """Give each pilot its jobs. ``meaning`` is the number of that transition.
 
     Return for each whether it runs, whether its request still holds, and the jobs.
     """
-    queues = dict.fromkeys(one.request.queue for one in asked)
+    queues = dict.fromkeys(claim.request.queue for claim in claims)
     standings = {queue: standing_now(driver, queue) for queue in queues}
-    alive = dict(driver.execute(_ALIVE, (json.dumps([one.request.pilot for one in asked]),)).fetchall())
-    held = [_is_held(alive.get(one.request.pilot), one.basis, standings[one.request.queue]) for one in asked]
-    good = [one for one, (_, holds) in zip(asked, held, strict=True) if holds]
-    dealt = _deal(driver, [one.request for one in good])
+    alive = dict(driver.execute(_ALIVE, (json.dumps([claim.request.pilot for claim in claims]),)).fetchall())
+    verdicts = [
+        _is_held(alive.get(claim.request.pilot), claim.basis, standings[claim.request.queue])
+        for claim in claims
+    ]
+    good = [claim for claim, (_, holds) in zip(claims, verdicts, strict=True) if holds]
+    dealt = _deal(driver, [claim.request for claim in good])
     counted = Differences()
     for rows in filter(None, dealt):
         for keys, count in Counter(map(KEYS, rows)).items():
             counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
     sent = [
-        (str(JobState.SENT), one.time, one.request.pilot, one.entry(row[_ATTEMPT]), row[_ID])
-        for one, rows in zip(good, dealt, strict=True)
+        (str(JobState.SENT), claim.time, claim.request.pilot, claim.entry(row[_ATTEMPT]), row[_ID])
+        for claim, rows in zip(good, dealt, strict=True)
         for row in rows
     ]
     bulk.update(driver, jobs, ("state", "since", "pilot"), sent, appended="history")
     touched = [
-        (one.time, len(rows), one.request.containment, one.request.node, one.request.pilot)
-        for one, rows in zip(good, dealt, strict=True)
+        (claim.time, len(rows), claim.request.containment, claim.request.node, claim.request.pilot)
+        for claim, rows in zip(good, dealt, strict=True)
     ]
     driver.executemany(TOUCH, touched)
     counted.write(driver)
     log(events, meaning, [row for rows in dealt for row in rows])
     events.write(driver)
-    for queue in dict.fromkeys(one.request.queue for one in good):
-        driver.execute(_REPORT, (asked[0].time, queue, asked[0].time))
+    for queue in dict.fromkeys(claim.request.queue for claim in good):
+        driver.execute(_REPORT, (claims[0].time, queue, claims[0].time))
     tasks = _tasks(driver, {row[_TASK] for rows in dealt for row in rows})
     answers = iter(
-        [(*as_sent(row, one.request, one.time), *tasks[row[_TASK]]) for row in rows]
-        for one, rows in zip(good, dealt, strict=True)
+        [(*as_sent(row, claim.request, claim.time), *tasks[row[_TASK]]) for row in rows]
+        for claim, rows in zip(good, dealt, strict=True)
     )
-    return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
+    return [(alive, holds, next(answers) if holds else []) for alive, holds in verdicts]
 
 
 def log(events: NewEvents, meaning: int, rows: Sequence[Row]) -> None:
@@ -125,41 +128,43 @@ def _is_held(matched: int | None, basis: Basis, standing: Row | None) -> tuple[b
     return True, (matched > 0) == basis.used
 
 
-def _deal(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
+def _deal(driver: "sqlite3.Connection", requests: Sequence[ClaimRequest]) -> list[list[Row]]:
     """Give the first jobs of the drawn task queues to each pilot in turn."""
-    many: Counter[tuple[str, str, int]] = Counter()
-    for request in asked:
+    numbers: Counter[tuple[str, str, int]] = Counter()
+    for request in requests:
         for head in request.heads:
-            many[request.queue, head.requirements, head.priority] += head.jobs
-    if any(request.passed_over for request in asked):
-        return _deal_one_by_one(driver, asked, many)
-    heads = {key: iter(driver.execute(_HEAD, (*key, count)).fetchall()) for key, count in many.items()}
+            numbers[request.queue, head.requirements, head.priority] += head.jobs
+    if any(request.passed_over for request in requests):
+        return _deal_one_by_one(driver, requests, numbers)
+    heads = {key: iter(driver.execute(_HEAD, (*key, count)).fetchall()) for key, count in numbers.items()}
     return [
         [
             row
             for head in request.heads
             for row in islice(heads[request.queue, head.requirements, head.priority], head.jobs)
         ]
-        for request in asked
+        for request in requests
     ]
 
 
 def _deal_one_by_one(
-    driver: "sqlite3.Connection", asked: Sequence[ClaimRequest], many: Mapping[tuple[str, str, int], int]
+    driver: "sqlite3.Connection",
+    requests: Sequence[ClaimRequest],
+    numbers: Mapping[tuple[str, str, int], int],
 ) -> list[list[Row]]:
     """Do the same if jobs of some tasks are withheld from some pilots (F2)."""
     dealt: set[int] = set()
-    found: list[list[Row]] = []
-    for request in asked:
+    rows_by_request: list[list[Row]] = []
+    for request in requests:
         rows: list[Row] = []
         for head in request.heads:
             key = request.queue, head.requirements, head.priority
-            values = (*key, json.dumps(request.passed_over), many[key])
-            left = (row for row in driver.execute(_HEAD_WITHOUT, values) if row[_ID] not in dealt)
-            rows += islice(left, head.jobs)
+            values = (*key, json.dumps(request.passed_over), numbers[key])
+            rest = (row for row in driver.execute(_HEAD_WITHOUT, values) if row[_ID] not in dealt)
+            rows += islice(rest, head.jobs)
             dealt.update(row[_ID] for row in rows)
-        found.append(rows)
-    return found
+        rows_by_request.append(rows)
+    return rows_by_request
 
 
 def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]:
@@ -170,7 +175,7 @@ def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]
 def as_sent(row: Row, request: ClaimRequest | BorrowRequest, time: float) -> Row:
     """Return the row of a job after its match."""
     values = list(row)
-    given = str(JobState.SENT), time, request.pilot, request.queue
-    for place, value in zip(_SENT, given, strict=True):
+    new = str(JobState.SENT), time, request.pilot, request.queue
+    for place, value in zip(_SENT, new, strict=True):
         values[place] = value
     return tuple(values)

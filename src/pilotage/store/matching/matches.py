@@ -111,8 +111,8 @@ class Matches:
 
         def read(connection: Connection) -> Standing:
             number, version = connection.exec_driver_sql(sql, (queue,)).one()
-            found = (tuple(row[1:]) for row in connection.execute(levels))
-            return Standing(number, version, tuple((name, at, int(jobs)) for name, at, jobs in found))
+            rows = (tuple(row[1:]) for row in connection.execute(levels))
+            return Standing(number, version, tuple((name, at, int(jobs)) for name, at, jobs in rows))
 
         return self._database.read(read)
 
@@ -122,18 +122,18 @@ class Matches:
 
         def read(connection: Connection) -> dict[str, Standing]:
             version, numbers = _numbers(connection)
-            found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+            levels: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
             for queue, name, at, jobs in connection.execute(_LEVELS_OF, {"queues": names}):
-                found[queue].append((name, at, int(jobs)))
-            return {name: Standing(numbers.get(name, 0), version, tuple(found[name])) for name in names}
+                levels[queue].append((name, at, int(jobs)))
+            return {name: Standing(numbers.get(name, 0), version, tuple(levels[name])) for name in names}
 
         return self._database.read(read) if names else {}
 
     def waiting(self, queue: str, tasks: Sequence[int]) -> list[tuple[int, str, int, int]]:
         """Return the numbers of tasks' activated jobs at a queue, by task, requirements and priority."""
-        asked = {"queue": queue, "tasks": tasks}
+        values = {"queue": queue, "tasks": tasks}
         return self._database.read(
-            lambda connection: [tuple(row) for row in connection.execute(_WAITING, asked)]
+            lambda connection: [tuple(row) for row in connection.execute(_WAITING, values)]
         )
 
     def commit(self, decision: Decision, bases: Sequence[Basis] = ()) -> list[ClaimResult]:
@@ -142,19 +142,24 @@ class Matches:
         Each rests on one of ``bases``, or where there are none on what stands now. On SQLite claims alone are
         one transaction, else each request is one. Listeners hear of jobs that pilots took.
         """
-        asked = decision.requests
-        claims = [one for one in asked if isinstance(one, ClaimRequest)] if len(bases) > 1 else []
-        if claims and len(claims) == len(asked) and not self._database.is_postgresql:
-            found = self._claim_all(claims, bases, decision.time)
+        requests = decision.requests
+        claims = (
+            [request for request in requests if isinstance(request, ClaimRequest)] if len(bases) > 1 else []
+        )
+        if claims and len(claims) == len(requests) and not self._database.is_postgresql:
+            results = self._claim_all(claims, bases, decision.time)
         else:
-            known = bases or (self._standing_basis(one) for one in asked)
-            found = [self._one(*one, decision.time) for one in zip(asked, known, strict=True)]
-        if any(one.jobs for one in found):
-            _log(asked, found)
-            self._tell(decision, committed(found))
-        return found
+            each_basis = bases or (self._standing_basis(request) for request in requests)
+            results = [
+                self._match(request, basis, decision.time)
+                for request, basis in zip(requests, each_basis, strict=True)
+            ]
+        if any(result.jobs for result in results):
+            _log(requests, results)
+            self._tell(decision, committed(results))
+        return results
 
-    def _one(self, request: ClaimRequest | BorrowRequest, basis: Basis, time: float) -> ClaimResult:
+    def _match(self, request: ClaimRequest | BorrowRequest, basis: Basis, time: float) -> ClaimResult:
         if isinstance(request, ClaimRequest):
             return self._claim(request, basis, time)
         return self._borrow(request, basis, time)
@@ -167,39 +172,39 @@ class Matches:
 
     def _claim(self, request: ClaimRequest, basis: Basis, time: float) -> ClaimResult:
         """Give a pilot the drawn jobs that are still there."""
-        asked = AskedClaim(request, basis, time, _entry(self._transition(), request, time))
+        claim = AskedClaim(request, basis, time, _entry(self._transition(), request, time))
         if self._database.is_postgresql:
-            rows = self._database.run(_GIVE, _values(asked))
+            rows = self._database.run(_GIVE, _values(claim))
             alive, good = bool(rows[0][0]), bool(rows[0][1])
-            found = [tuple(row[2:]) for row in rows if row[2] is not None]
-            if found:
+            job_rows = [tuple(row[2:]) for row in rows if row[2] is not None]
+            if job_rows:
                 self._left_beside()
             if good:
                 self._report(request.queue, time)
-            return self._given(alive, good, found)
-        ((alive, good, found),) = self._database.write_directly(lambda driver: self._give(driver, [asked]))
-        return self._given(alive, good, found)
+            return self._result(alive, good, job_rows)
+        ((alive, good, job_rows),) = self._database.write_directly(lambda driver: self._give(driver, [claim]))
+        return self._result(alive, good, job_rows)
 
     def _claim_all(
         self, requests: Sequence[ClaimRequest], bases: Sequence[Basis], time: float
     ) -> list[ClaimResult]:
         """Do the same for several pilots in one transaction."""
         kind = self._transition()
-        asked = [
-            AskedClaim(one, basis, time, _entry(kind, one, time))
-            for one, basis in zip(requests, bases, strict=True)
+        claims = [
+            AskedClaim(request, basis, time, _entry(kind, request, time))
+            for request, basis in zip(requests, bases, strict=True)
         ]
-        given = self._database.write_directly(lambda driver: self._give(driver, asked))
-        found = self._given(True, True, [row for *_, rows in given for row in rows])
-        jobs = iter(found.jobs)
-        parts = [(alive, good, tuple(islice(jobs, len(rows)))) for alive, good, rows in given]
-        return list(_dealt(found, parts))
+        answers = self._database.write_directly(lambda driver: self._give(driver, claims))
+        whole = self._result(True, True, [row for *_, rows in answers for row in rows])
+        jobs = iter(whole.jobs)
+        parts = [(alive, good, tuple(islice(jobs, len(rows)))) for alive, good, rows in answers]
+        return list(_dealt(whole, parts))
 
     def _give(
-        self, driver: "sqlite3.Connection", asked: Sequence[AskedClaim]
+        self, driver: "sqlite3.Connection", claims: Sequence[AskedClaim]
     ) -> list[tuple[bool, bool, list[tuple[Any, ...]]]]:
-        events = NewEvents(asked[0].time, self._keeps_events)
-        return give(driver, asked, events, self._transition())
+        events = NewEvents(claims[0].time, self._keeps_events)
+        return give(driver, claims, events, self._transition())
 
     def pilots(self, ids: Sequence[int]) -> tuple[Pilot, ...]:
         """Return the existing pilots with these numbers."""
@@ -237,14 +242,14 @@ class Matches:
             written = {key: of(1).rstrip() for key, of in entries.items()}
             values = borrowed_matches.values(request, basis, time, written, self._words)
             if request.claims:
-                found = self._with_claims(
+                answer = self._with_claims(
                     request, lambda connection: _rows(connection.exec_driver_sql(sql, values).all())
                 )
             else:
-                found = _rows(self._database.run(sql, values))
-            if found[2]:
+                answer = _rows(self._database.run(sql, values))
+            if answer[2]:
                 self._left_beside()
-            return self._given(*found)
+            return self._result(*answer)
 
         def take(driver: "sqlite3.Connection") -> _Taken:
             return borrowed_matches.take(
@@ -258,8 +263,8 @@ class Matches:
             )
 
         if request.claims:
-            return self._given(*self._with_claims(request, lambda connection: take(driver(connection))))
-        return self._given(*self._database.write_directly(take))
+            return self._result(*self._with_claims(request, lambda connection: take(driver(connection))))
+        return self._result(*self._database.write_directly(take))
 
     def _with_claims(self, request: BorrowRequest, take: Callable[[Connection], _Taken]) -> _Taken:
         """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
@@ -272,10 +277,10 @@ class Matches:
             deltas.look_up(request.claims)
             if deltas.room(request.claims, request.most) < request.most:
                 return True, True, []
-            given = take(connection)
-            deltas.count_matches(request.claims, len(given[2]))
+            answer = take(connection)
+            deltas.count_matches(request.claims, len(answer[2]))
             deltas.write(connection)
-            return given
+            return answer
 
         return self._database.write(write)
 
@@ -285,17 +290,17 @@ class Matches:
             self._reported[queue] = time
             self._database.run(_REPORT_POSTGRESQL, {"queue": queue, "time": time})
 
-    def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> ClaimResult:
+    def _result(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> ClaimResult:
         if not rows:
             return ClaimResult(alive, good)
         tasks = self._tasks_of(rows)
-        found = [row[:_TASK_PLACE] for row in rows]
-        if not any(row[INPUT_COUNT] for row in found):
-            return ClaimResult(alive, good, tuple(job(row, ()) for row in found), tasks)
+        job_rows = [row[:_TASK_PLACE] for row in rows]
+        if not any(row[INPUT_COUNT] for row in job_rows):
+            return ClaimResult(alive, good, tuple(job(row, ()) for row in job_rows), tasks)
 
         def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
             reader = RecordReader(connection, self._specs)
-            jobs = reader.with_inputs(found)
+            jobs = reader.with_inputs(job_rows)
             files = reader.inputs_of(jobs)
             return jobs, files, reader.replicas_of(files)
 
@@ -311,21 +316,21 @@ class Matches:
         if len(self._tasks) > KNOWN_TASKS:
             self._tasks = {}
         # Another thread may replace the cache before the next line.
-        known = self._tasks
-        missing = {record[0]: record for record in texts if record not in known}
+        cache = self._tasks
+        missing = {record[0]: record for record in texts if record not in cache}
         if missing:
             specs = self._specs.parsed({id_: texts[record] for id_, record in missing.items()})
             if specs is None:
                 specs = self._database.read(lambda connection: self._specs.of(connection, missing))
             for id_, record in missing.items():
-                known[record] = task_rows.task(record, specs[id_])
-        return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
+                cache[record] = task_rows.task(record, specs[id_])
+        return tuple(cache[record] for record in sorted(texts, key=itemgetter(0)))
 
 
 def _rows(answer: Sequence[Any]) -> _Taken:
     """Parse the answer of PostgreSQL's function."""
     alive, good, *_ = answer[0]
-    return bool(alive), bool(good), [tuple(one[2:]) for one in answer if one[2] is not None]
+    return bool(alive), bool(good), [tuple(row[2:]) for row in answer if row[2] is not None]
 
 
 def _entry(transition: int, request: ClaimRequest | BorrowRequest, time: float) -> Callable[[int], str]:
@@ -334,20 +339,26 @@ def _entry(transition: int, request: ClaimRequest | BorrowRequest, time: float) 
     return lambda attempt: entry(transition, time, actor, attempt=attempt)
 
 
-def _log(asked: Sequence[ClaimRequest | BorrowRequest], found: Sequence[ClaimResult]) -> None:
+def _log(requests: Sequence[ClaimRequest | BorrowRequest], results: Sequence[ClaimResult]) -> None:
     """Log, to debug, which jobs pilots took."""
     if not log.isEnabledFor(logging.DEBUG):
         return
-    for request, result in zip(asked, found, strict=True):
-        for one in result.jobs:
-            about = {"task": one.task, "job": one.id, "queue": request.queue, "pilot": request.pilot}
-            log.debug("job %d: taken by pilot %d", one.id, request.pilot, extra=about)
+    for request, result in zip(requests, results, strict=True):
+        for pilot_job in result.jobs:
+            about = {
+                "task": pilot_job.task,
+                "job": pilot_job.id,
+                "queue": request.queue,
+                "pilot": request.pilot,
+            }
+            log.debug("job %d: taken by pilot %d", pilot_job.id, request.pilot, extra=about)
 
 
-def committed(found: Sequence[ClaimResult]) -> Committed:
+def committed(results: Sequence[ClaimResult]) -> Committed:
     """What became of each request of a decision."""
     return Committed(
-        accepted=tuple([tuple([job.id for job in one.jobs]) for one in found]), created=((),) * len(found)
+        accepted=tuple([tuple([job.id for job in result.jobs]) for result in results]),
+        created=((),) * len(results),
     )
 
 
@@ -357,8 +368,8 @@ def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
     return version, dict(tuple(row) for row in rows)
 
 
-def _values(asked: AskedClaim) -> dict[str, Any]:
-    request, basis = asked.request, asked.basis
+def _values(claim: AskedClaim) -> dict[str, Any]:
+    request, basis = claim.request, claim.basis
     return {
         "queue": request.queue,
         "pilot": request.pilot,
@@ -367,8 +378,8 @@ def _values(asked: AskedClaim) -> dict[str, Any]:
         "used": basis.used,
         "containment": request.containment,
         "node": request.node,
-        "time": asked.time,
-        "entry": asked.entry(1).rstrip(),
+        "time": claim.time,
+        "entry": claim.entry(1).rstrip(),
         "requirements": arrays.array([head.requirements for head in request.heads]),
         "priorities": arrays.array([head.priority for head in request.heads]),
         "counts": arrays.array([head.jobs for head in request.heads]),
@@ -376,12 +387,12 @@ def _values(asked: AskedClaim) -> dict[str, Any]:
     }
 
 
-def _dealt(found: ClaimResult, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[ClaimResult]:
+def _dealt(whole: ClaimResult, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[ClaimResult]:
     """Yield the jobs given to several pilots, by pilot."""
-    tasks = {task.id: task for task in found.tasks}
-    files = {file.name: file for file in found.files}
+    tasks = {task.id: task for task in whole.tasks}
+    files = {file.name: file for file in whole.files}
     lying: dict[str, list[Replica]] = defaultdict(list)
-    for replica in found.replicas:
+    for replica in whole.replicas:
         lying[replica.file].append(replica)
     for alive, good, jobs in parts:
         if not jobs:

@@ -15,7 +15,7 @@ from pilotage.store.history.events import LOCK
 from pilotage.store.jobs.table import JOB_COLUMNS
 
 _SPELT = {"DOUBLE": "double precision"}
-_OUT = "".join(f', OUT "{one.name}" {_SPELT.get(str(one.type), one.type)}' for one in JOB_COLUMNS)
+_OUT = "".join(f', OUT "{column.name}" {_SPELT.get(str(column.type), column.type)}' for column in JOB_COLUMNS)
 _JOB = listed(JOB_COLUMNS, of="sent.")
 _ROWS = f"""\
   OUT alive boolean, OUT good boolean{_OUT}
@@ -181,8 +181,8 @@ def are_current(connection: Connection) -> bool:
     """Return whether the functions that this program calls exist, where any are needed."""
     if dialect_of(connection) is not POSTGRESQL:
         return True
-    found = text("SELECT to_regproc(:give) IS NOT NULL AND to_regproc(:borrow) IS NOT NULL")
-    return bool(connection.execute(found, _CURRENT).scalar())
+    query = text("SELECT to_regproc(:give) IS NOT NULL AND to_regproc(:borrow) IS NOT NULL")
+    return bool(connection.execute(query, _CURRENT).scalar())
 
 
 def drop_former(connection: Connection) -> None:

@@ -58,8 +58,8 @@ class NotificationSettings:
 
     def of(self, person: Identity) -> PersonNotify:
         """Return a person's settings."""
-        notify, _, made = self._read(person.vo, person.name) or ("", "", None)
-        return PersonNotify(notify=_receivers(notify), secret_made=made)
+        notify, _, since = self._read(person.vo, person.name) or ("", "", None)
+        return PersonNotify(notify=_receivers(notify), secret_made=since)
 
     def secret(self, vo: str, owner: str) -> str:
         """Return the secret that signs a person's webhooks; empty if they have none."""
@@ -79,10 +79,10 @@ class NotificationSettings:
 
     def make_secret(self, person: Identity) -> str:
         """Make and return a new secret for a person. The old one signs no more."""
-        made = self._new_secret()
-        values = {"vo": person.vo, "owner": person.name, "secret": made, "secret_made": self._clock()}
+        secret = self._new_secret()
+        values = {"vo": person.vo, "owner": person.name, "secret": secret, "secret_made": self._clock()}
         self._database.write(lambda connection: connection.execute(_SAVE_SECRET, values), alone=False)
-        return made
+        return secret
 
     def _read(self, vo: str, owner: str) -> Any:
         def read(connection: Connection) -> Any:

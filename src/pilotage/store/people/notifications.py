@@ -49,8 +49,8 @@ _n = notifications.c
 is_unsent = is_state(notifications, *LIVE_NOTIFICATIONS)
 
 # Sent ones only pile up.
-partial_index("notifications_unsent", _n.vo, _n.owner, _n.id, _n.state, where=is_unsent)
-partial_index("notifications_by_message", _n.message_at, where=_n.message_at.is_not(None))
+partial_index("notifications_unsent", _n.vo, _n.owner, _n.id, _n.state, condition=is_unsent)
+partial_index("notifications_by_message", _n.message_at, condition=_n.message_at.is_not(None))
 
 NOTIFICATION_COLUMNS = read_columns(notifications, Notification)
 notification = maker(Notification)
@@ -134,14 +134,14 @@ _RECENT = (
 def to_note(reading: Reading) -> Mapping[str, Any]:
     """Read tasks with news for somebody, and how much their owners have waiting."""
     reader = reading.reader
-    found = reader.tasks_from(_TASKS)
-    owners = sorted({(task.owner.name, task.owner.vo) for task in found})
+    news = reader.tasks_from(_TASKS)
+    owners = sorted({(task.owner.name, task.owner.vo) for task in news})
     waiting = [row for owner, vo in owners for row in reader.raw_rows(_COUNTS, owner=owner, vo=vo)]
     return {
-        "tasks": found,
-        "task_counts": reader.task_counts([task.id for task in found]) if found else (),
+        "tasks": news,
+        "task_counts": reader.task_counts([task.id for task in news]) if news else (),
         "notification_counts": tuple(
-            NotificationCount(owner=owner, vo=vo, waiting=int(many)) for owner, vo, many in waiting
+            NotificationCount(owner=owner, vo=vo, waiting=int(count)) for owner, vo, count in waiting
         ),
         "noted": reader.iterated(NOTIFY),
     }
@@ -152,13 +152,13 @@ def to_send(reading: Reading) -> Mapping[str, Any]:
     """Read notifications that wait or are on their way, the longest due of each person first, and the
     messages of the last hour that count against their limits."""
     reader = reading.reader
-    found = tuple(map(notification, reader.raw_rows(_UNSENT)))
-    recent = reader.raw_rows(_RECENT, since=reading.now.time - HOUR) if found else ()
+    waiting = tuple(map(notification, reader.raw_rows(_UNSENT)))
+    recent = reader.raw_rows(_RECENT, since=reading.now.time - HOUR) if waiting else ()
     return {
-        "notifications": found,
+        "notifications": waiting,
         "recent_messages": tuple(
-            RecentMessages(owner=owner, vo=vo, receiver=receiver, messages=int(many), first=first)
-            for vo, owner, receiver, many, first in recent
+            RecentMessages(owner=owner, vo=vo, receiver=receiver, messages=int(count), first=first)
+            for vo, owner, receiver, count, first in recent
         ),
     }
 
@@ -172,7 +172,7 @@ def unsent(reading: Reading) -> Mapping[str, Any]:
     rows = sorted(reading.reader.raw_rows(_ALL_COUNTS))
     return {
         "notification_counts": tuple(
-            NotificationCount(owner=owner, vo=vo, waiting=int(many)) for owner, vo, many in rows
+            NotificationCount(owner=owner, vo=vo, waiting=int(count)) for owner, vo, count in rows
         )
     }
 
@@ -212,7 +212,7 @@ class NotificationQueries:
         self._database = database
 
     def newest(
-        self, person: Identity | None, task: int, most: int, after: str = ""
+        self, person: Identity | None, task: int, limit: int, after: str = ""
     ) -> ListPage[NotificationView]:
         """Return the newest notifications of a person (None: of all), of one task unless it is 0.
 
@@ -225,7 +225,7 @@ class NotificationQueries:
 
         def read(connection: Connection) -> ListPage[NotificationView]:
             counts = of_query(connection, counting, NotificationState)
-            rows, following = _ORDER.read(connection, query, most)
+            rows, following = _ORDER.read(connection, query, limit)
             return ListPage(
                 [_view(notification(row)) for row in rows], total_of(counts, None), counts, following
             )
@@ -240,9 +240,11 @@ class NotificationQueries:
     def of_task(self, task: int) -> Mapping[NotificationState, tuple[int, str, float]]:
         """Return a task's notifications by state: how many, an error, and when the next is sent."""
         rows = self._database.read(lambda connection: connection.execute(_OF_TASK, {"task": task}).all())
-        return {NotificationState(state): (int(many), error, wake_at) for state, many, error, wake_at in rows}
+        return {
+            NotificationState(state): (int(count), error, wake_at) for state, count, error, wake_at in rows
+        }
 
 
-def _view(one: Notification) -> NotificationView:
+def _view(record: Notification) -> NotificationView:
     names = NotificationView.__dataclass_fields__
-    return NotificationView(**{name: getattr(one, name) for name in names})
+    return NotificationView(**{name: getattr(record, name) for name in names})

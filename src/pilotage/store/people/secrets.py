@@ -49,17 +49,17 @@ class Secrets:
         self._database = database
         self._clock = clock
 
-    def put(self, secret: Encrypted, most: int) -> bool:
-        """Write a secret in place of an earlier one. Return False if its owner has ``most`` others.
+    def put(self, secret: Encrypted, limit: int) -> bool:
+        """Write a secret in place of an earlier one. Return False if its owner has ``limit`` others.
 
         Raises PersonClosed if the owner is closed.
         """
         row = {name: getattr(secret, name) for name in ("owner", "vo", "name", "ciphertext", "key")}
-        others = (_s.owner == secret.owner, _s.vo == secret.vo, _s.name != secret.name)
+        conditions = (_s.owner == secret.owner, _s.vo == secret.vo, _s.name != secret.name)
 
         def write(connection: Connection) -> bool:
             refuse_closed(connection, [Identity(name=secret.owner, vo=secret.vo)])
-            if connection.execute(select(func.count()).where(*others)).scalar_one() >= most:
+            if connection.execute(select(func.count()).where(*conditions)).scalar_one() >= limit:
                 return False
             connection.execute(_SAVE, {**row, "set_at": self._clock()})
             return True

@@ -73,13 +73,13 @@ class ShareSpan:
     """Its part of all targets."""
 
 
-def add(connection: Connection, found: Sequence[ShareSample], time: float) -> None:
+def add(connection: Connection, samples: Sequence[ShareSample], time: float) -> None:
     """Add a sample of each share to the hour of a time (s since 1970)."""
     hour = int(time // HOUR)
     rows = [
-        {"hour": hour, "share": one.share, "samples": 1}
-        | {"running": one.running, "used": one.used, "target": one.target}
-        for one in sorted(found, key=lambda one: one.share)
+        {"hour": hour, "share": sample.share, "samples": 1}
+        | {"running": sample.running, "used": sample.used, "target": sample.target}
+        for sample in sorted(samples, key=lambda sample: sample.share)
     ]
     if rows:
         connection.execute(_ADD, rows)

@@ -59,21 +59,21 @@ def close(connection: Connection, person: Identity, time: float) -> None:
 
 def reopen(connection: Connection, people: Iterable[Identity]) -> None:
     """Let closed people work again."""
-    if values := [{"name": one.name, "of_vo": one.vo} for one in people]:
+    if values := [{"name": person.name, "of_vo": person.vo} for person in people]:
         connection.execute(_OPEN, values)
 
 
 def refuse_closed(connection: Connection, owners: Iterable[Identity]) -> None:
     """Raise PersonClosed if one of the owners of new work or settings is closed."""
-    for name, vo in sorted({(one.name, one.vo) for one in owners}):
+    for name, vo in sorted({(owner.name, owner.vo) for owner in owners}):
         if connection.execute(_CLOSED, {"name": name, "of_vo": vo}).first():
             raise PersonClosed(name, vo)
 
 
 def refuse_tasks_of_closed(connection: Connection, ids: Iterable[int]) -> None:
     """Raise PersonClosed if ended tasks that go on are of a closed person."""
-    if found := connection.execute(_OF_TASKS, {"ids": list(ids)}).first():
-        raise PersonClosed(*found)
+    if row := connection.execute(_OF_TASKS, {"ids": list(ids)}).first():
+        raise PersonClosed(*row)
 
 
 tokens = Table(
@@ -156,32 +156,38 @@ class Tokens:
 
         Raises ``UnfitName``.
         """
-        for one in credentials:
-            if one.role != "site":  # a site's is the name of one that is declared
-                refuse_unfit_names(one.identity)
-        made = [self._new() for _ in credentials]
+        for credential in credentials:
+            if credential.role != "site":  # a site's is the name of one that is declared
+                refuse_unfit_names(credential.identity)
+        new_tokens = [self._new() for _ in credentials]
         now = self._clock()
-        rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
-        of_pilots = sorted({one.pilot for one in credentials if one.pilot is not None})
+        rows = [
+            _row(token, credential, now) for token, credential in zip(new_tokens, credentials, strict=True)
+        ]
+        of_pilots = sorted({credential.pilot for credential in credentials if credential.pilot is not None})
 
         def write(connection: Connection) -> None:
             # Here, where the table grows, so that nothing else needs to clean it.
             connection.execute(delete(tokens).where(_t.expires <= now))
             ended = _ended(connection, of_pilots) if of_pilots else frozenset()
-            if kept := [row for row in rows if row["pilot"] not in ended]:
-                connection.execute(insert(tokens), kept)
-            opened = [one.identity for one in credentials if one.role in _OF_USERS and one.pilot is None]
+            if live := [row for row in rows if row["pilot"] not in ended]:
+                connection.execute(insert(tokens), live)
+            opened = [
+                credential.identity
+                for credential in credentials
+                if credential.role in _OF_USERS and credential.pilot is None
+            ]
             reopen(connection, opened)
 
         self._database.write(write)
-        return made
+        return new_tokens
 
     def find(self, token: str) -> Credential | None:
         """Return a token's credential; None if it never existed, was revoked, or has expired."""
-        found = self._database.look(_FIND, {"hash": _hash(token)})
-        if not found:
+        rows = self._database.look(_FIND, {"hash": _hash(token)})
+        if not rows:
             return None
-        role, owner, vo, group, vo_role, pilot, queue, expires = found[0]
+        role, owner, vo, group, vo_role, pilot, queue, expires = rows[0]
         if expires is not None and expires <= self._clock():
             return None
         identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
@@ -193,7 +199,7 @@ class Tokens:
         This happens once per pilot, however many such tokens it got. The same nonce gets the same answer
         again. Return None for everybody else, and for a token of another kind.
         """
-        own = _derived(token, nonce)
+        pilot_token = _derived(token, nonce)
 
         def write(connection: Connection) -> bool:
             row = connection.execute(select(tokens).where(_t.hash == _hash(token))).one_or_none()
@@ -206,11 +212,16 @@ class Tokens:
                 # Compare in constant time.
                 return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
             named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
-            bound = {"hash": _hash(own), "role": "pilot", "created": self._clock(), "expires": expires}
+            bound = {
+                "hash": _hash(pilot_token),
+                "role": "pilot",
+                "created": self._clock(),
+                "expires": expires,
+            }
             connection.execute(insert(tokens), {**named, **bound})
             return True
 
-        return own if self._database.write(write) else None
+        return pilot_token if self._database.write(write) else None
 
     def open_session(self, credential: Credential, parent: str = "") -> str:
         """Make a token for a browser's session. It ends with the token that it was opened with, if any.
@@ -223,10 +234,10 @@ class Tokens:
 
         def write(connection: Connection) -> None:
             connection.execute(delete(tokens).where(_t.expires <= now))
-            found = connection.execute(select(_t.nonce).where(_t.hash == _hash(parent))).one_or_none()
-            if parent and found is None:
+            opener = connection.execute(select(_t.nonce).where(_t.hash == _hash(parent))).one_or_none()
+            if parent and opener is None:
                 raise LookupError("the token was revoked")
-            nonce = (found.nonce if found else None) or (_hash(parent) if parent else None)
+            nonce = (opener.nonce if opener else None) or (_hash(parent) if parent else None)
             connection.execute(insert(tokens), {**row, "nonce": nonce})
 
         self._database.write(write)
@@ -234,22 +245,24 @@ class Tokens:
 
     def end(self, token: str) -> None:
         """Revoke a token by itself, such as a session's."""
-        self._database.write(lambda one: one.execute(delete(tokens).where(_t.hash == _hash(token))))
+        self._database.write(
+            lambda connection: connection.execute(delete(tokens).where(_t.hash == _hash(token)))
+        )
 
     def renew(self, pilot: int, expires: float) -> None:
         """Let a pilot's credential last until ``expires``, in s since 1970 UTC."""
-        own = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
+        condition = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
         self._database.write(
-            lambda connection: connection.execute(update(tokens).where(*own).values(expires=expires))
+            lambda connection: connection.execute(update(tokens).where(*condition).values(expires=expires))
         )
 
     def hash_of_pilot(self, pilot: int) -> str:
         """Return the hash of a pilot's own token. Raises ValueError if it has none any more."""
         query = select(_t.hash).where(_t.pilot == pilot, _t.role == "pilot")
-        found = self._database.read(lambda connection: connection.execute(query).scalar())
-        if found is None:
+        hash_ = self._database.read(lambda connection: connection.execute(query).scalar())
+        if hash_ is None:
             raise ValueError(f"pilot {pilot} has no token")
-        return str(found)
+        return str(hash_)
 
     def people(self) -> list[PersonToken]:
         """Return the unexpired tokens of people, newest first; without the sessions that end with one."""
@@ -278,7 +291,7 @@ class Tokens:
 
     def of_person(self, name: str) -> list[PersonToken]:
         """Return the unexpired tokens of the people of a name, as users or operators, in any VO."""
-        return [one for one in self.people() if one.name == name and one.role in _OF_USERS]
+        return [token for token in self.people() if token.name == name and token.role in _OF_USERS]
 
     def close(self, person: Identity) -> None:
         """Revoke all tokens of a person as user or operator, and the sessions that they opened.
@@ -286,11 +299,11 @@ class Tokens:
         Servers believe a token for some seconds more. Until the person gets a new token, every commit of a
         task of theirs is refused.
         """
-        own = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
+        conditions = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
         now = self._clock()
 
         def write(connection: Connection) -> None:
-            connection.execute(delete(tokens).where(*own))
+            connection.execute(delete(tokens).where(*conditions))
             close(connection, person, now)
 
         self._database.write(write)
@@ -301,8 +314,8 @@ def _ended(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
 
     The others end only after this transaction, so that the commit that ends them finds its tokens.
     """
-    found = connection.execute(_OF_PILOTS, {"pilots": numbers})
-    return frozenset(number for number, state in found if state not in LIVE_PILOTS)
+    rows = connection.execute(_OF_PILOTS, {"pilots": numbers})
+    return frozenset(number for number, state in rows if state not in LIVE_PILOTS)
 
 
 def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
@@ -335,8 +348,8 @@ def _person(row: Any) -> PersonToken:
 
 def _derived(token: str, nonce: str) -> str:
     """Return a pilot's own token: only somebody with both parts knows it, and neither is stored."""
-    made = hmac.digest(token.encode(), nonce.encode(), "sha256")
-    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+    digest = hmac.digest(token.encode(), nonce.encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _hash(token: str) -> str:

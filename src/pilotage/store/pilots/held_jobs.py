@@ -57,7 +57,7 @@ def words(attempts: Iterable[tuple[int, int]]) -> str:
 
 def by_pilot(rows: Iterable[Any]) -> dict[int, set[tuple[int, int]]]:
     """Return the attempts (job, attempt) of each pilot that has any, from rows of ``ATTEMPTS``."""
-    return {pilot: set(map(_ATTEMPT, own)) for pilot, own in groupby(rows, _PILOT)}
+    return {pilot: set(map(_ATTEMPT, group)) for pilot, group in groupby(rows, _PILOT)}
 
 
 class has_jobs(Worded):  # noqa: N801 -- reads as a function in a query

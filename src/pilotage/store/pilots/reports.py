@@ -32,13 +32,13 @@ def told_by_pilots(heartbeats: Sequence[Heartbeat], quiet: bool = False) -> Worl
 
 def _read(reading: Reading, heartbeats: Sequence[Heartbeat], quiet: bool) -> Mapping[str, Any]:
     reader = reading.reader
-    asking = [one.pilot for one in heartbeats]
-    heard, every_job = (
+    asking = [heartbeat.pilot for heartbeat in heartbeats]
+    calls, every_job = (
         _differing(reader, heartbeats, asking)
         if quiet
         else (heartbeats, _spoken_of(reader, heartbeats, asking))
     )
-    reports = [report for one in heartbeats for report in one.reports]
+    reports = [report for heartbeat in heartbeats for report in heartbeat.reports]
     speaking = reader.pilots(_ASKING, pilots=asking)
     ends = {report.state for report in reports} & {"done", "failed"}
     queues = sorted({job.queue for job in every_job if job.pilot is not None}) if ends else []
@@ -47,11 +47,13 @@ def _read(reading: Reading, heartbeats: Sequence[Heartbeat], quiet: bool) -> Map
     storages = any(report.storage_fault or report.read_from or report.outputs for report in reports)
     return {
         "pilots": speaking,
-        "heartbeats": tuple(heard),
+        "heartbeats": tuple(calls),
         "jobs": every_job,
         "tasks": reader.tasks_of(every_job),
         # Failures of retried jobs have verdicts, and replace the same ones without.
-        "failures": tuple({(one.job, one.attempt): one for one in (*of_queues, *elsewhere)}.values()),
+        "failures": tuple(
+            {(failure.job, failure.attempt): failure for failure in (*of_queues, *elsewhere)}.values()
+        ),
         "queue_reports": reader.queue_reports() if "failed" in ends else (),
         "failed_deliveries": reader.failed_deliveries() if storages else (),
     }
@@ -62,8 +64,8 @@ def _spoken_of(
 ) -> tuple[Job, ...]:
     """Return all jobs that the pilots have or mention."""
     mine = reader.jobs_where(_HELD, pilots=asking)
-    others = {job for one in heartbeats for job, _ in one.named} - {job.id for job in mine}
-    every_job = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
+    further = {job for heartbeat in heartbeats for job, _ in heartbeat.named} - {job.id for job in mine}
+    every_job = (*mine, *(reader.jobs_where(_THESE, ids=sorted(further)) if further else ()))
     return tuple(sorted(every_job, key=lambda job: job.id))
 
 
@@ -73,14 +75,19 @@ def _differing(
     """Return the jobs that are reported on, or that only one side knows; with the calls reduced to these."""
     # Most are equal, and checking that costs a fraction of finding the difference.
     texts: dict[int, str] = dict(reader.raw_rows(WORDS, pilots=asking))
-    unlike = {one.pilot: one.named for one in heartbeats if (texts.get(one.pilot) or "") != words(one.named)}
-    held = by_pilot(reader.raw_rows(ATTEMPTS, pilots=sorted(unlike))) if unlike else {}
-    differing = {job for pilot, named in unlike.items() for job, _ in named ^ held.get(pilot, set())}
-    ids = differing.union(report.job for one in heartbeats for report in one.reports)
-    heard = [
+    unlike = {
+        heartbeat.pilot: heartbeat.named
+        for heartbeat in heartbeats
+        if (texts.get(heartbeat.pilot) or "") != words(heartbeat.named)
+    }
+    attempts = by_pilot(reader.raw_rows(ATTEMPTS, pilots=sorted(unlike))) if unlike else {}
+    differing = {job for pilot, named in unlike.items() for job, _ in named ^ attempts.get(pilot, set())}
+    ids = differing.union(report.job for heartbeat in heartbeats for report in heartbeat.reports)
+    calls = [
         replace(
-            one, holding=tuple([pair for pair in one.holding if pair[0] in differing] if differing else ())
+            heartbeat,
+            holding=tuple([pair for pair in heartbeat.holding if pair[0] in differing] if differing else ()),
         )
-        for one in heartbeats
+        for heartbeat in heartbeats
     ]
-    return heard, reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()
+    return calls, reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()

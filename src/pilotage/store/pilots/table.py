@@ -34,7 +34,7 @@ pilots = record_table(
 
 is_lacking = pilots.c.lacks != literal_column("''")
 """Few pilots find that their nodes lack something."""
-partial_index("pilots_lacking", pilots.c.since, pilots.c.id, where=is_lacking)
+partial_index("pilots_lacking", pilots.c.since, pilots.c.id, condition=is_lacking)
 
 PILOT_COLUMNS = read_columns(pilots, Pilot)
 
@@ -74,7 +74,7 @@ class LivePilots:
             else:
                 current[row[0]] = before if before[0] == row else (row, _changed(before[1], row[1:]))
         self._known = current
-        return tuple([one for _, one in current.values()])
+        return tuple([record for _, record in current.values()])
 
 
 _j = jobs.c
@@ -114,22 +114,22 @@ class PilotWaits:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def since(self, time: float, most: int) -> dict[str, list[float]]:
+    def since(self, time: float, limit: int) -> dict[str, list[float]]:
         """Return the waits in s of the newest pilots recorded after a time (s since 1970), by queue."""
         query = (
             select(_p.queue, _p.created, _p.history)
             .where(_p.created > time, _p.heartbeat.is_not(None))
             .order_by(_p.id.desc())
-            .limit(most)
+            .limit(limit)
         )
 
         def read(connection: Connection) -> dict[str, list[float]]:
-            found: defaultdict[str, list[float]] = defaultdict(list)
+            waits: defaultdict[str, list[float]] = defaultdict(list)
             rows = connection.execute(query).all()
-            for row, told in zip(rows, events(connection, [row.history for row in rows]), strict=True):
-                started = [event.time for event in told if event.target is PilotState.RUNNING]
+            for row, history in zip(rows, events(connection, [row.history for row in rows]), strict=True):
+                started = [event.time for event in history if event.target is PilotState.RUNNING]
                 if started:
-                    found[row.queue].append(max(0.0, started[0] - row.created))
-            return dict(found)
+                    waits[row.queue].append(max(0.0, started[0] - row.created))
+            return dict(waits)
 
         return self._database.read(read)

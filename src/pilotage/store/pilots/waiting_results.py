@@ -84,7 +84,7 @@ class ResultsInSpools:
 
     def add(self, new: Sequence[SpooledResults]) -> None:
         """Keep results. What is known already stays as it is."""
-        rows, names = [astuple(one) for one in new], [column.name for column in _COLUMNS]
+        rows, names = [astuple(results) for results in new], [column.name for column in _COLUMNS]
 
         def write(connection: Connection) -> None:
             bulk.insert(connection, waiting_results, names, rows, once=True)
@@ -100,11 +100,11 @@ class ResultsInSpools:
         """Return what waits of a task's jobs, the oldest first."""
         return self._database.read(lambda connection: _records(raw_rows(connection, _OF_TASK, task=task)))
 
-    def due(self, now: float) -> list[SpooledResults]:
+    def take_due(self, now: float) -> list[SpooledResults]:
         """Return what is to be taken now. It is due again later unless ``done`` says otherwise."""
         if not self._database.read(lambda connection: connection.execute(_DUE, {"now": now}).first()):
             return []
-        return self._database.write(lambda connection: _due(connection, now), alone=False)
+        return self._database.write(lambda connection: _take_due(connection, now), alone=False)
 
     def manifest(self, job: int, attempt: int) -> str | None:
         """Return the manifest of an attempt's results; None: nothing of it waits."""
@@ -124,14 +124,14 @@ class ResultsInSpools:
         row = self._database.read(lambda connection: connection.execute(_CARRIED, values).first())
         return _spooled(row) if row else None
 
-    def put_off(self, one: WaitingResults, now: float, problem: str) -> None:
+    def put_off(self, results: WaitingResults, now: float, problem: str) -> None:
         """Record that a try failed, and let it be repeated."""
-        values = {"of": one.job, "try": one.attempt, "next": now + AGAIN, "why": problem}
+        values = {"of": results.job, "try": results.attempt, "next": now + AGAIN, "why": problem}
         self._database.write(lambda connection: connection.execute(_PUT_OFF, values) and None, alone=False)
 
-    def done(self, one: WaitingResults) -> None:
+    def done(self, results: WaitingResults) -> None:
         """Forget results that were taken, or that nobody wants."""
-        values = {"of": one.job, "try": one.attempt}
+        values = {"of": results.job, "try": results.attempt}
         self._database.write(lambda connection: connection.execute(_DELETE, values) and None, alone=False)
 
 
@@ -155,9 +155,9 @@ def _records(rows: Iterable[Sequence[Any]]) -> tuple[WaitingResults, ...]:
     return tuple(map(_waiting, rows))
 
 
-def _due(connection: Connection, now: float) -> list[SpooledResults]:
-    found = [*map(_spooled, connection.execute(_DUE, {"now": now}))]
-    if found:
-        later = [{"of": one.job, "try": one.attempt, "next": now + LONGEST} for one in found]
+def _take_due(connection: Connection, now: float) -> list[SpooledResults]:
+    batch = [*map(_spooled, connection.execute(_DUE, {"now": now}))]
+    if batch:
+        later = [{"of": results.job, "try": results.attempt, "next": now + LONGEST} for results in batch]
         connection.execute(_TAKEN, later)
-    return found
+    return batch

@@ -47,7 +47,7 @@ def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
     every = reading.world.federation.director.policy == "balanced"
     after = reading.world.time - ENDED_LATELY
     lately = reading.reader.pilots(*(_ENDED if every else _ENDED_OTHERWISE), after=after)
-    if not every and any(one.state is PilotState.FAILED for one in lately):
+    if not every and any(pilot.state is PilotState.FAILED for pilot in lately):
         newest = [id_ for (id_,) in reading.reader.raw_rows(_NEWEST_CALLED, after=after)]
         lately = (*lately, *reading.reader.pilots(among(pilots.c.id, "ids"), ids=newest))
     live = reading.live_pilots.read(reading.reader.connection)
@@ -85,19 +85,19 @@ def lacking_nodes(reading: Reading) -> Mapping[str, Any]:
     lacking = reader.pilots(*_LACKING, after=world.time - DAY)
     if not lacking:
         return {}
-    by_id = {one.id: one for one in (*lacking, *_others(reading, lacking))}
+    by_id = {pilot.id: pilot for pilot in (*lacking, *_pilots_there(reading, lacking))}
     breakers = of_nodes(by_id.values(), world.federation.director, reader.lifted_breakers())
     return {"lacking_nodes": breakers}
 
 
-def _others(reading: Reading, lacking: Sequence[Pilot]) -> Iterator[Pilot]:
+def _pilots_there(reading: Reading, lacking: Sequence[Pilot]) -> Iterator[Pilot]:
     """Yield other pilots of the same queues: those that run, and the newest ones that have called."""
     reader, first = reading.reader, {}
-    for queue, own in groupby(sorted(lacking, key=attrgetter("queue", "id")), key=attrgetter("queue")):
-        first[queue] = next(own).id
-    for one in reading.live_pilots.read(reader.connection):
-        if one.queue in first and one.state is PilotState.RUNNING:
-            yield one
+    for queue, group in groupby(sorted(lacking, key=attrgetter("queue", "id")), key=attrgetter("queue")):
+        first[queue] = next(group).id
+    for pilot in reading.live_pilots.read(reader.connection):
+        if pilot.queue in first and pilot.state is PilotState.RUNNING:
+            yield pilot
     for queue, id_ in first.items():
         rows = reader.raw_rows(_CALLED, queue=queue, first=id_, most=MOST_PILOTS)
         yield from reader.pilots(_BY_ID, ids=[number for (number,) in rows])

@@ -92,8 +92,8 @@ def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any
         "source": record.source,
         "attributes": json.dumps(dict(record.attributes), sort_keys=True),
         "requirements": record.requirements,
-        "pilots": deltas.taken(_pilots(record.site, _CREATED)) if is_pushed else record.pilots,
-        "submitting": deltas.taken(_pilots(record.site, _CREATED | running))
+        "pilots": deltas.count_of(_pilots(record.site, _CREATED)) if is_pushed else record.pilots,
+        "submitting": deltas.count_of(_pilots(record.site, _CREATED | running))
         if is_pushed
         else record.submitting,
     }
@@ -126,16 +126,16 @@ _NOTHING = {"matched": 0, "pilot_slots": 0}
 
 def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, dict[str, int]]:
     """Return matches since the advertisement, and our live pilots, by site."""
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     query, of = (_COUNTS, {}) if sites is None else (_COUNTS_OF, {"sites": sites})
     for counter, site, second, state, count in raw_rows(connection, query, **of):
-        own = found.setdefault(site, dict(_NOTHING))
+        of_site = counts.setdefault(site, dict(_NOTHING))
         if counter == MATCHES_BY_SITE:
             # The row of a site begins with 1: see ``Deltas.advertised``.
-            own["matched"] = int(count) - 1
+            of_site["matched"] = int(count) - 1
         elif state in _LIVE:
-            own["pilot_slots"] += count * int(second)
-    return found
+            of_site["pilot_slots"] += count * int(second)
+    return counts
 
 
 @lru_cache(maxsize=10_000)

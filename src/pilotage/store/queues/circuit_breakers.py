@@ -62,18 +62,18 @@ _LIFTED = select(_b.kind, _b.place, _b.part, _b.lifted).where(_b.lifted.is_not(N
 _OLD = delete(circuit_breakers).where(_b.lifted < bindparam("before"))
 
 
-def write(connection: Connection, found: Sequence[FailedDelivery]) -> None:
+def write(connection: Connection, new: Sequence[FailedDelivery]) -> None:
     """Write deliveries that failed, each once; drop old ones, and the oldest of too many."""
-    known = {_number(one): one for one in (*found, *failed_deliveries(connection))}
-    oldest = max(one.time for one in found) - KEPT
-    by_end: dict[End, list[FailedDelivery]] = {one.end: [] for one in known.values()}
-    for one in sorted(known.values(), key=_order):
-        if one.time >= oldest:
-            by_end[one.end].append(one)
+    by_number = {_number(failure): failure for failure in (*new, *failed_deliveries(connection))}
+    oldest = max(failure.time for failure in new) - KEPT
+    by_end: dict[End, list[FailedDelivery]] = {failure.end: [] for failure in by_number.values()}
+    for failure in sorted(by_number.values(), key=_order):
+        if failure.time >= oldest:
+            by_end[failure.end].append(failure)
     rows = [
         {"kind": STORAGE, "place": end[0], "part": end[1], "failures": _text(row[-MOST_OF_A_STORAGE:])}
         for end, row in sorted(by_end.items())
-        if row and not {*row}.isdisjoint(found)
+        if row and not {*row}.isdisjoint(new)
     ]
     clear(connection, [end for end, row in by_end.items() if not row])
     connection.execute(_SAVE, rows)
@@ -103,8 +103,8 @@ def lift(connection: Connection, keys: Iterable[Key], time: float) -> None:
 def failed_deliveries(connection: Connection) -> tuple[FailedDelivery, ...]:
     """Read the failures of storages that count, oldest first (F4)."""
     rows = raw_rows(connection, _FAILURES)
-    found = (FailedDelivery(**one) for (text,) in rows for one in json.loads(text))
-    return tuple(sorted(found, key=_order))
+    failures = (FailedDelivery(**values) for (text,) in rows for values in json.loads(text))
+    return tuple(sorted(failures, key=_order))
 
 
 def lifted(connection: Connection) -> tuple[LiftedBreaker, ...]:
@@ -113,16 +113,16 @@ def lifted(connection: Connection) -> tuple[LiftedBreaker, ...]:
     return tuple(LiftedBreaker(kind=kind, place=(place, part), time=time) for kind, place, part, time in rows)
 
 
-def _number(one: FailedDelivery) -> tuple[int, int, int]:
-    return one.transfer, one.job, one.attempt
+def _number(failure: FailedDelivery) -> tuple[int, int, int]:
+    return failure.transfer, failure.job, failure.attempt
 
 
-def _order(one: FailedDelivery) -> tuple[float, int, int, int]:
-    return (one.time, *_number(one))
+def _order(failure: FailedDelivery) -> tuple[float, int, int, int]:
+    return (failure.time, *_number(failure))
 
 
 def _text(row: Iterable[FailedDelivery]) -> str:
-    return json.dumps([asdict(one) for one in row], ensure_ascii=False)
+    return json.dumps([asdict(failure) for failure in row], ensure_ascii=False)
 
 
 noted_breakers = Table(
@@ -158,9 +158,9 @@ def note(
     connection: Connection, changes: Iterable[BreakerChange], numbers: Numbers
 ) -> Iterator[tuple[BreakerChange, int]]:
     """Note changes from states that are noted. Yield each with the number of its breaker."""
-    known = noted(connection)
+    states = noted(connection)
     for change in changes:
-        state, number = known.get((change.key, change.whose), ("closed", 0))
+        state, number = states.get((change.key, change.whose), ("closed", 0))
         if state != change.source:
             continue
         if state == "closed":

@@ -78,17 +78,20 @@ class ShareUse:
 
 def share_uses(every: Sequence[ShareView]) -> list[ShareUse]:
     """Return shares that have a target or jobs, by what runs of them."""
-    running = {one.name: sum(one.jobs.get(state, 0) for state in AT_A_PILOT) for one in every}
+    running = {share.name: sum(share.jobs.get(state, 0) for state in AT_A_PILOT) for share in every}
     whole = sum(running.values()) or 1
-    targets = sum(one.target for one in every) or 1.0
-    found = [
+    targets = sum(share.target for share in every) or 1.0
+    uses = [
         ShareUse(
-            share=one, running=running[one.name], used=running[one.name] / whole, target=one.target / targets
+            share=share,
+            running=running[share.name],
+            used=running[share.name] / whole,
+            target=share.target / targets,
         )
-        for one in every
-        if one.target or one.jobs
+        for share in every
+        if share.target or share.jobs
     ]
-    return sorted(found, key=lambda one: (-one.running, -one.target, one.name))
+    return sorted(uses, key=lambda use: (-use.running, -use.target, use.name))
 
 
 MOST_ERRORS = 3
@@ -131,12 +134,12 @@ def of_queues(
 ) -> tuple[QueueCondition, ...]:
     """Return the condition of declared queues, by name."""
     federation, changed = in_force.federation, in_force.changed
-    wanted = set(names)
-    declared = [queue for queue in federation.queues if queue.name in wanted]
-    found = sorted(queue.name for queue in declared)
-    jobs_there, pilots_there = _counted(reader, found)
-    limits, seen = pilot_limits(federation), _seen(reader, federation, found)
-    waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
+    chosen = set(names)
+    declared = [queue for queue in federation.queues if queue.name in chosen]
+    declared_names = sorted(queue.name for queue in declared)
+    jobs_there, pilots_there = _counted(reader, declared_names)
+    limits, last_times = pilot_limits(federation), _last_times(reader, federation, declared_names)
+    waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=declared_names))
     breakers = (
         *job_breakers(failures.of_places(reader, time), federation),
         *storage_breakers(reader.failed_deliveries(), federation.staging, time),
@@ -152,23 +155,25 @@ def of_queues(
             jobs_by_share=dict(jobs_there[queue.name]),
             pilots=dict(pilots_there[queue.name]),
             pilot_limits=limits.get(queue.name, ()),
-            last_pilot=seen[queue.name][0],
-            last_start=seen[queue.name][1],
+            last_pilot=last_times[queue.name][0],
+            last_start=last_times[queue.name][1],
             errors=(errors := _errors(reader, queue.name, pilots_there[queue.name])),
             tried_at=_tried_at(reader, queue.name, federation.director, time, changed.get(queue.name))
             if errors
             else None,
             changed=changed.get(queue.name),
             waiting_since=waiting.get(queue.name),
-            breakers=tuple(one for one in breakers if _is_of(one, queue)),
+            breakers=tuple(breaker for breaker in breakers if _is_of(breaker, queue)),
             space=spaces[queue.storage],
-            restriction=next((one.text for one in of_queue(in_force.restrictions, queue)), ""),
+            restriction=next(
+                (restriction.text for restriction in of_queue(in_force.restrictions, queue)), ""
+            ),
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )
 
 
-def _seen(
+def _last_times(
     reader: RecordReader, federation: Federation, queues: Sequence[str]
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return the last call of a pilot and the last start of a job at queues, or at those that count together
@@ -212,13 +217,13 @@ def _errors(reader: RecordReader, queue: str, pilots_there: Mapping[PilotState, 
     # Most queues have no failed pilots: then there is nothing to look up, one queue at a time.
     if not pilots_there.get(PilotState.FAILED):
         return ()
-    found = []
+    errors = []
     for state, error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
         if heartbeat is not None:
             break
         if state == str(PilotState.FAILED):
-            found.append(error or "no reason told")
-    return tuple(found)
+            errors.append(error or "no reason told")
+    return tuple(errors)
 
 
 def _tried_at(
@@ -229,8 +234,8 @@ def _tried_at(
     for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
         by_server[pilot.broker].append(pilot)
     lifted = reader.lifted_breakers()
-    found = [
-        server_breaker((queue, server), own, director, changed, lifted_at(lifted, "server", queue, server))
-        for server, own in by_server.items()
+    breakers = [
+        server_breaker((queue, server), pilots, director, changed, lifted_at(lifted, "server", queue, server))
+        for server, pilots in by_server.items()
     ]
-    return min((one.until for one in found if one), default=None) if all(found) else None
+    return min((breaker.until for breaker in breakers if breaker), default=None) if all(breakers) else None

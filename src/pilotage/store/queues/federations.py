@@ -151,13 +151,13 @@ class Federations:
 
         def write(connection: Connection) -> int:
             newest = connection.execute(_NEWEST).one_or_none()
-            version, before, kept = newest or (0, None, "")
+            version, before, restrictions = newest or (0, None, "")
             if before is not None and (name := json.loads(before)["name"]) != federation.name:
                 raise FederationRenamed(name, federation.name)
             if expected not in (None, version):
                 raise FederationChanged(expected or 0, version)
             row = {"version": version + 1, "time": time, "actor": actor, "document": document, "note": note}
-            row["restrictions"] = _text(of_federation(federation, _restrictions(kept)))
+            row["restrictions"] = _text(of_federation(federation, _restrictions(restrictions)))
             if file is not None:
                 row |= {"file": file.path, "digest": file.digest}
             self._add(connection, row, event)
@@ -213,10 +213,10 @@ class Federations:
 
     def of_version(self, version: int) -> Federation | None:
         """Return the federation that a version declared; None if there was none."""
-        found = self._database.read(
+        document = self._database.read(
             lambda connection: connection.execute(_OF_VERSION, {"version": version}).scalar()
         )
-        return None if found is None else without_passwords(from_json(Federation, found))
+        return None if document is None else without_passwords(from_json(Federation, document))
 
     def loaded(self, file: FederationFile, federation: Federation) -> int | None:
         """Return the version that a file was last loaded as; None if its declaration has changed.
@@ -251,17 +251,17 @@ class Federations:
         if version is None:
             raise NoFederation
         with self._lock:
-            found = self._known
+            current = self._known
         # Two threads may parse the same version at once: waiting would take as long.
-        if found is None or found.version != version:
+        if current is None or current.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
             declared = without_passwords(from_json(Federation, lately[0][2]))
             restrictions = _restrictions(lately[0][3])
             federation = restricted(declared, restrictions)
-            found = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
+            current = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
             with self._lock:
-                self._known = found
-        return found
+                self._known = current
+        return current
 
     def read(self) -> Federation:
         """Return the current federation. Raises ``NoFederation``."""
@@ -270,13 +270,13 @@ class Federations:
     @property
     def version(self) -> int:
         """Return the version that this process read last; 0 before the first."""
-        known = self._known
-        return 0 if known is None else known.version
+        current = self._known
+        return 0 if current is None else current.version
 
     def last(self) -> Federation:
         """Return the federation that this process read last. Raises ``NoFederation``."""
-        known = self._known
-        return self.read() if known is None else known.federation
+        current = self._known
+        return self.read() if current is None else current.federation
 
 
 def _restrictions(text: str) -> tuple[Restriction, ...]:
@@ -296,40 +296,45 @@ def without_passwords(federation: Federation) -> Federation:
     for storage in federation.storages:
         service = storage.transfer_service
         if service is not None:
-            service = replace(service, url=_shown("the transfer service of", storage.name, service.url))
-        url = _shown("the storage", storage.name, storage.url)
+            service = replace(
+                service, url=_without_credentials("the transfer service of", storage.name, service.url)
+            )
+        url = _without_credentials("the storage", storage.name, storage.url)
         storages.append(replace(storage, url=url, transfer_service=service))
     for site in federation.sites:
-        url = _shown("the monitoring of", site.name, site.monitoring_url)
+        url = _without_credentials("the monitoring of", site.name, site.monitoring_url)
         sites.append(replace(site, monitoring_url=url))
     return replace(federation, storages=tuple(storages), sites=tuple(sites))
 
 
-def _shown(what: str, name: str, url: str) -> str:
-    shown = without_password(url)
-    if shown != url:
+def _without_credentials(kind: str, name: str, url: str) -> str:
+    public_url = without_password(url)
+    if public_url != url:
         log.warning(
             "%s %s: its URL holds a user or password, which is used no more; put credentials into options",
-            what,
+            kind,
             name,
         )
-    return shown
+    return public_url
 
 
 def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
     """Return when each queue or its unified queue was added, last changed, or restricted otherwise."""
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     before: dict[str, Any] | None = None
-    for _, time, document, kept in versions:
-        held = {(one.kind, one.name): one.mode for one in _restrictions(kept)}
+    for _, time, document, restrictions in versions:
+        modes = {
+            (restriction.kind, restriction.name): restriction.mode
+            for restriction in _restrictions(restrictions)
+        }
         # Do not parse: another release's declaration may be invalid in this one.
         declared = {queue["name"]: queue for queue in json.loads(document)["queues"]}
         alone = {
-            name: (queue, held.get(("queue", name)), held.get(("site", queue["site"])))
+            name: (queue, modes.get(("queue", name)), modes.get(("site", queue["site"])))
             for name, queue in declared.items()
         }
-        queues = {name: (one, alone.get(one[0].get("parent"))) for name, one in alone.items()}
+        queues = {name: (state, alone.get(state[0].get("parent"))) for name, state in alone.items()}
         if before is not None:
-            found |= {name: time for name, queue in queues.items() if before.get(name) != queue}
+            times |= {name: time for name, queue in queues.items() if before.get(name) != queue}
         before = queues
-    return found
+    return times

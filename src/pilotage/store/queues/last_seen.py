@@ -37,7 +37,7 @@ _SEEN = {
         ["queue"],
         ["queue", column],
         replaced([column]),
-        where=f"coalesce(queue_reports.{column}, 0) < excluded.{column}",
+        restriction=f"coalesce(queue_reports.{column}, 0) < excluded.{column}",
     )
     for column in _COLUMNS
 }
@@ -55,10 +55,10 @@ _MEASURED = upsert(
 
 def _moved(values: Sequence[float]) -> dict[str, float]:
     """Return the parameters that update a mean as if each value had come alone."""
-    first, left, new = values[0], (1 - NEWEST) ** len(values), 0.0
+    first, weight, new = values[0], (1 - NEWEST) ** len(values), 0.0
     for value in values:
         new = new * (1 - NEWEST) + value * NEWEST
-    return {"first": first, "left": left, "new": new, "mean_run": first * left + new}
+    return {"first": first, "left": weight, "new": new, "mean_run": first * weight + new}
 
 
 class LastSeen:

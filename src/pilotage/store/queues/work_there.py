@@ -40,9 +40,11 @@ _SUBMITTED = (
     .group_by(pilots.c.broker)
 )
 _FILES = select(func.count()).where(_r.storage == bindparam("storage"))
-_other = replicas.alias()
+_other_replicas = replicas.alias()
 _ONLY = _FILES.where(
-    ~select(_other.c.file).where(_other.c.file == _r.file, _other.c.storage != _r.storage).exists()
+    ~select(_other_replicas.c.file)
+    .where(_other_replicas.c.file == _r.file, _other_replicas.c.storage != _r.storage)
+    .exists()
 )
 _MOVING = (
     select(func.count())
@@ -56,20 +58,20 @@ _MOVING = (
 
 def read(connection: Connection, queues: Collection[str], storages: Collection[str]) -> WorkThere:
     """Return the work and files at queues and storages, by name."""
-    found: dict[str, dict[JobState, int]] = defaultdict(dict)
+    jobs_there: dict[str, dict[JobState, int]] = defaultdict(dict)
     for queue, state, count in raw_rows(connection, _COUNTED, counter=JOBS_BY_QUEUE, queues=sorted(queues)):
-        found[queue][JobState(state)] = int(count)
+        jobs_there[queue][JobState(state)] = int(count)
     live: dict[str, int] = defaultdict(int)
     for queue, state, count in raw_rows(connection, _COUNTED, counter=PILOTS_BY_QUEUE, queues=sorted(queues)):
         if state in LIVE_PILOTS:
             live[queue] += int(count)
-    busy = [queue for queue, states in found.items() if states.keys() & set(STARTED)]
+    busy = [queue for queue, states in jobs_there.items() if states.keys() & set(STARTED)]
 
     def number(query: object, storage: str) -> int:
         return int(raw_rows(connection, query, storage=storage)[0][0])
 
     return WorkThere(
-        jobs=dict(found),
+        jobs=dict(jobs_there),
         pilots=dict(live),
         submitted={queue: dict(raw_rows(connection, _SUBMITTED, queue=queue)) for queue in live},
         tasks={queue: tuple(row[0] for row in raw_rows(connection, _TASKS, queue=queue)) for queue in busy},

@@ -29,11 +29,11 @@ def last(connection: Connection, step: str) -> float | None:
     return rows[0][0] if rows else None
 
 
-def begin(connection: Connection, asked: Begin, time: float) -> bool:
+def begin(connection: Connection, iteration: Begin, time: float) -> bool:
     """Begin an iteration. Return False if another one has begun since the decision."""
-    if last(connection, asked.step) != asked.last:
+    if last(connection, iteration.step) != iteration.last:
         return False
-    note(connection, asked.step, time)
+    note(connection, iteration.step, time)
     return True
 
 

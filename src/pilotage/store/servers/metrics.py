@@ -40,7 +40,7 @@ LATEST = "latest"
 """The part that holds a moment, the latest that a process saw."""
 
 _NOTE = upsert(
-    measurements, _KEY, _m.keys(), replaced(["value"]), where="measurements.value < excluded.value"
+    measurements, _KEY, _m.keys(), replaced(["value"]), restriction="measurements.value < excluded.value"
 )
 
 
@@ -106,18 +106,18 @@ class MetricsQueries:
         """Return the numbers of records now."""
 
         def read(connection: Connection) -> StoreCounts:
-            found: dict[str, dict[tuple[str, ...], int]] = {
+            sums: dict[str, dict[tuple[str, ...], int]] = {
                 name: {} for name in (JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK)
             }
-            for counter, first, second, state, many in raw_rows(connection, _SUMS):
+            for counter, first, second, state, count in raw_rows(connection, _SUMS):
                 key = (first, *(second.split(" ") if counter != PILOTS_BY_QUEUE else ()), state)
-                found[counter][key] = found[counter].get(key, 0) + int(many)
+                sums[counter][key] = sums[counter].get(key, 0) + int(count)
             unsent, oldest = raw_rows(connection, _UNSENT)[0]
             size = connection.exec_driver_sql(dialect_of(connection).size).scalar_one()
             return StoreCounts(
-                jobs=found[JOBS_BY_QUEUE],
-                pilots=found[PILOTS_BY_QUEUE],
-                transfers=found[TRANSFERS_BY_LINK],
+                jobs=sums[JOBS_BY_QUEUE],
+                pilots=sums[PILOTS_BY_QUEUE],
+                transfers=sums[TRANSFERS_BY_LINK],
                 unsent_notifications=int(unsent),
                 oldest_unsent=oldest,
                 first_federation=connection.execute(_FIRST_FEDERATION).scalar(),
@@ -127,10 +127,10 @@ class MetricsQueries:
 
         return self._database.read(read)
 
-    def silent_pilots(self, heard: float) -> dict[tuple[str, ...], int]:
+    def silent_pilots(self, since: float) -> dict[tuple[str, ...], int]:
         """Return the running pilots by queue that have not called since a time, in s since 1970 UTC."""
-        rows = self._database.read(lambda connection: raw_rows(connection, _SILENT, heard=heard))
-        return {(queue,): int(many) for queue, many in rows}
+        rows = self._database.read(lambda connection: raw_rows(connection, _SILENT, heard=since))
+        return {(queue,): int(count) for queue, count in rows}
 
     def pending(self) -> list[Waiting]:
         """Return the tasks with pending jobs. It steps through an index from task to task."""

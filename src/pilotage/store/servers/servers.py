@@ -181,24 +181,24 @@ class Servers:
             return tuple(ServerBeat(*row[:4]) for row in rows)
 
         def write(connection: Connection) -> tuple[bool, tuple[ServerBeat, ...]]:
-            found = _heartbeats(connection)
-            return connection.execute(_BEAT, values).rowcount > 0, found
+            beats = _heartbeats(connection)
+            return connection.execute(_BEAT, values).rowcount > 0, beats
 
-        known, found = self._database.write(write)
-        if not known:
+        is_known, beats = self._database.write(write)
+        if not is_known:
             self.join(server)
-        return found
+        return beats
 
     def leave(self, name: str, time: float) -> None:
         """Record that a server has ended by itself."""
         self._database.write(lambda connection: connection.execute(_LEAVE, {"its_name": name, "at": time}))
 
-    def found_silent(self, seen: ServerBeat, time: float, waited: float) -> bool:
+    def found_silent(self, beat: ServerBeat, time: float, waited: float) -> bool:
         """Record that a server's lease is over, unless it beats again. Return whether nobody had before.
 
         It does not wait to be the only writer: the silent server may be that one.
         """
-        values = {"its_name": seen.name, "known_beat": seen.beat, "at": time, "waited": waited}
+        values = {"its_name": beat.name, "known_beat": beat.beat, "at": time, "waited": waited}
         return self._database.write(
             lambda connection: connection.execute(_SILENT, values).rowcount > 0, alone=False
         )
@@ -249,7 +249,7 @@ def _written(report: ServerActivity) -> str:
 
 def _read(text: str) -> ServerActivity:
     document = json.loads(text or "{}")
-    passes = {name: LoopPass(**told) for name, told in document.get("passes", {}).items()}
+    passes = {name: LoopPass(**values) for name, values in document.get("passes", {}).items()}
     return ServerActivity(passes=passes, lacks=tuple(document.get("lacks", ())))
 
 

@@ -67,12 +67,15 @@ class SetAsideRecords:
     def replace(self, gone: Iterable[SetAsideRecord], new: Sequence[SetAsideRecord]) -> None:
         """Delete some records and write others, replacing those with the same names."""
         keys = [
-            {"its_step": one.step, "its_subject": one.subject, "its_name": one.name} for one in (*gone, *new)
+            {"its_step": record.step, "its_subject": record.subject, "its_name": record.name}
+            for record in (*gone, *new)
         ]
 
         def write(connection: Connection) -> None:
             if keys:
                 connection.execute(_FORGET, keys)
-            bulk.insert(connection, set_aside, set_aside.c.keys(), [astuple(one) for one in new], once=True)
+            bulk.insert(
+                connection, set_aside, set_aside.c.keys(), [astuple(record) for record in new], once=True
+            )
 
         self._database.write(write)

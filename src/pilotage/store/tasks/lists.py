@@ -39,24 +39,24 @@ class TaskFilter:
 EVERY_TASK = TaskFilter()
 
 
-def conditions_of(wanted: TaskFilter, dialect: Dialect) -> Iterator[ColumnElement[bool]]:
+def conditions_of(task_filter: TaskFilter, dialect: Dialect) -> Iterator[ColumnElement[bool]]:
     """Yield the filter as conditions on rows of tasks."""
-    if wanted.name:
-        operator, pattern = dialect.matches(wanted.name)
+    if task_filter.name:
+        operator, pattern = dialect.matches(task_filter.name)
         yield _t.name.op(operator, is_comparison=True)(pattern)
-    if wanted.owner:
-        yield _t.owner == wanted.owner
-    if wanted.vo:
-        yield _t.vo == wanted.vo
-    for label in wanted.labels:
+    if task_filter.owner:
+        yield _t.owner == task_filter.owner
+    if task_filter.vo:
+        yield _t.vo == task_filter.vo
+    for label in task_filter.labels:
         name, equals, value = label.partition("=")
         # LIKE of SQLite has no case, and texts of labels may hold its signs.
         find = getattr(func, dialect.find)
         yield find(_t.labels, f"\n{name}={value}\n" if equals else f"\n{name}=") > 0
-    if wanted.queues is not None:
+    if task_filter.queues is not None:
         open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
         # Each task's jobs have an index; a list of all such jobs would read the whole table first.
-        yield exists().where(_j.task == _t.id, _j.queue.in_(wanted.queues), open_).correlate(tasks)
+        yield exists().where(_j.task == _t.id, _j.queue.in_(task_filter.queues), open_).correlate(tasks)
 
 
 TaskSort = Literal["newest", "changed", "priority", "name"]
@@ -104,10 +104,10 @@ class TaskLists:
 
         def read(connection: Connection) -> ListPage[TaskView]:
             counts = of_query(connection, counting, TaskState)
-            found, following = order.read(connection, query, page.limit)
-            jobs = of_tasks(connection, [str(row.id) for row in found])
+            rows, following = order.read(connection, query, page.limit)
+            jobs = of_tasks(connection, [str(row.id) for row in rows])
             return ListPage(
-                [TaskView(**task_rows.shown(row, jobs.get(str(row.id), {}))) for row in found],
+                [TaskView(**task_rows.view_fields(row, jobs.get(str(row.id), {}))) for row in rows],
                 total_of(counts, page.state),
                 counts,
                 following,

@@ -52,33 +52,33 @@ _READY = (
 @part("tasks", "stages")
 def ready_stages(reading: Reading) -> Mapping[str, Any]:
     """Read waiting tasks whose predecessors have ended, or that are held now, or held no more."""
-    found = reading.reader.tasks_from(_READY, limit=reading.now.batch, apart=reading.now.apart)
-    stages = list(_stages(reading.reader, found))
+    tasks = reading.reader.tasks_from(_READY, limit=reading.now.batch, apart=reading.now.apart)
+    stages = list(_stages(reading.reader, tasks))
     read = {stage.task for stage in stages}
-    return {"tasks": tuple(task for task in found if task.id in read), "stages": tuple(stages)}
+    return {"tasks": tuple(task for task in tasks if task.id in read), "stages": tuple(stages)}
 
 
 @part("stages")
 def every_stage(reading: Reading) -> Mapping[str, Any]:
     """Read all waiting tasks' predecessors, with the outputs of those that have ended."""
-    found = [task for task in reading["tasks"] if task.state is TaskState.WAITING]
-    return {"stages": tuple(_stages(reading.reader, found))}
+    waiting = [task for task in reading["tasks"] if task.state is TaskState.WAITING]
+    return {"stages": tuple(_stages(reading.reader, waiting))}
 
 
-def _stages(reader: RecordReader, found: Sequence[Task]) -> Iterable[Stage]:
+def _stages(reader: RecordReader, tasks: Sequence[Task]) -> Iterable[Stage]:
     """Yield the stages of tasks, until they read too many outputs."""
-    before = predecessors_of(reader.connection, (task.id for task in found))
-    work = {vo: live_work(reader.connection, vo) for vo in {task.owner.vo for task in found}}
+    before = predecessors_of(reader.connection, (task.id for task in tasks))
+    work = {vo: live_work(reader.connection, vo) for vo in {task.owner.vo for task in tasks}}
     outputs = 0
-    for task in found:
-        own = before.get(task.id, [])
-        if not chains.awaited(own) and not chains.obstacles(own, task.on_end):
-            own = _with_outputs(reader, task, own)
-        outputs += sum(len(one.outputs) for one in own)
+    for task in tasks:
+        predecessors = before.get(task.id, [])
+        if not chains.awaited(predecessors) and not chains.obstacles(predecessors, task.on_end):
+            predecessors = _with_outputs(reader, task, predecessors)
+        outputs += sum(len(predecessor.outputs) for predecessor in predecessors)
         of_vo = work[task.owner.vo]
         yield Stage(
             task=task.id,
-            predecessors=tuple(own),
+            predecessors=tuple(predecessors),
             user=of_vo.get(task.owner.name, LiveWork()),
             vo=LiveWork.total(of_vo.values()),
         )
@@ -87,24 +87,27 @@ def _stages(reader: RecordReader, found: Sequence[Task]) -> Iterable[Stage]:
 
 
 def _with_outputs(reader: RecordReader, task: Task, before: Sequence[Predecessor]) -> list[Predecessor]:
-    wanted = {str(item.task) for item in task.spec.inputs if isinstance(item, TaskOutputs)}
+    references = {str(item.task) for item in task.spec.inputs if isinstance(item, TaskOutputs)}
     return [
-        replace(one, outputs=_outputs(reader, one.task)) if one.reference in wanted else one for one in before
+        replace(predecessor, outputs=_outputs(reader, predecessor.task))
+        if predecessor.reference in references
+        else predecessor
+        for predecessor in before
     ]
 
 
 def _outputs(reader: RecordReader, task: int) -> tuple[InputFile, ...]:
     """Return the results of a task with the storages where they lie under their names."""
-    found = results(reader.connection, task, MOST_MATCHED + 1)
-    held: defaultdict[str, list[str]] = defaultdict(list)
-    for replica in reader.replicas_of(found):
+    files = results(reader.connection, task, MOST_MATCHED + 1)
+    storages: defaultdict[str, list[str]] = defaultdict(list)
+    for replica in reader.replicas_of(files):
         if not replica.path:
-            held[replica.file].append(replica.storage)
-    made = []
-    for file in found:
+            storages[replica.file].append(replica.storage)
+    inputs = []
+    for file in files:
         scope, name = split_identifier(file.name)
-        replicas = tuple(held[file.name])
-        made.append(
+        replicas = tuple(storages[file.name])
+        inputs.append(
             InputFile(name=name, scope=scope, size=file.size, checksum=file.checksum, replicas=replicas)
         )
-    return tuple(made)
+    return tuple(inputs)

@@ -68,19 +68,22 @@ is_live = is_state(tasks, *LIVE_TASKS)
 
 # Ended tasks only pile up, and adding up jobs needs no specification. Include the state although the
 # condition implies it: SQLite reads the row for any column missing in the index.
-partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t.state, where=is_live)
+partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t.state, condition=is_live)
 
-partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
+partial_index("tasks_by_lease", _t.lease_end, condition=_t.lease_end.is_not(None))
 
 partial_index(
-    "tasks_by_output_dataset", _t.output_dataset, where=_t.output_dataset.is_not(None) & is_live, unique=True
+    "tasks_by_output_dataset",
+    _t.output_dataset,
+    condition=_t.output_dataset.is_not(None) & is_live,
+    unique=True,
 )
 
-partial_index("tasks_by_workflow", _t.workflow, _t.id, where=_t.workflow.is_not(None))
+partial_index("tasks_by_workflow", _t.workflow, _t.id, condition=_t.workflow.is_not(None))
 
 is_to_notify = _t.notices != literal_column("''")
 
-partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)
+partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, condition=is_to_notify)
 
 TASK_COLUMNS = read_columns(tasks, Task)
 task = maker(Task, "spec")
@@ -129,30 +132,30 @@ class SpecCache:
 
     def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
         """Return the specifications of these tasks. Log and skip tasks that cannot be parsed."""
-        found: dict[int, TaskSpec] = {}
+        specs: dict[int, TaskSpec] = {}
         missing: list[int] = []
         with self._lock:
             for id_ in ids:
                 if (spec := self._known.get(id_)) is not None:
-                    found[id_] = spec
+                    specs[id_] = spec
                 else:
                     missing.append(id_)
         if missing:
             read = _readable(dict(tuple(row) for row in connection.execute(_SPECS, {"ids": missing})))
-            found |= read
+            specs |= read
             self._keep(read)
-        return found
+        return specs
 
     def parsed(self, texts: Mapping[int, str | None]) -> dict[int, TaskSpec] | None:
         """Return the specifications of tasks with these texts; None if one is neither given nor cached."""
         with self._lock:
-            found = {id_: self._known[id_] for id_ in texts if id_ in self._known}
-        if len(found) == len(texts):
-            return found
-        missing = {id_: texts[id_] for id_ in texts.keys() - found.keys()}
+            specs = {id_: self._known[id_] for id_ in texts if id_ in self._known}
+        if len(specs) == len(texts):
+            return specs
+        missing = {id_: texts[id_] for id_ in texts.keys() - specs.keys()}
         read = _readable({id_: text for id_, text in missing.items() if text is not None})
         self._keep(read)
-        return found | read if len(read) == len(missing) else None
+        return specs | read if len(read) == len(missing) else None
 
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
@@ -183,7 +186,7 @@ _SHOWN = tuple(field.name for field in fields(TaskView) if field.name in _t)
 TASK_VIEW = select(*(_t[name] for name in _SHOWN))
 
 
-def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
+def view_fields(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
     """Return the fields of a ``TaskView`` from a row that begins as ``TASK_VIEW`` and its jobs by
     state."""
     values = dict(zip(_SHOWN, row, strict=False))
@@ -236,8 +239,8 @@ def has_room(connection: Connection, limits: Sequence[WorkLimit], added: Iterabl
     live = {vo: live_work(connection, vo) for vo in {limit.vo for limit in limits}}
     for limit in limits:
         by_owner = live[limit.vo]
-        found = by_owner.values() if limit.owner is None else [by_owner.get(limit.owner, LiveWork())]
-        if not LiveWork.total((*found, new)).is_within(limit.most):
+        work = by_owner.values() if limit.owner is None else [by_owner.get(limit.owner, LiveWork())]
+        if not LiveWork.total((*work, new)).is_within(limit.most):
             return False
     return True
 
@@ -276,7 +279,7 @@ _STORED = (
 
 def add_volumes(connection: Connection, bytes_: Mapping[tuple[str, str], int]) -> None:
     """Add what tasks of these VOs and owners take more, or with negative numbers less."""
-    rows = [(*whose, stored) for whose, stored in bytes_.items() if stored]
+    rows = [(*person, stored) for person, stored in bytes_.items() if stored]
     bulk.add(connection, task_volumes, _KEY, "stored", rows)
 
 
@@ -284,7 +287,7 @@ def change_volumes(connection: Connection, ids: Iterable[int], spec: str) -> Non
     """Count what each of some tasks takes more with this specification instead of its present one."""
     for id_ in ids:
         before = volumes_of(connection, [id_])
-        add_volumes(connection, {whose: len(spec.encode()) - stored for whose, stored in before.items()})
+        add_volumes(connection, {person: len(spec.encode()) - stored for person, stored in before.items()})
 
 
 def volumes_of(connection: Connection, ids: Iterable[int]) -> Counter[tuple[str, str]]:

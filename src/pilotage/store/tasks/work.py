@@ -35,7 +35,9 @@ _IN_STATE = (
 @part("tasks", "failures")
 def failing_alike(reading: Reading) -> Mapping[str, Any]:
     """Read live tasks without any success, but with enough attempts that failed in the same way (F3)."""
-    return failures.alike(reading.reader, reading.world.time, reading.world.federation.guard.fewest)
+    return failures.failing_the_same_way(
+        reading.reader, reading.world.time, reading.world.federation.guard.fewest
+    )
 
 
 @part("jobs")
@@ -54,11 +56,11 @@ def live_work_of(number: int) -> WorldPart:
     """Read the live jobs of a task, the files that its jobs made, and the live transfers of these."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
-        made = reading.reader.files_of_tasks([number])
+        outputs = reading.reader.files_of_tasks([number])
         return {
             "jobs": reading.reader.jobs_where(*_OF_TASK, task=number),
-            "transfers": reading.reader.live_transfers_of(made),
-            "files": made,
+            "transfers": reading.reader.live_transfers_of(outputs),
+            "files": outputs,
         }
 
     return WorldPart(("jobs", "transfers", "files"), read)
@@ -110,22 +112,24 @@ def brokered_again(
 @part("jobs", "job_counts")
 def as_if_defined(reading: Reading) -> Mapping[str, Any]:
     """Return the jobs as if they were DEFINED, and not in the counts."""
-    found = reading["jobs"]
-    defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
-    return {"jobs": tuple(defined), "job_counts": _without(reading["job_counts"], found)}
+    jobs = reading["jobs"]
+    defined = (replace(job, state=JobState.DEFINED, queue="", pilot=None) for job in jobs)
+    return {"jobs": tuple(defined), "job_counts": _without(reading["job_counts"], jobs)}
 
 
 def _as_they_stand(reader: RecordReader, number: int, limit: int) -> tuple[Job, ...]:
     """Return jobs of a task state by state, in the order in which a job passes through them."""
-    found: list[Job] = []
+    in_order: list[Job] = []
     for state in JobState:
-        if len(found) < limit and (state in LIVE_JOBS or not found or found[0].state not in LIVE_JOBS):
-            found += reader.jobs(_IN_STATE, task=number, state=str(state), limit=limit - len(found))
-    return tuple(sorted(found, key=lambda job: job.id))
+        if len(in_order) < limit and (
+            state in LIVE_JOBS or not in_order or in_order[0].state not in LIVE_JOBS
+        ):
+            in_order += reader.jobs(_IN_STATE, task=number, state=str(state), limit=limit - len(in_order))
+    return tuple(sorted(in_order, key=lambda job: job.id))
 
 
-def _without(counts: Sequence[JobCount], taken: Iterable[Job]) -> tuple[JobCount, ...]:
+def _without(counts: Sequence[JobCount], jobs: Iterable[Job]) -> tuple[JobCount, ...]:
     """Return the counts of all jobs except these."""
-    less = Counter((job.queue, job.share, job.state) for job in taken)
-    left = (replace(row, jobs=row.jobs - less[row.queue, row.share, row.state]) for row in counts)
-    return tuple(row for row in left if row.jobs > 0)
+    less = Counter((job.queue, job.share, job.state) for job in jobs)
+    rest = (replace(row, jobs=row.jobs - less[row.queue, row.share, row.state]) for row in counts)
+    return tuple(row for row in rest if row.jobs > 0)

@@ -77,13 +77,13 @@ def write_workflow(
 
 def predecessors_of(connection: Connection, ids: Iterable[int]) -> dict[int, list[Predecessor]]:
     """Return the predecessors of tasks, by task and then by number."""
-    found: dict[int, list[Predecessor]] = defaultdict(list)
-    wanted = sorted(set(ids))
-    if wanted:
-        for task, reference, number, name, state in connection.execute(_OF_TASKS, {"ids": wanted}):
-            one = Predecessor(reference=reference, task=number, name=name, state=TaskState(state))
-            found[task].append(one)
-    return found
+    by_task: dict[int, list[Predecessor]] = defaultdict(list)
+    numbers = sorted(set(ids))
+    if numbers:
+        for task, reference, number, name, state in connection.execute(_OF_TASKS, {"ids": numbers}):
+            predecessor = Predecessor(reference=reference, task=number, name=name, state=TaskState(state))
+            by_task[task].append(predecessor)
+    return by_task
 
 
 _w = workflows.c
@@ -155,17 +155,17 @@ class WorkflowQueries:
 
     def tasks_named(self, owner: Identity, words: Iterable[str]) -> dict[str, int]:
         """Return the tasks of an owner by number or name: of a name the newest one."""
-        given = set(words)
-        numbers = {word: int(word) for word in given if word.isdecimal() and len(word) <= LONGEST_NUMBER}
+        unique = set(words)
+        numbers = {word: int(word) for word in unique if word.isdecimal() and len(word) <= LONGEST_NUMBER}
         mine: dict[str, Any] = {"owner": owner.name, "vo": owner.vo}
 
         def read(connection: Connection) -> dict[str, int]:
-            names = {"names": sorted(given - numbers.keys()), **mine}
-            found = {row[0]: int(row[1]) for row in connection.execute(_NEWEST, names)}
-            known = set(connection.execute(_NUMBERED, {"ids": sorted(numbers.values()), **mine}).scalars())
-            return found | {word: number for word, number in numbers.items() if number in known}
+            names = {"names": sorted(unique - numbers.keys()), **mine}
+            by_name = {row[0]: int(row[1]) for row in connection.execute(_NEWEST, names)}
+            existing = set(connection.execute(_NUMBERED, {"ids": sorted(numbers.values()), **mine}).scalars())
+            return by_name | {word: number for word, number in numbers.items() if number in existing}
 
-        return self._database.read(read) if given else {}
+        return self._database.read(read) if unique else {}
 
     def workflows(
         self, owner: Identity | None, limit: int, after: str = "", name: str = ""
@@ -180,15 +180,15 @@ class WorkflowQueries:
         def read(connection: Connection) -> ListPage[WorkflowView]:
             total = connection.execute(counting).scalar_one()
             rows, following = _NEWEST_FIRST.read(connection, query, limit)
-            return ListPage(_shown(connection, rows), total, {}, following)
+            return ListPage(_views(connection, rows), total, {}, following)
 
         return self._database.read(read)
 
     def workflow(self, number: int) -> WorkflowView | None:
         """Return one workflow."""
         query = select(workflows).where(_w.id == number)
-        found = self._database.read(lambda one: _shown(one, one.execute(query).all()))
-        return found[0] if found else None
+        views = self._database.read(lambda connection: _views(connection, connection.execute(query).all()))
+        return views[0] if views else None
 
     def stages(self, workflow: int) -> list[StageView]:
         """Return the tasks of a workflow by number, with their predecessors."""
@@ -198,11 +198,11 @@ class WorkflowQueries:
             rows = connection.execute(query.order_by(_t.id)).all()
             before = predecessors_of(connection, (row.id for row in rows))
             counts: defaultdict[int, dict[JobState, int]] = defaultdict(dict)
-            for one in RecordReader(connection, self._specs).task_counts([row.id for row in rows]):
-                counts[one.task][one.state] = one.jobs
+            for count in RecordReader(connection, self._specs).task_counts([row.id for row in rows]):
+                counts[count.task][count.state] = count.jobs
             return [
                 StageView(
-                    **task_rows.shown(row, counts[row.id]),
+                    **task_rows.view_fields(row, counts[row.id]),
                     predecessors=tuple(before.get(row.id, ())),
                     on_end=bool(row.on_end),
                 )
@@ -213,8 +213,10 @@ class WorkflowQueries:
 
     def readers(self, task: int, limit: int) -> list[ReaderView]:
         """Return the tasks that come after a task and have read outputs of it."""
-        rows = self._database.read(lambda one: one.execute(_READERS, {"task": task, "limit": limit}).all())
-        return [ReaderView(id=id_, name=name, files=many) for id_, name, many in rows]
+        rows = self._database.read(
+            lambda connection: connection.execute(_READERS, {"task": task, "limit": limit}).all()
+        )
+        return [ReaderView(id=id_, name=name, files=count) for id_, name, count in rows]
 
     def is_on_end(self, task: int) -> bool:
         """Return whether a task goes on however its predecessors ended."""
@@ -225,29 +227,33 @@ class WorkflowQueries:
         """Return a task that did not finish and so holds this one, at once or through others that wait."""
 
         def read(connection: Connection) -> Predecessor | None:
-            seen, left = {task}, {task}
-            while left and len(seen) <= MOST_BEFORE:
-                before = predecessors_of(connection, left)
-                goes_on = set(connection.execute(_ON_END, {"ids": sorted(left)}).scalars())
-                for one, found in sorted(before.items()):
-                    if bad := chains.obstacles(found, one in goes_on):
+            visited, frontier = {task}, {task}
+            while frontier and len(visited) <= MOST_BEFORE:
+                before = predecessors_of(connection, frontier)
+                goes_on = set(connection.execute(_ON_END, {"ids": sorted(frontier)}).scalars())
+                for number, predecessors in sorted(before.items()):
+                    if bad := chains.obstacles(predecessors, number in goes_on):
                         return bad[0]
-                waiting = (one for found in before.values() for one in found)
-                left = {one.task for one in waiting if one.state is TaskState.WAITING} - seen
-                seen |= left
+                waiting = (predecessor for predecessors in before.values() for predecessor in predecessors)
+                frontier = {
+                    predecessor.task for predecessor in waiting if predecessor.state is TaskState.WAITING
+                } - visited
+                visited |= frontier
             return None
 
         return self._database.read(read)
 
     def predecessors(self, task: int) -> tuple[Predecessor, ...]:
         """Return the tasks that a task comes after."""
-        return tuple(self._database.read(lambda one: predecessors_of(one, [task])).get(task, ()))
+        return tuple(
+            self._database.read(lambda connection: predecessors_of(connection, [task])).get(task, ())
+        )
 
 
-def _shown(connection: Connection, rows: Sequence[Any]) -> list[WorkflowView]:
+def _views(connection: Connection, rows: Sequence[Any]) -> list[WorkflowView]:
     states: defaultdict[int, dict[TaskState, int]] = defaultdict(dict)
-    for workflow, state, many in connection.execute(_STATES, {"ids": [row.id for row in rows]}):
-        states[workflow][TaskState(state)] = many
+    for workflow, state, count in connection.execute(_STATES, {"ids": [row.id for row in rows]}):
+        states[workflow][TaskState(state)] = count
     return [
         WorkflowView(
             id=row.id,

@@ -100,8 +100,8 @@ def of_tasks(reader: RecordReader, every_task: Sequence[Task]) -> Mapping[str, A
     """Read the same of some tasks."""
     scouting = [task.id for task in every_task if task.state == TaskState.SCOUTING]
     scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
-    others = [task for task in every_task if task.state != TaskState.SCOUTING]
-    ids = [task.id for task in others]
+    past_scouting = [task for task in every_task if task.state != TaskState.SCOUTING]
+    ids = [task.id for task in past_scouting]
     task_counts = reader.task_counts(ids)
     failed = [count.task for count in task_counts if count.state == JobState.FAILED]
     unmerged = reader.jobs_where(_OF_TASKS, _MERGING, ids=ids)
@@ -109,7 +109,7 @@ def of_tasks(reader: RecordReader, every_task: Sequence[Task]) -> Mapping[str, A
     return {
         "task_counts": task_counts,
         "jobs": tuple(sorted([*scouts, *unmerged, *examples], key=lambda job: job.id)),
-        "files": reader.files_of_tasks([*scouting, *_to_merge(others, task_counts)]),
+        "files": reader.files_of_tasks([*scouting, *_to_merge(past_scouting, task_counts)]),
         "usages": reader.usages(scouts),
     }
 

@@ -82,24 +82,24 @@ _FORGET = delete(link_hours).where(_h.hour <= bindparam("before"))
 def count(connection: Connection, ids: Collection[int], time: float) -> dict[tuple[str, str], float]:
     """Add transfers done at a time in s since 1970 to the sums of their hour. Return bytes by the ends."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    brought: dict[tuple[str, str], float] = defaultdict(float)
-    for source, destination, size, taken in raw_rows(connection, _BROUGHT, ids=list(ids)):
+    moved: dict[tuple[str, str], float] = defaultdict(float)
+    for source, destination, size, duration in raw_rows(connection, _BROUGHT, ids=list(ids)):
         # Within one storage an output is renamed, and nothing moves.
         if source == destination:
             continue
-        brought[source, destination] += size
-        if size >= SMALLEST and taken is not None and taken > 0:
-            own = sums[source, destination]
-            own[:] = own[0] + size / 1e6, own[1] + taken
+        moved[source, destination] += size
+        if size >= SMALLEST and duration is not None and duration > 0:
+            total = sums[source, destination]
+            total[:] = total[0] + size / 1e6, total[1] + duration
     if sums:
         _add_to_hour(connection, int(time // HOUR), sums)
-    return brought
+    return moved
 
 
 def _add_to_hour(connection: Connection, hour: int, sums: Mapping[tuple[str, str], list[float]]) -> None:
     rows = [
-        {"hour": hour, "source": ends[0], "destination": ends[1], "megabytes": own[0], "seconds": own[1]}
-        for ends, own in sorted(sums.items())
+        {"hour": hour, "source": ends[0], "destination": ends[1], "megabytes": total[0], "seconds": total[1]}
+        for ends, total in sorted(sums.items())
     ]
     connection.execute(_ADD, rows)
     connection.execute(_FORGET, {"before": hour - max(WINDOWS.values())})
@@ -118,13 +118,13 @@ class LinkRates:
     def applied(self, connection: Connection, federation: Federation, time: float) -> Federation:
         """Return the federation with measurements up to a time in s since 1970."""
         with self._lock:
-            known = self._known
+            last = self._known
         # Compare identity, not equality: brokerages cache the columns of its queues by identity.
-        is_known = known is not None and known[0] is federation
-        if known and is_known and 0 <= time - known[1] < MEASURED_EVERY:
-            return known[3]
+        is_known = last is not None and last[0] is federation
+        if last and is_known and 0 <= time - last[1] < MEASURED_EVERY:
+            return last[3]
         rates = _rates(connection, federation, time)
-        measured = known[3] if known and is_known and known[2] == rates else _with_rates(federation, rates)
+        measured = last[3] if last and is_known and last[2] == rates else _with_rates(federation, rates)
         with self._lock:
             self._known = federation, time, rates, measured
         return measured
@@ -134,26 +134,26 @@ def _rates(connection: Connection, federation: Federation, time: float) -> _Rate
     """Return MB/s by the sites of source and destination: all bytes over all their times."""
     sites = {storage.name: storage.site for storage in federation.storages}
     last = raw_rows(connection, _MEASURED, since=time - HOUR)
-    found: _Rates = defaultdict(dict)
+    rates: _Rates = defaultdict(dict)
     for ends, rate in _means(((*row[:2], row[2] / 1e6, row[3]) for row in last), sites).items():
-        found[ends]["throughput_1h"] = rate
+        rates[ends]["throughput_1h"] = rate
     now = int(time // HOUR)
     hours = raw_rows(connection, _SUMS, after=now - max(WINDOWS.values()))
     for window, length in WINDOWS.items():
         within = (row[:4] for row in hours if now - length < row[4] <= now)
         for ends, rate in _means(within, sites).items():
-            found[ends][window] = rate
-    return dict(found)
+            rates[ends][window] = rate
+    return dict(rates)
 
 
 def _means(measured: _Measured, sites: Mapping[str, str]) -> dict[tuple[str, str], float]:
     megabytes: dict[tuple[str, str], float] = defaultdict(float)
     seconds: dict[tuple[str, str], float] = defaultdict(float)
-    for source, destination, size, taken in measured:
+    for source, destination, size, duration in measured:
         if source != destination and source in sites and destination in sites:
             link = sites[source], sites[destination]
             megabytes[link] += size
-            seconds[link] += taken
+            seconds[link] += duration
     return {link: megabytes[link] / seconds[link] for link in megabytes}
 
 

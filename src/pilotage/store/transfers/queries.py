@@ -54,29 +54,29 @@ class TransferQueries:
             .where(x.share == transfer.share, waiting, first)
             .group_by(x.size_class)
         )
-        found = self._database.read(lambda connection: connection.execute(query).all())
-        slots = sum(number * parts_of(size_class, bundle) for size_class, number in found) / bundle
-        return sum(number for _, number in found), slots
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        slots = sum(number * parts_of(size_class, bundle) for size_class, number in rows) / bundle
+        return sum(number for _, number in rows), slots
 
     def waiting_of(self, task: int) -> list[tuple[str, str, int]]:
         """Return transfers that a task's jobs wait for and no server moves yet, counted by storages."""
         x = transfers.c
         read = select(job_inputs.c.file).join(jobs, jobs.c.id == job_inputs.c.job).where(jobs.c.task == task)
-        made = select(files.c.name).where(files.c.task == task)
+        outputs = select(files.c.name).where(files.c.task == task)
         query = (
             select(x.source, x.destination, func.count())
             .where(
                 is_state(transfers, TransferState.QUEUED, *TRANSFERS_AHEAD),
                 or_(
                     (x.direction == "download") & x.file.in_(read),
-                    (x.direction == "upload") & x.file.in_(made),
+                    (x.direction == "upload") & x.file.in_(outputs),
                 ),
             )
             .group_by(x.source, x.destination)
             .order_by(x.source, x.destination)
         )
-        found = self._database.read(lambda connection: connection.execute(query).all())
-        return [(source, destination, int(number)) for source, destination, number in found]
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [(source, destination, int(number)) for source, destination, number in rows]
 
     def live(self) -> list[TransferCount]:
         """Return the numbers of live transfers by share, way, state and class of size."""
@@ -88,7 +88,7 @@ class TransferQueries:
             .group_by(*parts)
             .order_by(*parts)
         )
-        found = self._database.read(lambda connection: connection.execute(query).all())
+        rows = self._database.read(lambda connection: connection.execute(query).all())
         return [
             TransferCount(
                 share=share,
@@ -99,7 +99,7 @@ class TransferQueries:
                 emergency=bool(emergency),
                 transfers=number,
             )
-            for share, source, destination, state, size_class, emergency, number in found
+            for share, source, destination, state, size_class, emergency, number in rows
         ]
 
     def files_of(self, job: int, home: str) -> list[FileOfJob]:
@@ -135,23 +135,23 @@ class TransferQueries:
             .group_by(c.first, c.state)
             .order_by(c.first)
         )
-        found: dict[str, dict[str, int]] = {}
+        by_share: dict[str, dict[str, int]] = {}
         for share, state, count in self._database.read(lambda connection: connection.execute(query).all()):
-            found.setdefault(share, {})[state] = int(count)
-        return found
+            by_share.setdefault(share, {})[state] = int(count)
+        return by_share
 
     def delivery_time(self, last: int = 100) -> float | None:
         """Return the mean duration of the last deliveries in s; None if there were none."""
         x = transfers.c
         ended = is_state(transfers, TransferState.DONE)
-        taken = (
+        durations = (
             select((x.ended - x.started).label("taken"))
             .where(ended, x.started.is_not(None))
             .order_by(x.since.desc(), x.id.desc())
             .limit(last)
             .subquery()
         )
-        query = select(func.avg(taken.c.taken))
+        query = select(func.avg(durations.c.taken))
         return self._database.read(lambda connection: connection.execute(query).scalar())
 
 
@@ -186,11 +186,11 @@ _TRANSFERS = (
 
 def of_job(connection: Connection, job: int, home: str) -> list[FileOfJob]:
     """Return the first inputs and outputs of a job at a queue whose storage is ``home``."""
-    found: list[tuple[FileKind, str, int]] = []
-    found += [("input", file, size) for file, size in connection.execute(_INPUTS, {"job": job})]
-    made = sorted(connection.execute(_OUTPUTS, {"job": job}).all())[:MOST_FILES]
-    found += [("output", file, size) for file, size in made]
-    names = [file for _, file, _ in found]
+    rows: list[tuple[FileKind, str, int]] = []
+    rows += [("input", file, size) for file, size in connection.execute(_INPUTS, {"job": job})]
+    outputs = sorted(connection.execute(_OUTPUTS, {"job": job}).all())[:MOST_FILES]
+    rows += [("output", file, size) for file, size in outputs]
+    names = [file for _, file, _ in rows]
     holders: defaultdict[str, list[str]] = defaultdict(list)
     for file, storage in connection.execute(_HOLDERS, {"names": names}):
         holders[file].append(storage)
@@ -204,18 +204,18 @@ def of_job(connection: Connection, job: int, home: str) -> list[FileOfJob]:
             transfer=moved.get((kind, file), NEVER)[0],
             took=moved.get((kind, file), NEVER)[1],
         )
-        for kind, file, size in found
+        for kind, file, size in rows
     ]
 
 
 def _moved(connection: Connection, names: list[str], home: str) -> Mapping[tuple[str, str], _Moved]:
     """Return the last transfer of each input to ``home``, and of each output to its final storage."""
-    found: dict[tuple[str, str], _Moved] = {}
+    last: dict[tuple[str, str], _Moved] = {}
     for row in connection.execute(_TRANSFERS, {"names": names, "home": home}):
         started, ended = row[-2:]
         moved = transfer_rows.transfer(row), None if started is None or ended is None else ended - started
         if row.direction == "upload":
-            found["output", row.file] = moved
+            last["output", row.file] = moved
         if row.destination == home:
-            found["input", row.file] = moved
-    return found
+            last["input", row.file] = moved
+    return last

@@ -89,7 +89,7 @@ class _Full:
         """Return the parameters of a query that leaves these out."""
         if not self.any:
             return {}
-        pairs, ends = ([" ".join(one) for one in several] for several in (self.pairs, self.ends))
+        pairs, ends = ([" ".join(pair) for pair in several] for several in (self.pairs, self.ends))
         return {
             "storages": json.dumps(self.storages),
             "pairs": json.dumps(pairs),
@@ -220,7 +220,9 @@ def staged(reading: Reading) -> Mapping[str, Any]:
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     active = reader.transfers_in(*_BEYOND_THE_QUEUE)
     failed_deliveries = reader.failed_deliveries()
-    ended = [one for one in active if one.state is _X.FINISHING] + _failed(reader, world, limit)
+    ended = [transfer for transfer in active if transfer.state is _X.FINISHING] + _failed(
+        reader, world, limit
+    )
     affected_jobs = _jobs(reader, world, ended, limit)
     inputs = reader.inputs_of(job for job in affected_jobs if job.state == _J.ASSIGNED)
     outputs = reader.outputs_of(job.id for job in affected_jobs if job.state != _J.ASSIGNED)
@@ -285,7 +287,9 @@ def unawaited(
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     names = sorted({transfer.file for transfer in queued})
     waits = {(file, storages.get(queue)) for file, queue in reader.raw_rows(_STILL_WANTED, names=names)}
-    return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in waits))
+    return tuple(
+        sorted(transfer.id for transfer in queued if (transfer.file, transfer.destination) not in waits)
+    )
 
 
 def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list[Transfer]:
@@ -311,12 +315,12 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
     if gain < 1:
         return first
     # Sorted by falling priority and read backwards: the highest of each is written last, and stays.
-    highest = {(one.share, one.direction): one.priority for one in reversed(first)}
-    most = {one.share: one.priority for one in reversed(first)}
+    highest = {(transfer.share, transfer.direction): transfer.priority for transfer in reversed(first)}
+    highest_of_share = {transfer.share: transfer.priority for transfer in reversed(first)}
     # Transfers below the last one read come after all of them.
-    reached = {(one.share, one.direction): one.priority - gain for one in first}
+    reached = {(transfer.share, transfer.direction): transfer.priority - gain for transfer in first}
     more = [
-        (*place, highest[place] + 1, reached[place], most[place[0]])
+        (*place, highest[place] + 1, reached[place], highest_of_share[place[0]])
         for place, count in read.items()
         if count == each
     ]

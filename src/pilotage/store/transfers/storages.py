@@ -47,9 +47,9 @@ _SAVE_SPACE = upsert(
 _SPACES = select(storage_spaces).order_by(storage_spaces.c.storage)
 
 
-def write_spaces(connection: Connection, found: Sequence[StorageSpace]) -> None:
+def write_spaces(connection: Connection, spaces: Sequence[StorageSpace]) -> None:
     """Write reports in place of earlier ones."""
-    connection.execute(_SAVE_SPACE, [{name: getattr(one, name) for name in _SPACE} for one in found])
+    connection.execute(_SAVE_SPACE, [{name: getattr(space, name) for name in _SPACE} for space in spaces])
 
 
 def read_spaces(connection: Connection) -> tuple[StorageSpace, ...]:
@@ -113,26 +113,26 @@ class Removals:
 
     def add(self, new: Sequence[Removal]) -> None:
         """Keep removals."""
-        rows = [astuple(one) for one in new]
+        rows = [astuple(removal) for removal in new]
         if rows:
             self._database.write(
                 lambda connection: bulk.insert(connection, removals, removals.c.keys(), rows, once=True),
                 alone=False,
             )
 
-    def due(self, now: float, unable: Collection[str] = ()) -> list[Removal]:
+    def take_due(self, now: float, unable: Collection[str] = ()) -> list[Removal]:
         """Return removals that are to be done now. Until ``done`` they are due again later.
 
         Leave those at ``unable`` storages to another server.
         """
-        asked = {"now": now, "unable": sorted(unable)}
-        if not self._database.read(lambda connection: connection.execute(_DUE, asked).first()):
+        values = {"now": now, "unable": sorted(unable)}
+        if not self._database.read(lambda connection: connection.execute(_DUE, values).first()):
             return []
-        return self._database.write(lambda connection: _taken(connection, asked, now), alone=False)
+        return self._database.write(lambda connection: _take_due(connection, values, now), alone=False)
 
-    def done(self, one: Removal, now: float) -> None:
+    def done(self, removal: Removal, now: float) -> None:
         """Forget a removal that was done at a time, or let it be done once more."""
-        place = {"of": one.storage, "at": one.path}
+        place = {"of": removal.storage, "at": removal.path}
 
         def write(connection: Connection) -> None:
             if not connection.execute(_DONE, place | {"now": now}).rowcount:
@@ -141,19 +141,19 @@ class Removals:
         self._database.write(write, alone=False)
 
 
-def _taken(connection: Connection, asked: Mapping[str, Any], now: float) -> list[Removal]:
-    found = [*map(_removal, connection.execute(_DUE, asked))]
-    old = [{"of": one.storage, "at": one.path} for one in found if now - one.since > KEPT_FOR]
+def _take_due(connection: Connection, values: Mapping[str, Any], now: float) -> list[Removal]:
+    batch = [*map(_removal, connection.execute(_DUE, values))]
+    old = [{"of": removal.storage, "at": removal.path} for removal in batch if now - removal.since > KEPT_FOR]
     if old:
         connection.execute(_DELETE, old)
     later = [
-        {"of": one.storage, "at": one.path, "next": now + max(AGAIN, now - one.since)}
-        for one in found
-        if now - one.since <= KEPT_FOR
+        {"of": removal.storage, "at": removal.path, "next": now + max(AGAIN, now - removal.since)}
+        for removal in batch
+        if now - removal.since <= KEPT_FOR
     ]
     if later:
         connection.execute(_PUT_OFF, later)
-    return found
+    return batch
 
 
 _f, _r, _x, _j, _i = files.c, replicas.c, transfers.c, jobs.c, job_inputs.c
@@ -198,17 +198,17 @@ class StorageMoves:
 
         return self._database.read(read)
 
-    def page(self, old: str, new: str, after: str, most: int) -> list[FileAtStorage]:
+    def page(self, old: str, new: str, after: str, limit: int) -> list[FileAtStorage]:
         """Return the next files at a storage, by identifier, after one."""
-        return self._database.read(lambda connection: _page(connection, old, new, after, most))
+        return self._database.read(lambda connection: _page(connection, old, new, after, limit))
 
 
-def _page(connection: Connection, old: str, new: str, after: str, most: int) -> list[FileAtStorage]:
-    rows = connection.execute(_PAGE, {"old": old, "after": after, "most": most}).all()
+def _page(connection: Connection, old: str, new: str, after: str, limit: int) -> list[FileAtStorage]:
+    rows = connection.execute(_PAGE, {"old": old, "after": after, "most": limit}).all()
     names = {"names": [row.file for row in rows]}
-    others: defaultdict[str, list[str]] = defaultdict(list)
+    elsewhere: defaultdict[str, list[str]] = defaultdict(list)
     for file, storage in connection.execute(_OTHERS, {**names, "old": old}):
-        others[file].append(storage)
+        elsewhere[file].append(storage)
     read = set(connection.execute(_READ, names).scalars())
     makers = {"ids": sorted({row.job for row in rows if row.job is not None})}
     making = set(connection.execute(_MAKERS, makers).scalars())
@@ -221,7 +221,7 @@ def _page(connection: Connection, old: str, new: str, after: str, most: int) -> 
             path=row.path,
             size=row.size,
             checksum=row.checksum,
-            other_storages=tuple(sorted(others[row.file])),
+            other_storages=tuple(sorted(elsewhere[row.file])),
             is_read=row.file in read,
             is_being_made=row.job in making,
             is_moving=row.file in moving,

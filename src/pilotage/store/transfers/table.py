@@ -23,18 +23,18 @@ index_later(lambda: Index("transfers_by_file", _x.file, postgresql_using="hash")
 partial_index(
     "transfers_to_start",
     *(_x.share, _x.direction, _x.priority.desc(), _x.id),
-    where=is_state(transfers, TransferState.QUEUED),
+    condition=is_state(transfers, TransferState.QUEUED),
 )
 partial_index(
     "transfers_longest_queued",
     *(_x.share, _x.direction, _x.priority, _x.since, _x.id),
-    where=is_state(transfers, TransferState.QUEUED),
+    condition=is_state(transfers, TransferState.QUEUED),
 )
 partial_index(
     "transfers_once",
     *(_x.file, _x.destination),
     unique=True,
-    where=is_state(transfers, *UNFINISHED_TRANSFERS),
+    condition=is_state(transfers, *UNFINISHED_TRANSFERS),
 )
 
 TRANSFER_COLUMNS = read_columns(transfers, Transfer)

@@ -74,57 +74,59 @@ _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
 def reports(
-    reader: RecordReader, world: World, counts: Iterable[JobCount], seen: Iterable[QueueReport]
+    reader: RecordReader, world: World, counts: Iterable[JobCount], stored: Iterable[QueueReport]
 ) -> tuple[QueueReport, ...]:
     """Return the reports on queues completed for brokerages.
 
     They add how long activated jobs wait there, the disk I/O of running jobs, and whether pilots can start.
     """
-    known = {report.queue: report for report in seen}
-    waiting = _waiting(reader, world, known.values())
+    by_queue = {report.queue: report for report in stored}
+    waiting = _waiting(reader, world, by_queue.values())
     problems = _problems(reader, world)
-    known |= _untried(reader, world, known)
+    by_queue |= _untried(reader, world, by_queue)
     busy = {count.queue for count in counts if count.state is JobState.RUNNING}
     rates = {queue: round(rate, 3) for queue, rate in reader.raw_rows(DISK_IO)}
     return tuple(
         replace(
-            known.get(queue) or QueueReport(queue=queue),
+            by_queue.get(queue) or QueueReport(queue=queue),
             activated_since=waiting.get(queue),
             disk_io=rates.get(queue) if queue in busy else 0.0,
             pilots_possible=False if queue in problems else None,
             pilots_problem=problems.get(queue, ""),
         )
-        for queue in sorted({*known, *waiting, *problems})
+        for queue in sorted({*by_queue, *waiting, *problems})
     )
 
 
-def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -> dict[str, float]:
+def _waiting(reader: RecordReader, world: World, reports: Iterable[QueueReport]) -> dict[str, float]:
     """Return when the oldest activated job became so, at queues without a recent start (B9)."""
     before = world.time - WAITED_LONG
-    starts = {report.queue for report in known if (report.last_start or 0.0) > before}
+    starts = {report.queue for report in reports if (report.last_start or 0.0) > before}
     idle = sorted({queue.name for queue in world.federation.queues} - starts)
     rows = reader.raw_rows(_WAITING, before=before, queues=idle) if idle else ()
     return dict(tuple(row) for row in rows)
 
 
-def _untried(reader: RecordReader, world: World, known: Mapping[str, QueueReport]) -> dict[str, QueueReport]:
+def _untried(
+    reader: RecordReader, world: World, reports: Mapping[str, QueueReport]
+) -> dict[str, QueueReport]:
     """Return the reports on queues from which no pilot has called yet, with what was submitted there (B26).
 
     What was submitted under an earlier declaration does not count.
     """
-    found: dict[str, QueueReport] = {}
-    called = {name for name, report in known.items() if report.last_pilot is not None}
-    names = {one.name for one in world.federation.queues if one.computing_element} - called
+    untried: dict[str, QueueReport] = {}
+    called = {name for name, report in reports.items() if report.last_pilot is not None}
+    names = {queue.name for queue in world.federation.queues if queue.computing_element} - called
     rows = reader.raw_rows(_SUBMITTED, queues=sorted(names), after=world.time - DAY) if names else ()
-    for queue, first, since, many in rows:
+    for queue, first, since, count in rows:
         changed = world.queues_changed.get(queue, since)
-        others = reader.raw_rows(_CALLED_SINCE, first=first, most=many)
-        found[queue] = replace(
-            known.get(queue) or QueueReport(queue=queue),
+        callers = reader.raw_rows(_CALLED_SINCE, first=first, most=count)
+        untried[queue] = replace(
+            reports.get(queue) or QueueReport(queue=queue),
             first_submission=max(since, changed),
-            calls_elsewhere=len(list(others)) >= many,
+            calls_elsewhere=len(list(callers)) >= count,
         )
-    return found
+    return untried
 
 
 def _problems(reader: RecordReader, world: World) -> dict[str, str]:
@@ -142,21 +144,21 @@ def _problems(reader: RecordReader, world: World) -> dict[str, str]:
     )
     tried = {queue for (queue,) in reader.raw_rows(_UNDER_WAY, queues=queues)}
     last = [queue for queue in queues if queue not in tried and failed[queue] > well.get(queue, 0)]
-    told: dict[str, list[Pilot]] = defaultdict(list)
+    failed_pilots: dict[str, list[Pilot]] = defaultdict(list)
     lifted = reader.lifted_breakers()
     for pilot in reader.pilots(_SPEAKS, queues=last, ids=sorted(well.values()), after=time - LATELY):
         if pilot.created > lifted_at(lifted, "server", pilot.queue, pilot.broker):
-            told[pilot.queue].append(pilot)
+            failed_pilots[pilot.queue].append(pilot)
     return {
-        queue: f"its last pilots failed before they called: {_reason(told[queue])}"
+        queue: f"its last pilots failed before they called: {_reason(failed_pilots[queue])}"
         for queue in last
-        if (found := server_breaker((queue, ""), told[queue], director, changed.get(queue)))
-        and found.state(time) == "open"
+        if (breaker := server_breaker((queue, ""), failed_pilots[queue], director, changed.get(queue)))
+        and breaker.state(time) == "open"
     }
 
 
-def _reason(found: Sequence[Pilot]) -> str:
-    return found[-1].error.partition("\n")[0] or "no reason told"
+def _reason(pilots: Sequence[Pilot]) -> str:
+    return pilots[-1].error.partition("\n")[0] or "no reason told"
 
 
 def _is_skip(event: EventView) -> bool:
@@ -167,17 +169,17 @@ def _is_skip(event: EventView) -> bool:
     return event.target is JobState.PENDING and event.source is JobState.DEFINED
 
 
-def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, ...]:
+def with_first_skips(reader: RecordReader, jobs: Sequence[Job]) -> tuple[Job, ...]:
     """Return the jobs, merge jobs with the time when they were first skipped (B3)."""
-    merging = [job.id for job in found if job.kind == "merge"]
+    merging = [job.id for job in jobs if job.kind == "merge"]
     if not merging:
-        return tuple(found)
+        return tuple(jobs)
     ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=merging), strict=True)
     first = {
         id_: next((event.time for event in happened if _is_skip(event)), None)
         for id_, happened in zip(ids, reader.events(histories), strict=True)
     }
-    return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in found)
+    return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in jobs)
 
 
 def waiting_jobs(state: JobState) -> WorldPart:
@@ -208,12 +210,12 @@ def first_skips(reading: Reading) -> Mapping[str, Any]:
 @part("ahead", "tasks", "task_counts")
 def ahead(reading: Reading) -> Mapping[str, Any]:
     """Read jobs that wait for a cycle ahead of these, and jobs by task, if any do (M7, M8)."""
-    reader, found, now = reading.reader, reading["jobs"], reading.now
-    if not found or not (_any_plugin(reading) or _any_waits(reading)):
+    reader, jobs, now = reading.reader, reading["jobs"], reading.now
+    if not jobs or not (_any_plugin(reading) or _any_waits(reading)):
         return {}
-    portions = waiting.above(min(job.priority for job in found), now.batch)
+    portions = waiting.above(min(job.priority for job in jobs), now.batch)
     first = waiting.oldest(reader, JobState.PENDING, now.batch, portions, now.apart)
-    asking = reader.tasks_of([*found, *first])
+    asking = reader.tasks_of([*jobs, *first])
     counts = reader.task_counts(task.id for task in asking)
     return {"ahead": first, "tasks": asking, "task_counts": counts}
 

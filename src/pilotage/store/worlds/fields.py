@@ -81,17 +81,17 @@ _PARTS = (
     pilot_world.lacking_nodes,
 )
 
-FIELDS: Mapping[str, WorldPart] = {name: one for one in _PARTS for name in one.fields}
+FIELDS: Mapping[str, WorldPart] = {name: part for part in _PARTS for name in part.fields}
 """The usual part of each field. A field that is missing here has no usual reader."""
 
 
 def parts_of(reads: Reads) -> tuple[WorldPart, ...]:
     """Return the parts to read, each once. Raises ValueError for a field without a usual reader."""
     parts: dict[int, WorldPart] = {}
-    for one in reads:
-        if isinstance(one, str) and one not in FIELDS:
-            raise ValueError(f"no field {one!r} is read by its name; there are {', '.join(sorted(FIELDS))}")
-        part_of_name = FIELDS[one] if isinstance(one, str) else one
+    for read in reads:
+        if isinstance(read, str) and read not in FIELDS:
+            raise ValueError(f"no field {read!r} is read by its name; there are {', '.join(sorted(FIELDS))}")
+        part_of_name = FIELDS[read] if isinstance(read, str) else read
         parts.setdefault(id(part_of_name), part_of_name)
     return tuple(parts.values())
 

@@ -19,9 +19,9 @@ ALWAYS = frozenset({"time", "seed", "federation", "queues_changed"})
 """Fields that every world has."""
 
 EMPTY: Mapping[str, Any] = {
-    one.name: one.default if one.default_factory is MISSING else one.default_factory()
-    for one in fields(World)
-    if one.name not in ALWAYS
+    field_.name: field_.default if field_.default_factory is MISSING else field_.default_factory()
+    for field_ in fields(World)
+    if field_.name not in ALWAYS
 }
 """The values of fields that were not read."""
 
@@ -57,24 +57,24 @@ class Reading:
     world: World
     live_pilots: LivePilots
     known_inputs: KnownInputs
-    found: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.found:
+        if name not in self.values:
             raise LookupError(f"{name!r} is not read yet: declare it before the part that needs it")
-        return self.found[name]
+        return self.values[name]
 
     def get(self, name: str) -> Any:
         """Return a field's value; empty if it was not read."""
-        return self.found.get(name, EMPTY[name])
+        return self.values.get(name, EMPTY[name])
 
     def add(self, part: "WorldPart", values: Mapping[str, Any]) -> None:
         """Add the values of a part. Raises LookupError for a field that it does not declare."""
         if undeclared := ", ".join(sorted(values.keys() - set(part.fields))):
             raise LookupError(f"a part of {part.fields} returned {undeclared}, which it does not declare")
         for name in part.fields:
-            if name in values or name not in self.found:
-                self.found[name] = values.get(name, EMPTY[name])
+            if name in values or name not in self.values:
+                self.values[name] = values.get(name, EMPTY[name])
 
 
 Read = Callable[[Reading], Mapping[str, Any] | None]

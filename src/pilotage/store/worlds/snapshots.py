@@ -60,7 +60,7 @@ class Snapshots:
                 seed=now.seed,
                 federation=federation,
                 queues_changed=declared.changed,
-                **reading.found,
+                **reading.values,
             )
 
         return self._database.read(work)

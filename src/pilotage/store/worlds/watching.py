@@ -76,13 +76,13 @@ _TASKS_HERE = {
     for state in MOVED_FAST
 }
 _p = pilots.c
-_heard = func.coalesce(_p.heartbeat, _p.since)
+_last_call = func.coalesce(_p.heartbeat, _p.since)
 
 
 _has_failed = and_(_p.state == str(PilotState.FAILED), _p.ended_there_since.is_not(None))
 _LOSING = select(_p.id).where(
     has_jobs(_p.id),
-    or_(_p.state == str(PilotState.FINISHED), _has_failed, _heard <= bindparam("before")),
+    or_(_p.state == str(PilotState.FINISHED), _has_failed, _last_call <= bindparam("before")),
 )
 """Pilots with jobs that surely ended, or were silent since ``before``."""
 
@@ -97,7 +97,7 @@ _LOST = (
 _LOST_TASKS = select(_j.task).distinct().where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
 _LOST_OF_TASKS = _LOST.where(among(_j.task, "tasks"))
 _HOLDERS = among(_p.id, "holders")
-_SILENT = (is_state(pilots, PilotState.RUNNING), _heard <= bindparam("before"))
+_SILENT = (is_state(pilots, PilotState.RUNNING), _last_call <= bindparam("before"))
 _NOT_CALLED = {
     rule: (is_state(pilots, rule.state), _p.since <= bindparam("before"))
     for rule in RULES
@@ -149,7 +149,7 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
     counts = reading["job_counts"]
     # Most states usually have no job: skip states that cannot have any.
     present = {count.state for count in counts}
-    due = [
+    candidates = [
         *_late(reader, world, reading["queue_reports"], present, limit),
         *(_pending(reader, world, limit) if _J.PENDING in present else ()),
         *(_lost(reader, world, limit) if present.intersection(AT_A_PILOT) else ()),
@@ -158,9 +158,9 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
         *_too_many(reader, world, counts, limit),
     ]
     # Whether a silent pilot is lost depends on each job that it has.
-    holders = sorted({job.pilot for job in due if job.pilot is not None and job.state in AT_A_PILOT})
-    beside = reader.jobs(_HELD, pilots=holders) if holders else ()
-    by_id = {job.id: job for job in (*due, *beside)}
+    holders = sorted({job.pilot for job in candidates if job.pilot is not None and job.state in AT_A_PILOT})
+    companions = reader.jobs(_HELD, pilots=holders) if holders else ()
+    by_id = {job.id: job for job in (*candidates, *companions)}
     return {"jobs": tuple(by_id[id_] for id_ in sorted(by_id))}
 
 
@@ -235,12 +235,12 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     ids = [task for (task,) in reader.raw_rows(_LOST_TASKS, pilots=losing)]
     for task in reader.tasks(ids):
         by_silence[heartbeat_of(timeouts, task.spec.workflow)].append(task.id)
-    found: list[Job] = []
-    for silence, own in sorted(by_silence.items()):
+    lost: list[Job] = []
+    for silence, task_ids in sorted(by_silence.items()):
         silent = _silent_holders(reader, world.time - silence)
-        values = {"pilots": silent, "tasks": own, "time": world.time, "limit": limit}
-        found += reader.jobs(_LOST_OF_TASKS, **values) if silent else ()
-    return tuple(found)
+        values = {"pilots": silent, "tasks": task_ids, "time": world.time, "limit": limit}
+        lost += reader.jobs(_LOST_OF_TASKS, **values) if silent else ()
+    return tuple(lost)
 
 
 def _silent_holders(reader: RecordReader, before: float) -> list[int]:
@@ -248,13 +248,13 @@ def _silent_holders(reader: RecordReader, before: float) -> list[int]:
     return [pilot for (pilot,) in reader.raw_rows(_LOSING, before=before)]
 
 
-def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:
+def _pilots(reader: RecordReader, world: World, jobs: Sequence[Job]) -> tuple[Pilot, ...]:
     """Return pilots that exceeded their wait, silent ones without jobs, and all pilots of due jobs."""
-    holders = sorted({job.pilot for job in due if job.pilot is not None})
+    holders = sorted({job.pilot for job in jobs if job.pilot is not None})
     unheard_since = world.time - world.federation.timeouts.heartbeat
     holding = {*_silent_holders(reader, unheard_since)}
     late_pilots = [
-        *(one for one in reader.pilots(*_SILENT, before=unheard_since) if one.id not in holding),
+        *(pilot for pilot in reader.pilots(*_SILENT, before=unheard_since) if pilot.id not in holding),
         *(reader.pilots(_HOLDERS, holders=holders) if holders else ()),
     ]
     for rule, conditions in _NOT_CALLED.items():
@@ -266,7 +266,7 @@ def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pil
 def _stranded(reader: RecordReader, world: World, failures: Sequence[Failure], limit: int) -> list[Job]:
     """Jobs that wait at queues that left the federation, are draining, or have open breakers (F2)."""
     queue_names = {queue.name for queue in world.federation.queues}
-    closed_queues = {one.place[0] for one in open_queues(failures, world.federation, world.time)}
+    closed_queues = {breaker.place[0] for breaker in open_queues(failures, world.federation, world.time)}
     closed_queues |= draining_queues(world.federation)
     gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (queue_names - closed_queues))
     if not gone:
@@ -294,10 +294,10 @@ def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], li
     """
     before = world.time - world.federation.timeouts.fast_rebro_wait
     longest_waits: list[Job] = []
-    for (queue, share), many in excess(world.federation, counts).items():
+    for (queue, share), count in excess(world.federation, counts).items():
         here = {"queue": queue, "share": share, "before": before}
         for state, query in _WAITING_LONGEST.items():
             ids = [task for (task,) in reader.raw_rows(_TASKS_HERE[state], **here)]
-            pinned = [one.id for one in reader.tasks(ids) if is_pinned(one.spec, queue, world.federation)]
-            longest_waits += reader.jobs(query, **here, pinned=pinned, resting=[], limit=min(many, limit))
+            pinned = [task.id for task in reader.tasks(ids) if is_pinned(task.spec, queue, world.federation)]
+            longest_waits += reader.jobs(query, **here, pinned=pinned, resting=[], limit=min(count, limit))
     return longest_waits

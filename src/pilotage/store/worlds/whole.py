@@ -52,9 +52,9 @@ def _files(reading: Reading) -> Mapping[str, Any]:
     """Read inputs and outputs of the jobs, and files of the transfers, besides those of publications."""
     jobs, moving = reading["jobs"], reading["transfers"]
     names = {name for job in jobs for name in job.inputs} | {transfer.file for transfer in moving}
-    made = reading.reader.outputs_of(job.id for job in jobs)
-    known = {*reading.reader.files(names), *made, *reading["files"]}
-    return {"files": tuple(sorted(known, key=lambda file: file.name))}
+    outputs = reading.reader.outputs_of(job.id for job in jobs)
+    every_file = {*reading.reader.files(names), *outputs, *reading["files"]}
+    return {"files": tuple(sorted(every_file, key=lambda file: file.name))}
 
 
 @part("unawaited")
@@ -74,8 +74,8 @@ def _candidacies(reading: Reading) -> Mapping[str, Any]:
 def _borrowings(reading: Reading) -> Mapping[str, Any]:
     """Read jobs that pilots took from other queues, still have, and read remotely (E3)."""
     sites = reading.world.federation.sites
-    found = (one for site in sites for one in borrowings.readers(reading.reader, site.name))
-    return {"borrowings": tuple(found)}
+    borrowed = (borrowing for site in sites for borrowing in borrowings.readers(reading.reader, site.name))
+    return {"borrowings": tuple(borrowed)}
 
 
 @part("failures")
@@ -116,10 +116,10 @@ def _of_owners(reading: Reading) -> Mapping[str, Any]:
 def _requests(reading: Reading) -> Mapping[str, Any]:
     """Read requests of all running pilots for the resources that their jobs leave free."""
     world = reading.world
-    held: defaultdict[int | None, list[Job]] = defaultdict(list)
+    jobs_by_pilot: defaultdict[int | None, list[Job]] = defaultdict(list)
     for job in reading["jobs"]:
         if job.state in AT_A_PILOT:
-            held[job.pilot].append(job)
+            jobs_by_pilot[job.pilot].append(job)
     slots = {
         queue.name: queue.computing_element.pilot_slots
         for queue in world.federation.queues
@@ -135,7 +135,7 @@ def _requests(reading: Reading) -> Mapping[str, Any]:
             memory=pilot.memory,
             walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
             max_jobs=slots.get(pilot.queue, 1),
-        ).less([job.requirements for job in held[pilot.id]])
+        ).less([job.requirements for job in jobs_by_pilot[pilot.id]])
         for pilot in reading["pilots"]
         if pilot.state == PilotState.RUNNING
     )

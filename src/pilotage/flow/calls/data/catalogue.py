@@ -90,7 +90,7 @@ def _files(inputs: Iterable[InputFile]) -> list[File]:
 
 def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Replica, ...]:
     """Return the replicas that go with a file, or the one at one storage. Raises StillWanted."""
-    if runtime.store.catalogue.wanted([entry.file.name]):
+    if runtime.store.catalogue.in_use([entry.file.name]):
         raise StillWanted(f"{entry.file.name} is read by a task or moved; cancel that first, or wait")
     return tuple(replica for replica in entry.replicas if storage in ("", replica.storage))
 
