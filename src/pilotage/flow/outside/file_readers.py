@@ -31,12 +31,12 @@ class TooManyReaders(Exception):
 
 
 class FileReaders:
-    """Opens files, at most ``most`` at once, from the first readable place."""
+    """Opens files, at most ``limit`` at once, from the first readable place."""
 
     def __init__(
         self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], limit: int = MOST_READERS
     ) -> None:
-        self._opened, self._most = opened, limit
+        self._opened, self._limit = opened, limit
         self._free = threading.BoundedSemaphore(limit)
         self._of: Counter[str] = Counter()
         self._counting = threading.Lock()
@@ -46,7 +46,7 @@ class FileReaders:
         """Take one reader's place until the end of the context. Raises TooManyReaders."""
         with self._counted(person):
             if not self._free.acquire(blocking=False):
-                raise TooManyReaders(self._most)
+                raise TooManyReaders(self._limit)
             try:
                 yield
             finally:
