@@ -144,7 +144,7 @@ def test_tasks_beyond_one_call_are_counted_and_go_with_the_next(
 
 def test_tasks_are_chosen_by_their_vo(runtime: Runtime) -> None:
     mine, _ = new_task(runtime.store, ADA), new_task(runtime.store, OTHER_ADA)
-    found = runtime.store.task_lists.page(TaskPage(wanted=TaskFilter(vo="atlas")))
+    found = runtime.store.task_lists.page(TaskPage(task_filter=TaskFilter(vo="atlas")))
     assert [task.id for task in found] == [mine]
 
 

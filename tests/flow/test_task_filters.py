@@ -21,7 +21,7 @@ from .house import House
 )
 def test_names_match_by_their_very_characters(house: House, pattern: str, names: list[str]) -> None:
     house.submit(*({"name": name} for name in ("a_b", "a-b", "A-b", "ab")))
-    found = house.store.task_lists.page(TaskPage(limit=100, wanted=TaskFilter(name=pattern)))
+    found = house.store.task_lists.page(TaskPage(limit=100, task_filter=TaskFilter(name=pattern)))
     assert [task.name for task in found][::-1] == names
 
 
@@ -30,7 +30,7 @@ def test_tasks_are_found_by_all_of_some_labels(house: House) -> None:
     house.submit(*({"name": f"t{at}", "labels": found} for at, found in enumerate(labels)))
 
     def of(*wanted: str) -> list[int]:
-        found = house.store.task_lists.page(TaskPage(limit=100, wanted=TaskFilter(labels=wanted)))
+        found = house.store.task_lists.page(TaskPage(limit=100, task_filter=TaskFilter(labels=wanted)))
         assert all(task.labels == labels[int(task.name[1:])] for task in found)
         return sorted(int(task.name[1:]) for task in found)
 
@@ -48,7 +48,7 @@ def test_tasks_are_found_where_jobs_are_that_have_not_ended_well(house: House) -
     def at(*queues: str) -> list[int]:
         return [
             task.id
-            for task in house.store.task_lists.page(TaskPage(limit=9, wanted=TaskFilter(queues=queues)))
+            for task in house.store.task_lists.page(TaskPage(limit=9, task_filter=TaskFilter(queues=queues)))
         ]
 
     assert at("north-queue") == [other, first]

@@ -215,7 +215,7 @@ def test_a_task_that_cannot_be_read_is_named_and_stays_listed(
     task = submit(name="from-the-future")
     damage = update(tasks).where(tasks.c.id == task).values(spec='{"name": 7}')
     house.store.database.write(lambda connection: connection.execute(damage))
-    house.runtime.store.queries._specs._known.clear()
+    house.runtime.store.queries._specs._cache.clear()
     for path in (f"/tasks/{task}", f"/tasks/{task}/jobs", f"/tasks/{task}/cancel"):
         answer = alice.get(path)
         assert (answer.status_code, f"task {task} cannot be read" in answer.text) == (409, True), path

@@ -113,7 +113,7 @@ class Queries:
                 raise UnreadableTask(task)
             return TaskDetails(
                 **task_rows.view_fields(row, counts.get(str(row.id), {})),
-                **task_rows.shown_alone(row),
+                **task_rows.view_fields_alone(row),
                 spec=spec,
             )
 

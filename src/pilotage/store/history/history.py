@@ -96,21 +96,21 @@ class TransitionKinds:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: LRUCache[TransitionKind, int] = LRUCache(KNOWN_MEANINGS)
+        self._cache: LRUCache[TransitionKind, int] = LRUCache(KNOWN_MEANINGS)
         self._lock = threading.Lock()
 
     def numbers(self, meanings: Iterable[TransitionKind]) -> Mapping[TransitionKind, int]:
         """Return the numbers of these meanings. New ones get theirs in a separate transaction."""
         unique = dict.fromkeys(meanings)
         with self._lock:
-            ids = {meaning: self._known[meaning] for meaning in unique if meaning in self._known}
+            ids = {meaning: self._cache[meaning] for meaning in unique if meaning in self._cache}
         missing = [meaning for meaning in unique if meaning not in ids]
         if missing:
             # Separate, so that the commit never holds the row that others wait for.
             new_ids = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
             ids |= {meaning: new_ids[meaning] for meaning in missing}
             with self._lock:
-                self._known.update(ids)
+                self._cache.update(ids)
         return ids
 
 
@@ -129,16 +129,16 @@ class Entries:
         self._numbers = numbers
         self._time = time
         self._actor = actor
-        self._known: dict[tuple[object, ...], Callable[[int], str]] = {}
+        self._cache: dict[tuple[object, ...], Callable[[int], str]] = {}
 
     def entry(
         self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None = None
     ) -> Callable[[int], str]:
         """Return the entry of a transition as a function of the attempt before it."""
         key = (kind, source, target, cause, decision)
-        write_entry = self._known.get(key)
+        write_entry = self._cache.get(key)
         if write_entry is None:
-            write_entry = self._known[key] = self._entry(kind, source, target, cause, decision)
+            write_entry = self._cache[key] = self._entry(kind, source, target, cause, decision)
         return write_entry
 
     def number(self, kind: LoggedKind, source: str | None, target: str, cause: str) -> int:

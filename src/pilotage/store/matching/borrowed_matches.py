@@ -40,15 +40,15 @@ class Words:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[BorrowableAttempt, tuple[str, ...]]] = {}
+        self._cache: dict[int, tuple[BorrowableAttempt, tuple[str, ...]]] = {}
 
     def of(self, attempt: BorrowableAttempt) -> tuple[str, ...]:
         """Return the words of an attempt."""
-        entry = self._known.get(id(attempt))
+        entry = self._cache.get(id(attempt))
         if entry is None or entry[0] is not attempt:
-            if len(self._known) >= KNOWN_ATTEMPTS:
-                self._known = {}
-            entry = self._known[id(attempt)] = attempt, _words(attempt)
+            if len(self._cache) >= KNOWN_ATTEMPTS:
+                self._cache = {}
+            entry = self._cache[id(attempt)] = attempt, _words(attempt)
         return entry[1]
 
 

@@ -57,11 +57,11 @@ class LivePilots:
 
     def __init__(self) -> None:
         # Records made from rows. Each reader replaces the whole, so none sees another's half.
-        self._known: Mapping[int, tuple[Row, Pilot]] = {}
+        self._cache: Mapping[int, tuple[Row, Pilot]] = {}
 
     def read(self, connection: Connection) -> tuple[Pilot, ...]:
         """Return all live pilots by number."""
-        former = self._known
+        former = self._cache
         # Sort here: SQLite is slower.
         rows = sorted(raw_rows(connection, _LIVE))
         new = [row[0] for row in rows if row[0] not in former]
@@ -73,7 +73,7 @@ class LivePilots:
                 current[row[0]] = (row, whole[row[0]])
             else:
                 current[row[0]] = before if before[0] == row else (row, _changed(before[1], row[1:]))
-        self._known = current
+        self._cache = current
         return tuple([record for _, record in current.values()])
 
 

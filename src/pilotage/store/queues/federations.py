@@ -128,7 +128,7 @@ class Federations:
     def __init__(self, database: Database, meanings: TransitionKinds, keeps_events: bool = True) -> None:
         self._database, self._meanings, self._keeps_events = database, meanings, keeps_events
         self._lock = threading.Lock()
-        self._known: InForce | None = None
+        self._cache: InForce | None = None
 
     def save(
         self,
@@ -251,7 +251,7 @@ class Federations:
         if version is None:
             raise NoFederation
         with self._lock:
-            current = self._known
+            current = self._cache
         # Two threads may parse the same version at once: waiting would take as long.
         if current is None or current.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
@@ -260,7 +260,7 @@ class Federations:
             federation = restricted(declared, restrictions)
             current = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
             with self._lock:
-                self._known = current
+                self._cache = current
         return current
 
     def read(self) -> Federation:
@@ -270,12 +270,12 @@ class Federations:
     @property
     def version(self) -> int:
         """Return the version that this process read last; 0 before the first."""
-        current = self._known
+        current = self._cache
         return 0 if current is None else current.version
 
     def last(self) -> Federation:
         """Return the federation that this process read last. Raises ``NoFederation``."""
-        current = self._known
+        current = self._cache
         return self.read() if current is None else current.federation
 
 

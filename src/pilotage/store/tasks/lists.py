@@ -78,7 +78,7 @@ class TaskPage:
     """
 
     owner: Identity | None = None
-    wanted: TaskFilter = EVERY_TASK
+    task_filter: TaskFilter = EVERY_TASK
     state: TaskState | None = None
     sort: TaskSort = "newest"
     limit: int = 50
@@ -93,7 +93,7 @@ class TaskLists:
 
     def page(self, page: TaskPage) -> ListPage[TaskView]:
         """Return one page, with total and counts. Raises ``BadCursor``."""
-        conditions = [*conditions_of(page.wanted, self._database.dialect)]
+        conditions = [*conditions_of(page.task_filter, self._database.dialect)]
         if page.owner is not None:
             conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
         counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)

@@ -127,7 +127,7 @@ class SpecCache:
     checked once."""
 
     def __init__(self, size: int = 4096) -> None:
-        self._known: LRUCache[int, TaskSpec] = LRUCache(size)
+        self._cache: LRUCache[int, TaskSpec] = LRUCache(size)
         self._lock = threading.Lock()
 
     def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
@@ -136,7 +136,7 @@ class SpecCache:
         missing: list[int] = []
         with self._lock:
             for id_ in ids:
-                if (spec := self._known.get(id_)) is not None:
+                if (spec := self._cache.get(id_)) is not None:
                     specs[id_] = spec
                 else:
                     missing.append(id_)
@@ -149,7 +149,7 @@ class SpecCache:
     def parsed(self, texts: Mapping[int, str | None]) -> dict[int, TaskSpec] | None:
         """Return the specifications of tasks with these texts; None if one is neither given nor cached."""
         with self._lock:
-            specs = {id_: self._known[id_] for id_ in texts if id_ in self._known}
+            specs = {id_: self._cache[id_] for id_ in texts if id_ in self._cache}
         if len(specs) == len(texts):
             return specs
         missing = {id_: texts[id_] for id_ in texts.keys() - specs.keys()}
@@ -159,7 +159,7 @@ class SpecCache:
 
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
-            self._known.update((id_, spec) for id_, spec in read.items() if spec.is_resolved)
+            self._cache.update((id_, spec) for id_, spec in read.items() if spec.is_resolved)
 
 
 def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
@@ -203,7 +203,7 @@ def labels_of(text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in text.split("\n") if line)}
 
 
-def shown_alone(row: Any) -> dict[str, Any]:
+def view_fields_alone(row: Any) -> dict[str, Any]:
     """Return the further fields of ``TaskDetails`` that stand in its row."""
     measured, changes = measurement(row.measured), notes(row.change_notes)
     return {"measured": measured, "changes": changes, "datasets": tuple(row.datasets.split())}

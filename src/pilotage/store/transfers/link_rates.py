@@ -113,12 +113,12 @@ class LinkRates:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: tuple[Federation, float, _Rates, Federation] | None = None
+        self._cache: tuple[Federation, float, _Rates, Federation] | None = None
 
     def applied(self, connection: Connection, federation: Federation, time: float) -> Federation:
         """Return the federation with measurements up to a time in s since 1970."""
         with self._lock:
-            last = self._known
+            last = self._cache
         # Compare identity, not equality: brokerages cache the columns of its queues by identity.
         is_known = last is not None and last[0] is federation
         if last and is_known and 0 <= time - last[1] < MEASURED_EVERY:
@@ -126,7 +126,7 @@ class LinkRates:
         rates = _rates(connection, federation, time)
         measured = last[3] if last and is_known and last[2] == rates else _with_rates(federation, rates)
         with self._lock:
-            self._known = federation, time, rates, measured
+            self._cache = federation, time, rates, measured
         return measured
 
 

@@ -101,7 +101,7 @@ def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
     vos = {token.vo for token in runtime.store.tokens.of_person(name)}
     task_filter, page = TaskFilter(owner=name), runtime.store.task_lists.page
     for state in LIVE_TASKS:
-        vos |= {task.vo for task in page(TaskPage(wanted=task_filter, state=state, limit=MOST_TASKS))}
+        vos |= {task.vo for task in page(TaskPage(task_filter=task_filter, state=state, limit=MOST_TASKS))}
     if len(vos) > 1:
         choices = " or ".join(map(repr, sorted(vos)))
         raise NotNow(f"several people are called {name}: say which, by --vo {choices}")

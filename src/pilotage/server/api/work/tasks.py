@@ -176,7 +176,7 @@ def get_tasks(
     if key:
         return _submitted(store, submit.name_of(caller.identity, key), limit)
     owner = caller.identity if mine else owner_seen(caller)
-    page = TaskPage(owner=owner, wanted=task_filter, state=state, sort=sort, limit=limit, after=after)
+    page = TaskPage(owner=owner, task_filter=task_filter, state=state, sort=sort, limit=limit, after=after)
     tasks = store.task_lists.page(page)
     return listed("tasks", tasks, _with_set_aside(store, tasks))
 

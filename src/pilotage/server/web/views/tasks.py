@@ -74,7 +74,7 @@ def tasks(visit: Visit) -> Page:
     page = visit.store.task_lists.page(
         TaskPage(
             owner=visit.owner,
-            wanted=task_filter,
+            task_filter=task_filter,
             state=query.state,
             sort=query.sort,
             limit=ROWS,
