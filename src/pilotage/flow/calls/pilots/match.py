@@ -69,7 +69,7 @@ def match(
         containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
-    matched, values = secrets.given(runtime, matched, time, seed)
+    matched, values = secrets.of_match(runtime, matched, time, seed)
     return _answer(runtime, matched, values, pilot, time)
 
 

@@ -41,10 +41,10 @@ def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Compa
     now, snapshots = runtime.begin(1), runtime.store.snapshots
     reports = snapshots.read(now, [for_queue(min(names))]).queue_reports
     running = sorted(report.queue for report in reports if report.running_pilots and report.queue in names)
-    found: list[Comparison] = []
+    comparisons_: list[Comparison] = []
     for name in running[:MOST_QUEUES]:
         world = snapshots.read(now, [for_queue(name)])
-        found += (
+        comparisons_ += (
             Comparison(
                 queue=name,
                 binding=offer.binding,
@@ -55,4 +55,4 @@ def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Compa
             for offer in offers(world, name)
             if offer.job.id == job
         )
-    return found
+    return comparisons_

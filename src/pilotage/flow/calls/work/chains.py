@@ -29,24 +29,24 @@ class Chains:
     faults: Mapping[int, list[Fault]] = field(default_factory=dict)
 
 
-def found(store: Store, specs: Sequence[TaskSpec], owner: Identity, is_workflow: bool) -> Chains:
+def find_predecessors(store: Store, specs: Sequence[TaskSpec], owner: Identity, is_workflow: bool) -> Chains:
     """Return the predecessors of tasks: in a workflow its own tasks first, then the owner's newest ones."""
-    wanted = [references(spec) for spec in specs]
-    if not is_workflow and not any(wanted):
+    wordings = [references(spec) for spec in specs]
+    if not is_workflow and not any(wordings):
         return Chains()
     faults: dict[int, list[Fault]] = {}
-    for at, where, message in workflow_faults(specs) if is_workflow else too_many(specs):
-        faults.setdefault(at, []).append((where, message))
+    for at, field_name, message in workflow_faults(specs) if is_workflow else too_many(specs):
+        faults.setdefault(at, []).append((field_name, message))
     if faults:
         return Chains(faults=faults)
     names = {spec.name: at for at, spec in enumerate(specs)} if is_workflow else NOBODY
-    others = {word for words in wanted for word in words if word not in names}
-    known = store.workflow_queries.tasks_named(owner, others)
+    unlisted = {word for words in wordings for word in words if word not in names}
+    numbers = store.workflow_queries.tasks_named(owner, unlisted)
     links: dict[int, Links] = {}
-    for at, words in enumerate(wanted):
+    for at, words in enumerate(wordings):
         fellows = {word: names[word] for word in words if word in names}
-        links[at] = Links({word: known[word] for word in words if word in known}, fellows)
-        unknown = {word: place for word, place in words.items() if word in others and word not in known}
+        links[at] = Links({word: numbers[word] for word in words if word in numbers}, fellows)
+        unknown = {word: place for word, place in words.items() if word in unlisted and word not in numbers}
         if unknown:
             faults[at] = [(place, _unknown(word, specs)) for word, place in unknown.items()]
     return Chains(links, faults)
@@ -63,7 +63,7 @@ def _unknown(word: str, specs: Sequence[TaskSpec]) -> str:
 def completed(spec: TaskSpec) -> TaskSpec:
     """Return the task with everything that it comes after in ``after``: inputs become files later."""
     words = references(spec)
-    given = tuple(spec.after)
-    named = {str(one) for one in given}
+    declared = tuple(spec.after)
+    named = {str(task) for task in declared}
     more = tuple(word for word in words if word not in named)
-    return replace(spec, after=(*given, *more)) if more else spec
+    return replace(spec, after=(*declared, *more)) if more else spec

@@ -32,27 +32,27 @@ class Wanted:
     anyway: bool = False
 
 
-def set_fields(runtime: Runtime, task: int, wanted: Wanted, who: str, job: int | None = None) -> Moved:
+def set_fields(runtime: Runtime, task: int, edits: Wanted, who: str, job: int | None = None) -> Moved:
     """Change fields for a task's jobs that have not started, or for one; return them by their state before.
 
     Raises ``NoSuchTask``, ``BadDocument`` for the fields, and ``NotNow`` with what would work
     instead, or why no queue would take the jobs.
     """
     world, jobs = _checked(runtime, task, job)
-    values = changes_of_jobs(world, jobs, wanted.fields)
-    looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
+    values = changes_of_jobs(world, jobs, edits.fields)
+    looked_at(runtime, world.tasks[0], jobs, values, edits, job)
     decide = partial(changing.change, values=values, who=who, only=job)
     reads = one_job(task, job) if job else unstarted_jobs_of(task)
     return change_task(runtime, task, who, decide, reads=reads).moved
 
 
-def set_preview(runtime: Runtime, task: int, wanted: Wanted, job: int | None = None) -> tuple[Moved, WhatIf]:
+def set_preview(runtime: Runtime, task: int, edits: Wanted, job: int | None = None) -> tuple[Moved, WhatIf]:
     """Return the jobs that would change, by their state, and where they would go.
 
     Raises as ``set_fields`` does, but not for want of a queue.
     """
     world, jobs = _checked(runtime, task, job)
-    values = changes_of_jobs(world, jobs, wanted.fields)
+    values = changes_of_jobs(world, jobs, edits.fields)
     moved = Counter[Any]()
     for move in changing.change(world, values, "", job).moves:
         moved[move.source] += len(move.ids)
@@ -64,36 +64,40 @@ def looked_at(
     task: Task,
     jobs: Sequence[Job],
     values: Mapping[str, Any],
-    wanted: Wanted,
+    edits: Wanted,
     job: int | None = None,
 ) -> None:
     """Raise ``NotNow`` if no queue would ever take the changed jobs; not if wanted ``anyway``."""
-    if wanted.anyway or not values:
+    if edits.anyway or not values:
         return
-    found = compared(runtime, task, jobs, values)
+    comparison = compared(runtime, task, jobs, values)
     subject = f"job:{job}" if job else f"{task.id}"
-    if told := [*map(sentence, sure_waits.of_choices(f"task:{task.id}", found.after))]:
-        raise NotNow("\n".join([*told, *side_by_side(found), f"--anyway changes {subject} all the same"]))
+    if reasons := [*map(sentence, sure_waits.of_choices(f"task:{task.id}", comparison.after))]:
+        raise NotNow(
+            "\n".join([*reasons, *side_by_side(comparison), f"--anyway changes {subject} all the same"])
+        )
 
 
 def compared(runtime: Runtime, task: Task, jobs: Sequence[Job], values: Mapping[str, Any]) -> WhatIf:
     """Broker these jobs again, without and with changes; or else those still to come."""
     limit = runtime.store.federation().loops.batch
-    ids = [one.id for one in jobs[:limit]]
+    ids = [record.id for record in jobs[:limit]]
     world = runtime.elements.reported(runtime.world(*brokered_again(task.id, ids=ids), batch=limit))
     world = world if world.jobs else preview.split_up(world)
     return what_if.compared(
-        world, changing.with_changes(world, values), _told(world, values), runtime.time_limit
+        world, changing.with_changes(world, values), _field_changes(world, values), runtime.time_limit
     )
 
 
-def _told(world: World, values: Mapping[str, Any]) -> Sequence[FieldChange]:
+def _field_changes(world: World, values: Mapping[str, Any]) -> Sequence[FieldChange]:
     (task,) = world.tasks
     first = world.jobs[0] if world.jobs else None
     kind = first.kind if first else "normal"
     before = task.changed(first.changes if first else task.changes, kind).expected(kind)
-    found = (FieldChange(field=name, before=getattr(before, name), after=values[name]) for name in values)
-    return [one for one in found if one.before != one.after]
+    field_changes = (
+        FieldChange(field=name, before=getattr(before, name), after=values[name]) for name in values
+    )
+    return [change for change in field_changes if change.before != change.after]
 
 
 def _checked(runtime: Runtime, number: int, job: int | None) -> tuple[World, list[Job]]:

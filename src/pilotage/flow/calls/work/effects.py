@@ -16,16 +16,16 @@ _STEERING = {"hold": steering.hold, "release": steering.release, "finish": steer
 
 
 def do(
-    runtime: Runtime, verb: Verb, who: str, task: int, job: int | None = None, wanted: Wanted = _NOTHING
+    runtime: Runtime, verb: Verb, who: str, task: int, job: int | None = None, edits: Wanted = _NOTHING
 ) -> Effect:
     """Do it, and return the jobs that it moved, by their state before; of a cancellation none.
 
     Raises ``NoSuchTask``, ``BadDocument`` for changed fields, and ``NotNow`` with what would work instead.
     """
     if verb is RETRY:
-        return retry(runtime, task, who, job, wanted)
+        return retry(runtime, task, who, job, edits)
     if verb is SET:
-        return Effect(set_fields(runtime, task, wanted, who, job))
+        return Effect(set_fields(runtime, task, edits, who, job))
     if verb is CANCEL:
         if job:
             refuse_to_cancel(runtime, job)
@@ -34,11 +34,11 @@ def do(
     return Effect(_STEERING[verb.name](runtime, task, who))
 
 
-def preview(runtime: Runtime, verb: Verb, task: int, job: int | None, wanted: Wanted) -> tuple[Moved, WhatIf]:
+def preview(runtime: Runtime, verb: Verb, task: int, job: int | None, edits: Wanted) -> tuple[Moved, WhatIf]:
     """Return the jobs that a retry or a change would take, and where they would go. Raises as ``do`` does."""
     if verb is RETRY:
-        return retry_preview(runtime, task, job, wanted)
-    return set_preview(runtime, task, wanted, job)
+        return retry_preview(runtime, task, job, edits)
+    return set_preview(runtime, task, edits, job)
 
 
 def refuse_to_cancel(runtime: Runtime, job: int) -> None:

@@ -23,10 +23,10 @@ def explained(runtime: Runtime, job: JobDetails) -> list[str]:
         adapter = runtime.elements.adapter(queue, pilot.broker)
         if not isinstance(adapter, Forwarding):
             return []
-        told = adapter.explained(f"{federation.name}:{job.id}.{job.attempt}")
+        lines = adapter.explained(f"{federation.name}:{job.id}.{job.attempt}")
     except (AdapterError, ValueError, OSError) as error:
-        told = [f"what it decided there cannot be read: {error}"]
-    return [f"forwarded by queue {queue.name}:", *(f"  {line}" for line in told)]
+        lines = [f"what it decided there cannot be read: {error}"]
+    return [f"forwarded by queue {queue.name}:", *(f"  {line}" for line in lines)]
 
 
 def hints(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:

@@ -19,22 +19,29 @@ MOST_TESTS, TESTS_IN = 20, 3600.0
 
 def faults(runtime: Runtime, notify: Sequence[Notify]) -> list[Fault]:
     """Return the faults of receivers that people send by themselves, without a task."""
-    found = [(field_name(fault.path), fault.text) for fault in receiver_faults(notify, ("notify",))]
-    return found or list(refused(runtime, notify))
+    receiver_problems = [
+        (field_name(fault.path), fault.text) for fault in receiver_faults(notify, ("notify",))
+    ]
+    return receiver_problems or list(refused(runtime, notify))
 
 
 def refused(runtime: Runtime, notify: Sequence[Notify]) -> Iterator[Fault]:
     """Yield the receivers that this server never sends to."""
-    for at, one in enumerate(notify):
-        if fault := runtime.notifying.sender.fault(one.receiver):
-            yield f"notify[{at}].{one.kinds[0]}", fault
+    for at, receiver in enumerate(notify):
+        if fault := runtime.notifying.sender.fault(receiver.receiver):
+            yield f"notify[{at}].{receiver.kinds[0]}", fault
 
 
-def with_own(runtime: Runtime, spec: TaskSpec, own: Sequence[Notify]) -> TaskSpec:
+def with_own(runtime: Runtime, spec: TaskSpec, defaults: Sequence[Notify]) -> TaskSpec:
     """Return a task that names no receivers with its owner's own ones, as far as this server takes them."""
-    if spec.notify or not own:
+    if spec.notify or not defaults:
         return spec
-    return replace(spec, notify=tuple(one for one in own if not runtime.notifying.sender.fault(one.receiver)))
+    return replace(
+        spec,
+        notify=tuple(
+            receiver for receiver in defaults if not runtime.notifying.sender.fault(receiver.receiver)
+        ),
+    )
 
 
 def send_test(runtime: Runtime, notify: Sequence[Notify], person: Identity) -> list[int]:

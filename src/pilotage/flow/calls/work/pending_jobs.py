@@ -29,11 +29,11 @@ OTHERS = Lack("other", "")
 
 def lacks(runtime: Runtime) -> Mapping[Lack, int]:
     """Return the numbers of pending jobs by what they lack."""
-    found = Counter[Lack]()
-    pending = sorted(runtime.store.metrics_queries.pending(), key=lambda one: -one.jobs)
-    for rank, one in enumerate(pending):
-        found[_lack(runtime, one.task) if rank < MOST_EXPLAINED else OTHERS] += one.jobs
-    return found
+    numbers = Counter[Lack]()
+    pending = sorted(runtime.store.metrics_queries.pending(), key=lambda task: -task.jobs)
+    for rank, task in enumerate(pending):
+        numbers[_lack(runtime, task.task) if rank < MOST_EXPLAINED else OTHERS] += task.jobs
+    return numbers
 
 
 def _lack(runtime: Runtime, task: int) -> Lack:
@@ -46,10 +46,10 @@ def full_quotas(runtime: Runtime, owner: str, vo: str) -> list[tuple[JobQuota, i
     """Return the full quotas that throttle an owner's jobs, with the live jobs of each."""
     world = runtime.world(unsplit_tasks(), throttled_jobs())
     rooms = JobRooms(world.federation.quotas, world.live_jobs)
-    found = {
+    full = {
         quota: have
-        for one in world.live_jobs
-        if (one.owner, one.vo) == (owner, vo) and one.throttled
-        for quota, have in rooms.full(Identity(name=owner, vo=vo, group=one.group))
+        for jobs in world.live_jobs
+        if (jobs.owner, jobs.vo) == (owner, vo) and jobs.throttled
+        for quota, have in rooms.full(Identity(name=owner, vo=vo, group=jobs.group))
     }
-    return list(found.items())
+    return list(full.items())

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 
 from pilotage.flow import planning
 from pilotage.flow.calls.data.inputs import Fault
@@ -55,9 +56,9 @@ def run(
     submitted, accepted = submit.examined(runtime, specs, owner)
     # Without jobs: other people's jobs are private here, and have their turn before or after.
     world = runtime.elements.reported(runtime.world(*OF_PLACES))
-    specs_ = [(index, one.spec) for index, one in accepted]
-    found = preview(world, specs_, owner, runtime.time_limit)
-    return found, sorted([*submitted.refused, *found.undecided], key=lambda one: one[0])
+    specs_ = [(index, resolved.spec) for index, resolved in accepted]
+    decisions = preview(world, specs_, owner, runtime.time_limit)
+    return decisions, sorted([*submitted.refused, *decisions.undecided], key=itemgetter(0))
 
 
 def preview(
@@ -95,7 +96,7 @@ def preview(
         for task in tasks
         if str(task.id) not in aside
     )
-    undecided = tuple((int(id_) - 1, [("", told)]) for id_, told in aside.items())
+    undecided = tuple((int(id_) - 1, [("", reason)]) for id_, reason in aside.items())
     return Preview(time=world.time, seed=world.seed, tasks=planned, undecided=undecided)
 
 
@@ -110,8 +111,8 @@ def split_up(world: World) -> World:
         return world
     limit = max(1, min(world.federation.loops.batch, MOST_PLANNED // len(tasks)))
     registered = {task.id: _of_at_most(limit, task) for task in tasks}
-    made = [job for task in registered.values() for job in splitting.every_job(task)[:limit]]
-    jobs = tuple(_defined(number, job, world.time) for number, job in enumerate(made, 1))
+    new_jobs = [job for task in registered.values() for job in splitting.every_job(task)[:limit]]
+    jobs = tuple(_defined(number, job, world.time) for number, job in enumerate(new_jobs, 1))
     inputs = [
         file for task in registered.values() for file in task.spec.inputs if isinstance(file, InputFile)
     ]
@@ -127,8 +128,8 @@ def split_up(world: World) -> World:
 
 
 def _of_at_most(limit: int, task: Task) -> Task:
-    most = max(limit, 2 * task.spec.scouts + 1)
-    return replace(task, spec=replace(task.spec, jobs=min(task.spec.jobs, most)))
+    needed = max(limit, 2 * task.spec.scouts + 1)
+    return replace(task, spec=replace(task.spec, jobs=min(task.spec.jobs, needed)))
 
 
 def _defined(number: int, job: NewJob, time: float) -> Job:

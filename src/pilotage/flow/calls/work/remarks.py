@@ -52,7 +52,7 @@ def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> 
     """
     subject = f"task:{task.id}"
     results = runtime.store.results_in_spools.of_task(task.id)
-    found = [
+    remarks = [
         *job_files.of_waiting_results(subject, results, runtime.clock()),
         *published(runtime, task),
         *notified(runtime, task),
@@ -65,8 +65,8 @@ def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> 
 
         key = (task.id, task.changes, tuple(task.jobs.items()))
         later = runtime.recent_remarks.get(key, runtime.clock(), slow) if is_recent else slow()
-        found += [*_stops(runtime, task), *faults, *later]
-    return in_order(found)
+        remarks += [*_stops(runtime, task), *faults, *later]
+    return in_order(remarks)
 
 
 def faults_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
@@ -95,11 +95,11 @@ def _waits(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
         return
     subject, queries = f"task:{task.id}", runtime.store.queries
     choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
-    where = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
-    if found := task_waits.waiting_cause(subject, task.jobs, choices[0] if choices else None, where):
-        yield found
-    if many := task.jobs.get(JobState.THROTTLED):
-        yield task_waits.throttled(subject, many, pending_jobs.full_quotas(runtime, task.owner, task.vo))
+    queue_names = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
+    if remark := task_waits.waiting_cause(subject, task.jobs, choices[0] if choices else None, queue_names):
+        yield remark
+    if throttled := task.jobs.get(JobState.THROTTLED):
+        yield task_waits.throttled(subject, throttled, pending_jobs.full_quotas(runtime, task.owner, task.vo))
 
 
 def cause(runtime: Runtime, task: TaskView, state: JobState, *, is_explained: bool = True) -> Remark:
@@ -107,13 +107,13 @@ def cause(runtime: Runtime, task: TaskView, state: JobState, *, is_explained: bo
 
     Of jobs that wait for a pilot, why none comes; of pending ones, what is in the way.
     """
-    subject, queries, found = f"task:{task.id}", runtime.store.queries, None
+    subject, queries, choice = f"task:{task.id}", runtime.store.queries, None
     if is_explained and state is JobState.PENDING:
-        found = next(iter(queries.task_choices(task.id, 1)), None)
+        choice = next(iter(queries.task_choices(task.id, 1)), None)
     elif is_explained and state is JobState.ACTIVATED:
         for fault in filter(None, map(queues.fault, conditions.where_it_waits(runtime, task))):
             return replace(fault, text=f"{task_waits.CAUSES[state]}; {fault.text}")
-    return task_waits.cause(subject, state, found)
+    return task_waits.cause(subject, state, choice)
 
 
 def _of_places(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
@@ -121,8 +121,8 @@ def _of_places(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
 
     And which of its files wait for a server that can move them, or its jobs for one that has its brokerage.
     """
-    seen = conditions.where_it_waits(runtime, task)
-    yield from filter(None, map(queues.fault, seen))
+    queues_there = conditions.where_it_waits(runtime, task)
+    yield from filter(None, map(queues.fault, queues_there))
     for text in (
         *conditions.waits_for_brokerage(runtime, task),
         *conditions.waits_for_others(runtime, task),
@@ -159,8 +159,8 @@ def end_of(runtime: Runtime, task: TaskDetails, ahead: int) -> LikelyEnd | None:
         return None
     if not task.jobs.get(JobState.FINISHED):
         return None
-    made = sum(task.jobs.values())
-    unmade = max(0, task.spec.planned_jobs - made) if task.state is TaskState.SPLITTING else 0
+    existing = sum(task.jobs.values())
+    unmade = max(0, task.spec.planned_jobs - existing) if task.state is TaskState.SPLITTING else 0
     waiting = sum(task.jobs.get(state, 0) for state in (*_WAITING, JobState.THROTTLED))
     progress = runtime.store.job_lists.progress(task.id, task.share, runtime.clock())
     return likely_end(replace(progress, waiting=waiting + unmade, ahead=ahead))
@@ -168,8 +168,8 @@ def end_of(runtime: Runtime, task: TaskDetails, ahead: int) -> LikelyEnd | None:
 
 def notified(runtime: Runtime, task: TaskDetails) -> list[Remark]:
     """Return a remark on the notifications of a task; nothing if there are none."""
-    found = runtime.store.notification_queries.of_task(task.id)
-    remark = notifications.of_task(task.id, found, runtime.clock())
+    sending = runtime.store.notification_queries.of_task(task.id)
+    remark = notifications.of_task(task.id, sending, runtime.clock())
     return [remark] if remark else []
 
 
@@ -178,29 +178,29 @@ def published(runtime: Runtime, task: TaskDetails) -> list[Remark]:
     dataset = task.spec.output_dataset
     if not dataset:
         return []
-    found = runtime.store.publication_queries.of_task(task.id)
+    registration = runtime.store.publication_queries.of_task(task.id)
     if is_own(dataset):
         version = runtime.store.datasets.made_by(dataset, author_of(task.id))
-        return [publications.of_own(task.id, task.state, version_of(dataset, version), found.closing)]
-    return list(publications.of_task(task.id, dataset, found, runtime.clock()))
+        return [publications.of_own(task.id, task.state, version_of(dataset, version), registration.closing)]
+    return list(publications.of_task(task.id, dataset, registration, runtime.clock()))
 
 
 def of_job(runtime: Runtime, job: JobDetails) -> tuple[Remark, ...]:
     """Return the remarks on a job: what its state waits for."""
     task = runtime.store.queries.task(job.task)
-    found = _set_aside_of(runtime, task) if task and task.state not in ENDED["task"] else []
+    remarks = _set_aside_of(runtime, task) if task and task.state not in ENDED["task"] else []
     if job.state in AT_A_PILOT:
-        found += _at_a_pilot(runtime, job)
+        remarks += _at_a_pilot(runtime, job)
     elif job.state is JobState.ACTIVATED:
-        found += _activated(runtime, job)
+        remarks += _activated(runtime, job)
     elif task and job.state is JobState.THROTTLED:
         full = pending_jobs.full_quotas(runtime, task.owner, task.vo)
         fails_at = job.since + runtime.store.federation().timeouts.throttled
-        found.append(task_waits.throttled(f"job:{job.id}", 1, full, fails_at))
+        remarks.append(task_waits.throttled(f"job:{job.id}", 1, full, fails_at))
     elif task and job.state not in ENDED["job"]:
         its_own = replace(task, jobs={job.state: 1}, held="")
-        found += [*_of_places(runtime, its_own), *_waits(runtime, its_own)]
-    return in_order(found)
+        remarks += [*_of_places(runtime, its_own), *_waits(runtime, its_own)]
+    return in_order(remarks)
 
 
 def _at_a_pilot(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
@@ -208,7 +208,7 @@ def _at_a_pilot(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
     subject, now = f"job:{job.id}", runtime.clock()
     pilot = None if job.pilot is None else runtime.store.queries.pilot(job.pilot)
     waiting = runtime.store.results_in_spools.of_task(job.task)
-    mine = [one for one in waiting if (one.job, one.attempt) == (job.id, job.attempt)]
+    mine = [results for results in waiting if (results.job, results.attempt) == (job.id, job.attempt)]
     yield from job_files.of_waiting_results(subject, mine, now)
     if pilot and (ended := pilots.of_end(pilot)):
         yield ended
@@ -220,20 +220,22 @@ def _at_a_pilot(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
 def _activated(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
     """Yield why no pilot takes a job, as far as that is known."""
     subject, queries = f"job:{job.id}", runtime.store.queries
-    federation, asked = runtime.store.federation(), queries.requirements(job.id)
-    queue = next((one for one in federation.queues if one.name == job.queue), None)
+    federation, requirements = runtime.store.federation(), queries.requirements(job.id)
+    queue = next((queue for queue in federation.queues if queue.name == job.queue), None)
     if queue is None:
         return
     yield from filter(None, map(queues.fault, conditions.of_queues(runtime, [queue.name])))
-    yield from (_fault(subject, text) for text in conditions.job_waits_for_key(runtime, asked))
-    if asked and fitting.eligible_pilots(queue, asked, queries.live_pilots(queue.name)):
+    yield from (_fault(subject, text) for text in conditions.job_waits_for_key(runtime, requirements))
+    if requirements and fitting.eligible_pilots(queue, requirements, queries.live_pilots(queue.name)):
         return
     live = queries.live_pilots()
     yield from pilots.of_full(subject, pilot_limits(federation).get(queue.name, ()), live)
     yield from _of_site(runtime, subject, queue.site, live)
     # No server of the queue accepts pilots for it, as far as this server asked (P8).
     world = runtime.elements.with_list_matches(runtime.world())
-    if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
+    if requirements and (
+        problem := list_match.Answers(world).problem(queue, Requirements.from_text(requirements))
+    ):
         yield replace(_fault(subject, f"no pilot is submitted: {problem}"), rule="P8")
 
 
@@ -244,36 +246,40 @@ def _of_site(runtime: Runtime, subject: str, site: str, live: Sequence[Pilot]) -
     return pilots.of_throttled(subject, site, bounds.get(site, site_limits.NO_BOUNDS), there)
 
 
-def of_queue(runtime: Runtime, seen: QueueCondition) -> tuple[Remark, ...]:
+def of_queue(runtime: Runtime, condition: QueueCondition) -> tuple[Remark, ...]:
     """Return why nothing starts at a queue, and which steps have set it or its site aside."""
-    fault = queues.fault(seen)
-    aside = set_aside(runtime, ("queue", seen.queue.name), ("site", seen.queue.site))
+    fault = queues.fault(condition)
+    aside = set_aside(runtime, ("queue", condition.queue.name), ("site", condition.queue.site))
     return in_order([*([fault] if fault else []), *aside])
 
 
 def of_transfer(runtime: Runtime, transfer: Transfer) -> tuple[Remark, ...]:
     """Return what holds a transfer up: this server, a circuit breaker (F4), or that a step fails at it."""
-    subject, found = f"transfer:{transfer.id}", [*set_aside(runtime, ("transfer", transfer.id))]
+    subject, remarks = f"transfer:{transfer.id}", [*set_aside(runtime, ("transfer", transfer.id))]
     if transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
-        if why := conditions.unable_to_move(runtime, transfer.source, transfer.destination):
-            found.append(_fault(subject, f"it waits for a server that can move it; this one cannot: {why}"))
+        if obstacle := conditions.unable_to_move(runtime, transfer.source, transfer.destination):
+            remarks.append(
+                _fault(subject, f"it waits for a server that can move it; this one cannot: {obstacle}")
+            )
         breakers = circuit_breakers.of_storages(runtime)
-        held = (one for one in breakers if one.concerns(transfer.source, transfer.destination))
-        found += [_of_breaker(one, runtime.clock()) for one in held]
-    return in_order(found)
+        concerned = (
+            breaker for breaker in breakers if breaker.concerns(transfer.source, transfer.destination)
+        )
+        remarks += [_of_breaker(breaker, runtime.clock()) for breaker in concerned]
+    return in_order(remarks)
 
 
-def _of_breaker(one: CircuitBreaker, time: float) -> Remark:
+def _of_breaker(breaker: CircuitBreaker, time: float) -> Remark:
     """Return what a circuit breaker of a storage holds back at a time, until when and why."""
     return Remark(
         kind="fault",
-        subject=f"storage:{one.place[1] or one.place[0]}",
-        text=line(one, time),
-        rule=one.words.rule,
+        subject=f"storage:{breaker.place[1] or breaker.place[0]}",
+        text=line(breaker, time),
+        rule=breaker.words.rule,
         mend="operator",
-        command=f"pilotage breakers lift {min(one.names)}",
-        since=one.since,
-        until=one.until,
+        command=f"pilotage breakers lift {min(breaker.names)}",
+        since=breaker.since,
+        until=breaker.until,
     )
 
 
@@ -285,17 +291,17 @@ def set_aside(runtime: Runtime, *subjects: tuple[str, int | str]) -> Iterator[Re
 
 def everything_set_aside(runtime: Runtime, *, to_operators: bool = True) -> list[Remark]:
     """Return the same of all records; to others than operators, of nobody's own."""
-    found = runtime.store.set_aside.everything()
-    shown = [one for one in found if to_operators or one.subject in EVERYBODYS]
-    return [*map(_aside, shown[:MOST_SET_ASIDE])]
+    records = runtime.store.set_aside.everything()
+    visible = [record for record in records if to_operators or record.subject in EVERYBODYS]
+    return [*map(_aside, visible[:MOST_SET_ASIDE])]
 
 
 def set_aside_errors(store: Store, subject: str) -> dict[str, str]:
     """Return why records of a kind are set aside, by name, in a few words for a list."""
     return {
-        one.name: f"set aside by step {one.step}: {one.error}"
-        for one in store.set_aside.everything()
-        if one.subject == subject
+        record.name: f"set aside by step {record.step}: {record.error}"
+        for record in store.set_aside.everything()
+        if record.subject == subject
     }
 
 
@@ -305,22 +311,23 @@ def _set_aside_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
     plugin = plugin_of(task.spec, owner.vo, runtime.store.federation())
     ends = {POLICY: f":{plugin}", PERSON: f":{person(plugin, owner)}"}
     return [
-        _aside(one)
-        for one in runtime.store.set_aside.everything()
-        if (one.subject, one.name) == ("task", str(task.id)) or one.name.endswith(ends.get(one.subject, "\0"))
+        _aside(record)
+        for record in runtime.store.set_aside.everything()
+        if (record.subject, record.name) == ("task", str(task.id))
+        or record.name.endswith(ends.get(record.subject, "\0"))
     ]
 
 
-def _aside(one: SetAsideRecord) -> Remark:
-    often = "once" if one.times == 1 else f"{one.times} times"
-    among = f", with {one.among - 1} others it cannot be told from" if one.among > 1 else ""
+def _aside(record: SetAsideRecord) -> Remark:
+    often = "once" if record.times == 1 else f"{record.times} times"
+    among = f", with {record.among - 1} others it cannot be told from" if record.among > 1 else ""
     return Remark(
         kind="fault",
-        subject=f"{one.subject}:{one.name}",
-        text=f"set aside by step {one.step}, which failed at it {often} since {moment(one.since)}{among}: "
-        f"{one.error}; tried again at {moment(one.retry_at)}, when the federation changes, and when a "
-        "server starts, as after an upgrade",
+        subject=f"{record.subject}:{record.name}",
+        text=f"set aside by step {record.step}, which failed at it {often} since "
+        f"{moment(record.since)}{among}: {record.error}; tried again at {moment(record.retry_at)}, when the "
+        "federation changes, and when a server starts, as after an upgrade",
         mend="operator",
-        since=one.since,
-        until=one.retry_at,
+        since=record.since,
+        until=record.retry_at,
     )

@@ -41,7 +41,7 @@ class Effect:
 
 
 def retry(
-    runtime: Runtime, task: int, actor: str, job: int | None = None, wanted: Wanted = _NOTHING
+    runtime: Runtime, task: int, actor: str, job: int | None = None, edits: Wanted = _NOTHING
 ) -> Effect:
     """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
 
@@ -49,8 +49,8 @@ def retry(
     That takes ``RESCAN_TIME`` s at most. Raises ``NoSuchTask``, ``BadDocument`` for the
     fields, and ``NotNow`` with the reason and what would work instead.
     """
-    world, jobs, values = _checked(runtime, task, job, wanted)
-    looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
+    world, jobs, values = _checked(runtime, task, job, edits)
+    looked_at(runtime, world.tasks[0], jobs, values, edits, job)
     again = rescan(runtime, world.tasks[0], jobs, actor)
 
     def decide(world: World) -> Decision:
@@ -64,19 +64,19 @@ def retry(
 
 
 def retry_preview(
-    runtime: Runtime, task: int, job: int | None = None, wanted: Wanted = _NOTHING
+    runtime: Runtime, task: int, job: int | None = None, edits: Wanted = _NOTHING
 ) -> tuple[Moved, WhatIf]:
     """Return the jobs that a retry would take, by the state that they ended in, and where they would go.
 
     Raises as ``retry`` does, but not for want of a queue.
     """
-    world, jobs, values = _checked(runtime, task, job, wanted)
-    moved = Counter[State](one.state for one in jobs)
+    world, jobs, values = _checked(runtime, task, job, edits)
+    moved = Counter[State](record.state for record in jobs)
     return moved, compared(runtime, world.tasks[0], jobs, values)
 
 
 def _checked(
-    runtime: Runtime, task: int, job: int | None, wanted: Wanted
+    runtime: Runtime, task: int, job: int | None, edits: Wanted
 ) -> tuple[World, list[Job], dict[str, Any]]:
     world = runtime.world(one_task(task), "task_counts", "advertisements", jobs_to_retry)
     if not world.tasks:
@@ -84,8 +84,8 @@ def _checked(
     _check(runtime, world, job)
     moves = retrying.retry(world, job).moves
     again = {id_ for move in moves if move.kind == "job" and move.next_attempt for id_ in move.ids}
-    jobs = [one for one in world.jobs if one.id in again]
-    fields = wanted.fields
+    jobs = [record for record in world.jobs if record.id in again]
+    fields = edits.fields
     values = changes_of_jobs(world, jobs, fields) if fields else {}
     return world, jobs, values
 
@@ -93,16 +93,16 @@ def _checked(
 def _check(runtime: Runtime, world: World, job: int | None) -> None:
     """Raise ``NotNow`` where there is nothing to retry, or a quota would be passed."""
     (task,) = world.tasks
-    found = [one for one in retrying.retryable(task, world.jobs) if job in (None, one.id)]
+    retryable = [record for record in retrying.retryable(task, world.jobs) if job in (None, record.id)]
     if task.state is TaskState.FINISHED:
         raise NotNow(f"task {task.id} finished: submit it again to run it once more")
-    if not found and not (task.state in retrying.ENDED and (world.task_counts or task.spec.after)):
+    if not retryable and not (task.state in retrying.ENDED and (world.task_counts or task.spec.after)):
         raise NotNow(_nothing(task, world, job))
     _check_quota(runtime, world)
     if task.state in retrying.ENDED and (dataset := task.spec.output_dataset):
-        other = runtime.store.publication_queries.task_of(dataset, task.id)
-        if other is not None:
-            raise NotNow(str(DatasetTaken(dataset, other, f"task {task.id} gave it up when it ended")))
+        owner = runtime.store.publication_queries.task_of(dataset, task.id)
+        if owner is not None:
+            raise NotNow(str(DatasetTaken(dataset, owner, f"task {task.id} gave it up when it ended")))
 
 
 def _check_quota(runtime: Runtime, world: World) -> None:
@@ -118,10 +118,10 @@ def _version_of_others(runtime: Runtime, world: World) -> str:
     """Return which dataset gets a next version although others made the last one meanwhile; empty if none."""
     (task,) = world.tasks
     dataset = task.spec.output_dataset
-    found = runtime.store.datasets.version(dataset) if dataset and is_own(dataset) else None
-    if not found or task.state not in retrying.ENDED:
+    version = runtime.store.datasets.version(dataset) if dataset and is_own(dataset) else None
+    if not version or task.state not in retrying.ENDED:
         return ""
-    return next_version(task.id, version_of(dataset, found.version), found.author)
+    return next_version(task.id, version_of(dataset, version.version), version.author)
 
 
 def _nothing(task: Task, world: World, job: int | None) -> str:
@@ -137,11 +137,11 @@ def _nothing(task: Task, world: World, job: int | None) -> str:
 
 def publish_again(runtime: Runtime, task: int, actor: str) -> int:
     """Request all unpublished outputs of a task. Return how many."""
-    asked = 0
+    count = 0
     # One world holds a limited number. Somebody else requested those that the commit handed back.
     while True:
         world = runtime.world(failed_of(task))
         if not world.publications:
-            return asked
+            return count
         committed = runtime.store.commit(publishing.again(world), actor)
-        asked += sum(len(ids) for ids in committed.accepted)
+        count += sum(len(ids) for ids in committed.accepted)

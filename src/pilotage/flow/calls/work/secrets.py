@@ -93,15 +93,15 @@ def faults(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
     """Return a fault for each secret that the task names and its owner has not set."""
     if not spec.secrets:
         return []
-    known = {one.name for one in listed(store, owner)}
+    names = {secret.name for secret in listed(store, owner)}
     return [
-        (f"secrets[{at}]", f"you have no secret {one.name!r}: pilotage secrets set {one.name}")
-        for at, one in enumerate(spec.secrets)
-        if one.name not in known
+        (f"secrets[{at}]", f"you have no secret {secret.name!r}: pilotage secrets set {secret.name}")
+        for at, secret in enumerate(spec.secrets)
+        if secret.name not in names
     ]
 
 
-def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple["Matched", Values]:
+def of_match(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple["Matched", Values]:
     """Return the secrets of what a pilot got, by task.
 
     Jobs that lack one go back: to other servers if they have the key. Otherwise their task is held, with the
@@ -111,13 +111,13 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
     reasons: dict[int, str] = {}
     forwards = matched.queue is not None and matched.queue.forwards
     for task in matched.tasks:
-        found: tuple[Secret, ...] | str = ()
+        outcome: tuple[Secret, ...] | str = ()
         if task.spec.secrets:
-            found = _STAYING if forwards else _values(runtime, task)
-        if isinstance(found, str):
-            reasons[task.id] = found
+            outcome = _STAYING if forwards else _values(runtime, task)
+        if isinstance(outcome, str):
+            reasons[task.id] = outcome
         else:
-            values[task.id] = found
+            values[task.id] = outcome
     if not reasons:
         return matched, values
     moves = JobMoves()
@@ -131,8 +131,8 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
         if reason:
             log.warning("task %d is held by %s", number, reason, extra={"task": number})
             change_task(runtime, number, ACTOR, partial(_hold, who=reason))
-    kept = tuple(job for job in matched.jobs if job.task not in reasons)
-    return replace(matched, jobs=kept), values
+    jobs = tuple(job for job in matched.jobs if job.task not in reasons)
+    return replace(matched, jobs=jobs), values
 
 
 def _hold(world: World, who: str) -> Decision:
@@ -145,14 +145,14 @@ def _hold(world: World, who: str) -> Decision:
 def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
     """Return the secrets of a task; or what holds it because one cannot be had, empty for another server."""
     owner = task.owner
-    names = {one.name for one in task.spec.secrets}
-    stored = {one.name: one for one in runtime.store.secrets.find(owner.name, owner.vo, names)}
+    names = {secret.name for secret in task.spec.secrets}
+    stored = {secret.name: secret for secret in runtime.store.secrets.find(owner.name, owner.vo, names)}
     if lacking := sorted(names - stored.keys()):
         return _lack(lacking[0])
     plain: dict[str, str] = {}
-    for name, one in sorted(stored.items()):
+    for name, secret in sorted(stored.items()):
         try:
-            plain[name] = runtime.secret_keys.read().decrypt(one)
+            plain[name] = runtime.secret_keys.read().decrypt(secret)
         except KeyMissing as error:
             log.warning("jobs of task %d go back: %s", task.id, error, extra={"task": task.id})
             runtime.unreadable_secrets.forget()
@@ -162,7 +162,9 @@ def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
                 "the secrets of task %d cannot be decrypted: %s", task.id, error, extra={"task": task.id}
             )
             return _damage(name)
-    return tuple(Secret(plain[one.name], one.in_variable, one.file or "") for one in task.spec.secrets)
+    return tuple(
+        Secret(plain[secret.name], secret.in_variable, secret.file or "") for secret in task.spec.secrets
+    )
 
 
 def _released(runtime: Runtime, who: str, owner: Identity) -> list[int]:

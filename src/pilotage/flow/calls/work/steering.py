@@ -28,10 +28,10 @@ def hold(runtime: Runtime, task: int, who: str) -> Moved:
     """
 
     def check(world: World) -> None:
-        (found,) = world.tasks
-        _live(found)
-        if found.held:
-            raise NotNow(f"task {task} is held by {found.held} already: pilotage release {task}")
+        (record,) = world.tasks
+        _live(record)
+        if record.held:
+            raise NotNow(f"task {task} is held by {record.held} already: pilotage release {task}")
 
     return change_task(runtime, task, who, partial(holding.hold, who=who), check).moved
 
@@ -44,11 +44,11 @@ def release(runtime: Runtime, task: int, who: str) -> Moved:
     """
 
     def check(world: World) -> None:
-        (found,) = world.tasks
-        _live(found)
-        if found.state is TaskState.WAITING and not found.held:
-            _all_ended(runtime, found)
-        elif not found.held:
+        (record,) = world.tasks
+        _live(record)
+        if record.state is TaskState.WAITING and not record.held:
+            _all_ended(runtime, record)
+        elif not record.held:
             raise NotNow(f"task {task} is not held: pilotage explain {task} says why its jobs wait")
 
     released = change_task(runtime, task, who, holding.release, check)

@@ -59,29 +59,36 @@ class StuckRecords:
 def everything(runtime: Runtime) -> list[StuckRecords]:
     """Return what is stuck now, the worst first. Raises ``NoFederation``."""
     runtime.store.federation()
-    found = [
+    certain = [
         *map(_loop, servers.failing_loops(runtime)),
         *_results(runtime),
         *_ended_pilots(runtime),
         *_groups(runtime),
     ]
-    known = {_alike(one.remark) for one in found}
-    return [*found, *(one for one in _faults(runtime) if _alike(one.remark) not in known)]
+    causes = {_cause_of(stuck_records.remark) for stuck_records in certain}
+    return [
+        *certain,
+        *(
+            stuck_records
+            for stuck_records in _faults(runtime)
+            if _cause_of(stuck_records.remark) not in causes
+        ),
+    ]
 
 
-def _alike(one: Remark) -> tuple[str, str]:
+def _cause_of(remark: Remark) -> tuple[str, str]:
     """Return what remarks of one cause have alike: numbers of jobs differ, what a check demands does not."""
-    return (one.rule, one.action) if one.rule else ("", one.text)
+    return (remark.rule, remark.action) if remark.rule else ("", remark.text)
 
 
 def _groups(runtime: Runtime) -> Iterator[StuckRecords]:
     """Yield records that are in their states for longer than usual."""
     now, reads = runtime.clock(), runtime.store.stuck_queries
-    found = stuck(reads.staying(now), usual_times(reads.past()), now)[:MOST_GROUPS]
+    groups = stuck(reads.staying(now), usual_times(reads.past()), now)[:MOST_GROUPS]
     # Read all queues at once: 100 reads took half a second.
-    seen = conditions.of_queues(runtime, {group.place for group in found})
-    faults = {one.queue.name: queues.fault(one) for one in seen}
-    for group in found:
+    queue_conditions = conditions.of_queues(runtime, {group.place for group in groups})
+    faults = {condition.queue.name: queues.fault(condition) for condition in queue_conditions}
+    for group in groups:
         remark = _reason(runtime, group, faults.get(group.place))
         yield StuckRecords(
             what=f"{what_of(group.kind, group.state, group.place, group.count)}, {usual_of(group)}",
@@ -97,8 +104,8 @@ def _groups(runtime: Runtime) -> Iterator[StuckRecords]:
 
 def what_of(kind: str, state: str, place: str, count: int) -> str:
     """Return what is stuck: ``12 jobs activated at north-short``, ``2 jobs pending in share ops``."""
-    where = "in share" if kind == "task" or state in _UNPLACED else "at"
-    return f"{plural(count, kind)} {state}" + (f" {where} {place}" if place else "")
+    preposition = "in share" if kind == "task" or state in _UNPLACED else "at"
+    return f"{plural(count, kind)} {state}" + (f" {preposition} {place}" if place else "")
 
 
 def usual_of(group: StuckGroup) -> str:
@@ -114,17 +121,17 @@ def _reason(runtime: Runtime, group: StuckGroup, fault: Remark | None) -> Remark
     ``fault`` is why nothing can start at its queue.
     """
     store, expected = runtime.store, EXPECTED[group.kind, group.state]
-    task, known = 0, tuple[Remark, ...]()
+    task, causes = 0, tuple[Remark, ...]()
     if group.kind == "job" and (job := store.queries.job(group.oldest)):
         task = job.task
-        known = (fault,) if fault and job.state is JobState.ACTIVATED else remarks.of_job(runtime, job)
+        causes = (fault,) if fault and job.state is JobState.ACTIVATED else remarks.of_job(runtime, job)
     elif group.kind == "transfer" and (transfer := store.transfer_queries.transfer(group.oldest)):
-        known = remarks.of_transfer(runtime, transfer)
+        causes = remarks.of_transfer(runtime, transfer)
     elif group.kind == "pilot":
         pilot = store.queries.pilot(group.oldest)
-        known = (_plain(pilot.reason),) if pilot and pilot.reason else (fault,) if fault else ()
-    found = known[0] if known else _plain(group.error.partition("\n")[0] or expected.lack)
-    return replace(found, command=expected.command.format(id=group.oldest, task=task, place=group.place))
+        causes = (_plain(pilot.reason),) if pilot and pilot.reason else (fault,) if fault else ()
+    reason = causes[0] if causes else _plain(group.error.partition("\n")[0] or expected.lack)
+    return replace(reason, command=expected.command.format(id=group.oldest, task=task, place=group.place))
 
 
 def _plain(text: str) -> Remark:
@@ -134,94 +141,94 @@ def _plain(text: str) -> Remark:
 def _faults(runtime: Runtime) -> Iterator[StuckRecords]:
     """Yield what holds tasks up until somebody acts, as their owners see it, and what is set aside."""
     found_of = [(task, remarks.faults_of(runtime, task)) for task in _most_waiting(runtime)]
-    known = [(*faults, *sure_waits.of_task(runtime, task, faults)) for task, faults in found_of]
-    found = defaultdict[tuple[str, ...], list[Remark]](list)
-    for one in chain(*known, remarks.everything_set_aside(runtime)):
-        if one.kind in ("fault", "warning"):
-            found[one.subject.partition(":")[0], *_alike(one)].append(one)
-    for alike in found.values():
-        first = alike[0]
+    per_task = [(*faults, *sure_waits.of_task(runtime, task, faults)) for task, faults in found_of]
+    by_cause = defaultdict[tuple[str, ...], list[Remark]](list)
+    for remark in chain(*per_task, remarks.everything_set_aside(runtime)):
+        if remark.kind in ("fault", "warning"):
+            by_cause[remark.subject.partition(":")[0], *_cause_of(remark)].append(remark)
+    for same_cause in by_cause.values():
+        first = same_cause[0]
         kind, _, name = first.subject.partition(":")
-        many = len({one.subject for one in alike})
-        what = f"{plural(many, kind)} {'waits' if many == 1 else 'wait'} until somebody acts"
+        count = len({remark.subject for remark in same_cause})
+        text = f"{plural(count, kind)} {'waits' if count == 1 else 'wait'} until somebody acts"
         yield StuckRecords(
-            what=what,
+            what=text,
             kind="task" if kind == "task" else "queue" if kind == "queue" else "record",
             state="waiting",
             place=name if kind == "queue" else "",
-            count=many,
+            count=count,
             remark=first,
         )
 
 
 def _most_waiting(runtime: Runtime) -> list[TaskDetails]:
     """Return live tasks, those of most jobs first."""
-    pages = (runtime.store.task_lists.page(TaskPage(state=one, limit=MOST_LISTED)) for one in LIVE_TASKS)
+    pages = (runtime.store.task_lists.page(TaskPage(state=state, limit=MOST_LISTED)) for state in LIVE_TASKS)
     live = {task.id: sum(task.jobs.values()) for page in pages for task in page if not task.held}
-    most = sorted(live, key=lambda one: (-live[one], one))[:MOST_TASKS]
-    return [task for task in map(runtime.store.queries.task, most) if task]
+    busiest = sorted(live, key=lambda number: (-live[number], number))[:MOST_TASKS]
+    return [task for task in map(runtime.store.queries.task, busiest) if task]
 
 
-def _loop(found: servers.FailingLoop) -> StuckRecords:
-    is_run = bool(found.servers)
-    where = f"{', '.join(found.servers)}: " if is_run else ""
+def _loop(loop: servers.FailingLoop) -> StuckRecords:
+    is_run = bool(loop.servers)
+    place = f"{', '.join(loop.servers)}: " if is_run else ""
     remark = Remark(
         kind="fault",
-        subject=f"loop:{found.name}",
-        text=f"{where}{found.error}",
+        subject=f"loop:{loop.name}",
+        text=f"{place}{loop.error}",
         mend="operator",
-        command="pilotage servers" if is_run else f"pilotage up --no-api --only {found.name}",
+        command="pilotage servers" if is_run else f"pilotage up --no-api --only {loop.name}",
     )
-    many = plural(len(found.servers), "server")
+    server_count = plural(len(loop.servers), "server")
     return StuckRecords(
-        what=f"loop {found.name} fails on {many}" if is_run else f"no server has loop {found.name}",
+        what=f"loop {loop.name} fails on {server_count}" if is_run else f"no server has loop {loop.name}",
         kind="loop",
         state="failing" if is_run else "missing",
-        place=found.name,
-        count=len(found.servers),
+        place=loop.name,
+        count=len(loop.servers),
         remark=remark,
     )
 
 
 def _results(runtime: Runtime) -> Iterator[StuckRecords]:
     """Yield results that could not be taken from a spool, by queue."""
-    waiting = [one for one in runtime.store.results_in_spools.everything() if one.problem]
-    for queue, found in _by_queue(waiting).items():
+    waiting = [results for results in runtime.store.results_in_spools.everything() if results.problem]
+    for queue, results_there in _by_queue(waiting).items():
         yield StuckRecords(
-            what=f"{plural(len(found), 'result')} waiting at {queue}",
+            what=f"{plural(len(results_there), 'result')} waiting at {queue}",
             kind="results",
             state="waiting",
             place=queue,
-            count=len(found),
+            count=len(results_there),
             remark=Remark(
                 kind="fault",
-                subject=f"job:{found[0].job}",
-                text=found[0].problem,
+                subject=f"job:{results_there[0].job}",
+                text=results_there[0].problem,
                 mend="operator",
-                command=f"pilotage explain job:{found[0].job}",
-                since=found[0].since,
+                command=f"pilotage explain job:{results_there[0].job}",
+                since=results_there[0].since,
             ),
         )
 
 
 def _ended_pilots(runtime: Runtime) -> Iterator[StuckRecords]:
     """Yield running pilots with jobs whose batch job has ended, by queue."""
-    for queue, found in _by_queue(runtime.store.queries.ended_pilots()).items():
-        jobs, last = sum(one.jobs for one in found), max(one.sure_at for one in found)
+    for queue, pilots in _by_queue(runtime.store.queries.ended_pilots()).items():
+        jobs, last = sum(pilot.jobs for pilot in pilots), max(pilot.sure_at for pilot in pilots)
         yield StuckRecords(
-            what=f"{plural(len(found), 'pilot')} ended at {queue}",
+            what=f"{plural(len(pilots), 'pilot')} ended at {queue}",
             kind="pilot",
             state="ended",
             place=queue,
-            count=len(found),
+            count=len(pilots),
             remark=Remark(
                 kind="fault",
-                subject=f"pilot:{found[0].pilot}",
-                text=f"their batch jobs ended: {found[0].reason}; {plural(jobs, 'job')} there go on "
+                subject=f"pilot:{pilots[0].pilot}",
+                text=f"their batch jobs ended: {pilots[0].reason}; {plural(jobs, 'job')} there go on "
                 f"elsewhere by {moment(last)} unless these pilots call",
                 mend="wait",
-                command=f"pilotage explain pilot:{found[0].pilot}",
-                since=found[0].ended,
+                command=f"pilotage explain pilot:{pilots[0].pilot}",
+                since=pilots[0].ended,
                 until=last,
             ),
         )
@@ -230,8 +237,8 @@ def _ended_pilots(runtime: Runtime) -> Iterator[StuckRecords]:
 AtQueue = TypeVar("AtQueue", WaitingResults, EndedPilot)
 
 
-def _by_queue(found: Iterable[AtQueue]) -> Mapping[str, list[AtQueue]]:
+def _by_queue(records: Iterable[AtQueue]) -> Mapping[str, list[AtQueue]]:
     by_queue = defaultdict[str, list[AtQueue]](list)
-    for one in found:
-        by_queue[one.queue].append(one)
+    for record in records:
+        by_queue[record.queue].append(record)
     return by_queue

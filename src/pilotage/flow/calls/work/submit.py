@@ -70,10 +70,10 @@ def submit(
     quota of stored bytes. They are cancelled at ``lease_end``
     unless that is renewed.
     """
-    if submission and (known := runtime.store.queries.submitted(submission, MOST_TASKS)):
-        if any(index >= len(specs) or specs[index].name != name for index, _, name in known):
+    if submission and (earlier := runtime.store.queries.submitted(submission, MOST_TASKS)):
+        if any(index >= len(specs) or specs[index].name != name for index, _, name in earlier):
             raise KeyReused
-        return SubmissionOutcome(tasks=[(index, id_) for index, id_, _ in known])
+        return SubmissionOutcome(tasks=[(index, id_) for index, id_, _ in earlier])
     _refuse_beyond_quota(runtime, owner)
     whole = whole or bool(workflow)
     submitted, accepted, links = _examined_chains(runtime, specs, owner, workflow)
@@ -88,10 +88,10 @@ MEGABYTE = 1_000_000
 
 def _refuse_beyond_quota(runtime: Runtime, owner: Identity) -> None:
     """Raise NotNow if a person's tasks take as many bytes as they may."""
-    most = runtime.store.federation().quotas.stored_by_user
-    if (have := runtime.store.stored_by(owner)) >= most * MEGABYTE:
+    quota = runtime.store.federation().quotas.stored_by_user
+    if (have := runtime.store.stored_by(owner)) >= quota * MEGABYTE:
         raise NotNow(
-            f"your tasks take {have / MEGABYTE:,.0f} MB of the store, and {most:,} MB are the most "
+            f"your tasks take {have / MEGABYTE:,.0f} MB of the store, and {quota:,} MB are the most "
             "(quotas.stored_by_user); name long texts as input files instead of writing them into tasks, and "
             "ask an operator to archive your ended tasks (`pilotage history archive`) or for more"
         )
@@ -111,12 +111,14 @@ def _examined_chains(
     runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, workflow: str
 ) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]], Mapping[int, chains.Links]]:
     """Return the refused tasks, the others with resolved inputs, and their predecessors, by index."""
-    found = chains.found(runtime.store, specs, owner, bool(workflow))
+    predecessors = chains.find_predecessors(runtime.store, specs, owner, bool(workflow))
     submitted, accepted = examined(runtime, enumerate(map(chains.completed, specs)), owner)
-    known = dict(submitted.refused)
-    refused = {at: [*found.faults.get(at, ()), *known.get(at, ())] for at in {*found.faults, *known}}
+    faults = dict(submitted.refused)
+    refused = {
+        at: [*predecessors.faults.get(at, ()), *faults.get(at, ())] for at in {*predecessors.faults, *faults}
+    }
     outcome = SubmissionOutcome(refused=sorted(refused.items()))
-    return outcome, [(at, one) for at, one in accepted if at not in refused], found.links
+    return outcome, [(at, resolved) for at, resolved in accepted if at not in refused], predecessors.links
 
 
 def examined(
@@ -126,11 +128,11 @@ def examined(
     federation = runtime.store.federation()
     quota = quota_of(runtime.store, federation, owner)
     datasets = OutputDatasets(runtime)
-    own = cache(lambda: runtime.store.notification_settings.of(owner).notify)
+    default_receivers = cache(lambda: runtime.store.notification_settings.of(owner).notify)
     ads = cache(lambda: runtime.world("advertisements").advertisements)
     return examined_offline(
         (
-            (index, inputs.scoped(notifications.with_own(runtime, spec, own()), owner))
+            (index, inputs.scoped(notifications.with_own(runtime, spec, default_receivers()), owner))
             for index, spec in specs
         ),
         federation,
@@ -171,8 +173,8 @@ def examined_offline(
         request_budget.check()
         resolved, faults = inputs.resolve(spec, federation, lookup)
         # The others are told in the same round: of the task as it was given where not all inputs were found.
-        others = (faults_of or faults_in)(spec if faults else resolved.spec, federation)
-        faults = _all_faults(faults, others) or excess_of(resolved.spec)
+        further = (faults_of or faults_in)(spec if faults else resolved.spec, federation)
+        faults = _all_faults(faults, further) or excess_of(resolved.spec)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -180,10 +182,10 @@ def examined_offline(
     return submitted, accepted
 
 
-def _all_faults(first: Sequence[Fault], others: Iterable[Fault]) -> list[Fault]:
+def _all_faults(first: Sequence[Fault], second: Iterable[Fault]) -> list[Fault]:
     """Both, without others of an input that the first tell of, and each field's once where both know it."""
     places = tuple(field.split(".")[0] for field, _ in first if field.startswith("inputs["))
-    return [*first, *(fault for fault in others if not (places and fault[0].startswith(places)))]
+    return [*first, *(fault for fault in second if not (places and fault[0].startswith(places)))]
 
 
 def faults_in(
@@ -193,8 +195,8 @@ def faults_in(
     ads: Iterable[Advertisement] = (),
 ) -> list[Fault]:
     """Return the faults that a task has in a federation whose sites sent these ads."""
-    found = checks.check_task(spec, federation, owner, ads)
-    return [(field_name(path), message) for path, message in found]
+    faults = checks.check_task(spec, federation, owner, ads)
+    return [(field_name(path), message) for path, message in faults]
 
 
 def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
@@ -231,16 +233,21 @@ def _record(
         ids = _commit(runtime, accepted, owner, terms)
     except (FileConflict, DatasetTaken) as conflict:
         if not is_corrected and isinstance(conflict, FileConflict):
-            named = [file for _, one in accepted for file in one.spec.inputs if isinstance(file, InputFile)]
+            named = [
+                file
+                for _, resolved in accepted
+                for file in resolved.spec.inputs
+                if isinstance(file, InputFile)
+            ]
             if corrections.correct(runtime, named, f"user:{owner.name}"):
                 _record(runtime, accepted, owner, submitted, terms, whole, is_corrected=True)
                 return
         if whole or len(accepted) == 1:
-            fields = ((at, _field(one.spec, conflict)) for at, one in accepted)
+            fields = ((at, _field(resolved.spec, conflict)) for at, resolved in accepted)
             submitted.refused.extend((at, [(field, str(conflict))]) for at, field in fields if field)
             return
-        for one in accepted:
-            _record(runtime, [one], owner, submitted, terms, is_corrected=True)
+        for task in accepted:
+            _record(runtime, [task], owner, submitted, terms, is_corrected=True)
         return
     if ids:
         submitted.tasks.extend((index, ids[index]) for index, _ in accepted)
@@ -259,9 +266,9 @@ def _record_fitting(
     """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if nothing is
     refused."""
     quota = quota_of(runtime.store, runtime.store.federation(), owner)
-    faults = [(index, one, quota.take(one.spec)) for index, one in accepted]
-    submitted.refused.extend((index, found) for index, _, found in faults if found)
-    fitting = [(index, one) for index, one, found in faults if not found]
+    faults = [(index, resolved, quota.take(resolved.spec)) for index, resolved in accepted]
+    submitted.refused.extend((index, excess) for index, _, excess in faults if excess)
+    fitting = [(index, resolved) for index, resolved, excess in faults if not excess]
     if not whole or len(fitting) == len(accepted):
         _record(runtime, fitting, owner, submitted, terms, whole)
 
@@ -286,20 +293,20 @@ def _commit(
     """
     tasks = tuple(
         NewTask(
-            spec=one.spec,
+            spec=resolved.spec,
             owner=owner,
             submission=f"{terms.name}:{index}" if terms.name else "",
             lease_end=terms.lease_end,
-            datasets=one.datasets,
+            datasets=resolved.datasets,
             workflow=terms.workflow,
             predecessors=links.earlier,
             new_predecessors=links.fellows,
         )
-        for index, one in accepted
+        for index, resolved in accepted
         for links in [terms.links.get(index, chains.Links())]
     )
     actor = f"user:{owner.name}"
-    records = _record_files(runtime, [one for _, one in accepted], actor)
+    records = _record_files(runtime, [resolved for _, resolved in accepted], actor)
     limits = Quota(runtime.store.federation().quotas, owner).limits
     create = Create(records=(*tasks, *records), cause="submitted", work_limits=limits)
     ((*created,),) = runtime.store.commit(_decided(runtime, create), actor).created
@@ -319,7 +326,7 @@ def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Se
     if named:
         refuse_beyond_quota(runtime, actor)
     if len(named) > FILES_AT_ONCE:
-        runtime.store.queries.refuse_conflicts([one.described() for one, _ in named])
+        runtime.store.queries.refuse_conflicts([file.described() for file, _ in named])
     # The last part goes with the tasks, so that a small submission is one commit.
     last = max(0, len(named) - FILES_AT_ONCE)
     for start in range(0, last, FILES_AT_ONCE):
@@ -329,10 +336,12 @@ def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Se
 
 
 def _file_records(named: Iterable[tuple[InputFile, inputs.Paths]]) -> Iterator[Creation]:
-    for one, paths in named:
-        yield one.described()
-        for storage in one.replicas:
-            yield Replica(file=one.identifier, storage=storage, path=paths.get((one.identifier, storage), ""))
+    for file, paths in named:
+        yield file.described()
+        for storage in file.replicas:
+            yield Replica(
+                file=file.identifier, storage=storage, path=paths.get((file.identifier, storage), "")
+            )
 
 
 def _decided(runtime: Runtime, change: Create) -> Decision:

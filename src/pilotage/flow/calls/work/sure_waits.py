@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from pilotage.explain import queues, sure_waits
 from pilotage.explain.remarks import sentence
@@ -38,17 +39,17 @@ def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
     return list(lines.values())
 
 
-def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[Remark] = ()) -> list[Remark]:
+def of_task(runtime: Runtime, task: TaskDetails, remarks: Sequence[Remark] = ()) -> list[Remark]:
     """Return what will keep a task's jobs waiting until somebody acts; nothing for a task that has ended.
 
     That is: the brokerage's newest refusals, pilots that cannot come, and files that this server cannot move.
-    For jobs and files that already wait, ``known`` says why.
+    For jobs and files that already wait, ``remarks`` say why.
     """
     if task.state in ENDED["task"]:
         return []
     choices = runtime.store.queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else ()
-    rule = next((one.rule for one in known if one.rule), "")
-    is_known = any(one.kind == "fault" and not one.rule for one in known)
+    rule = next((remark.rule for remark in remarks if remark.rule), "")
+    is_known = any(remark.kind == "fault" and not remark.rule for remark in remarks)
     starts = is_known or any(task.jobs.get(state) for state in AT_A_PILOT)
     return [
         *_before_decisions(runtime, task, starts=starts, is_known=is_known),
@@ -80,11 +81,11 @@ def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
     """
     spec = TaskSpec(name="any", command=("true",), scouts=0, brokerage="production")
     world = World(time=0.0, seed=0, federation=conditioned(federation))
-    found: dict[str, tuple[Refusal, ...]] = {}
+    refusals: dict[str, tuple[Refusal, ...]] = {}
     for planned in preview.preview(world, [(0, spec)], Identity(name="somebody")).tasks:
-        for refusal in (one for choice in planned.choices for one in choice.refusals):
-            found[refusal.rule] = (*found.get(refusal.rule, ()), refusal)
-    return found
+        for refusal in chain.from_iterable(choice.refusals for choice in planned.choices):
+            refusals[refusal.rule] = (*refusals.get(refusal.rule, ()), refusal)
+    return refusals
 
 
 def _nothing_starts(runtime: Runtime, subject: str, spec: TaskSpec) -> Iterator[Remark]:
@@ -96,36 +97,36 @@ def _nothing_starts(runtime: Runtime, subject: str, spec: TaskSpec) -> Iterator[
         return
     names = {*spec.queues}
     declared = runtime.store.federation().queues
-    wanted = [one.name for one in declared if not names or {one.name, one.parent} & names]
-    if not wanted or len(wanted) > MOST_QUEUES:
+    queue_names = [queue.name for queue in declared if not names or {queue.name, queue.parent} & names]
+    if not queue_names or len(queue_names) > MOST_QUEUES:
         return
-    faults = [*map(queues.fault, conditions.of_queues(runtime, wanted))]
+    faults = [*map(queues.fault, conditions.of_queues(runtime, queue_names))]
     if all(faults):
-        yield from (replace(one, kind="warning") for one in faults if one)
+        yield from (replace(fault, kind="warning") for fault in faults if fault)
 
 
 def _unable(runtime: Runtime, task: TaskDetails) -> Iterator[str]:
     """Yield which files of a task this server cannot move, from the queues of its last choice or to them."""
     federation, spec = runtime.store.federation(), task.spec
-    ways = UnableWays.of(federation.storages, runtime.deliveries.unable(federation))
+    unable_ways = UnableWays.of(federation.storages, runtime.deliveries.unable(federation))
     placed = {queue for choice in runtime.store.queries.task_choices(task.id, 1) for queue in choice.placed}
-    homes = {one.storage for one in federation.queues if one.name in placed}
+    homes = {queue.storage for queue in federation.queues if queue.name in placed}
     yield from dict.fromkeys(
-        f"this server cannot bring its {what} from {source} to {destination}: "
-        f"{why}; they wait for one that can"
-        for what, source, destination in _moves(federation, spec, homes)
-        if (why := ways.reason(source, destination))
+        f"this server cannot bring its {files} from {source} to {destination}: "
+        f"{obstacle}; they wait for one that can"
+        for files, source, destination in _moves(federation, spec, homes)
+        if (obstacle := unable_ways.reason(source, destination))
     )
 
 
 def _moves(federation: Federation, spec: TaskSpec, homes: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     for home in sorted(homes):
-        ends = [one.name for one in outputs_at(federation, spec.nucleus)] if spec.nucleus else [home]
+        ends = [storage.name for storage in outputs_at(federation, spec.nucleus)] if spec.nucleus else [home]
         if spec.outputs and home not in ends:
             yield from (("outputs", home, end) for end in ends)
         elif spec.outputs:
             yield "outputs", home, home
         for file in spec.inputs:
-            held = getattr(file, "replicas", ())
-            if held and home not in held:
-                yield "inputs", held[0], home
+            replicas = getattr(file, "replicas", ())
+            if replicas and home not in replicas:
+                yield "inputs", replicas[0], home

@@ -22,27 +22,27 @@ Record = TypeVar("Record", TaskSpec, Queue)
 
 
 def changed_task(
-    task: Task, wanted: Mapping[str, Any], world: World, faults: list[Fault]
+    task: Task, edits: Mapping[str, Any], world: World, faults: list[Fault]
 ) -> tuple[TaskSpec, dict[str, Any]]:
     """Return the specification with other values, and the changed fields with ``memory`` expanded.
 
     What cannot be becomes faults under the names that were used.
     """
-    found: list[Fault] = []
-    for name in sorted(OF_OTHER_JOBS & wanted.keys()):
+    faults_here: list[Fault] = []
+    for name in sorted(OF_OTHER_JOBS & edits.keys()):
         remedy = "plan the other task: pilotage plan broker --task FILE"
-        found.append(Fault((name,), "would make other jobs, and these are made", remedy))
-    if MEMORY in wanted and (beside := sorted(MEMORY_FIELDS & wanted.keys())):
-        message = f"is all that a job may use, in MB, and stands for {', '.join(beside)} too"
-        found.append(Fault((MEMORY,), message, "give one of them"))
-    values = expanded(wanted)
-    spec = with_values(task.spec, values, found)
-    found += _new_faults(task, spec, world)
-    faults += [_named(fault, wanted) for fault in found]
+        faults_here.append(Fault((name,), "would make other jobs, and these are made", remedy))
+    if MEMORY in edits and (parts := sorted(MEMORY_FIELDS & edits.keys())):
+        message = f"is all that a job may use, in MB, and stands for {', '.join(parts)} too"
+        faults_here.append(Fault((MEMORY,), message, "give one of them"))
+    values = expanded(edits)
+    spec = with_values(task.spec, values, faults_here)
+    faults_here += _new_faults(task, spec, world)
+    faults += [_named(fault, edits) for fault in faults_here]
     return spec, values
 
 
-def changes_of_jobs(world: World, jobs: Iterable[Job], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def changes_of_jobs(world: World, jobs: Iterable[Job], edits: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changed fields in their stored form. Raises ``BadDocument``.
 
     Fields of ``STAYING`` do not change for jobs that are made. Of merge jobs only those change that they
@@ -51,21 +51,21 @@ def changes_of_jobs(world: World, jobs: Iterable[Job], wanted: Mapping[str, Any]
     (task,) = world.tasks
     faults = [
         Fault((name,), "stays as it is for jobs that are made", "submit another task")
-        for name in wanted
+        for name in edits
         if name in STAYING
     ]
-    seen = dict.fromkeys((job.changes, job.kind) for job in jobs) or {(task.changes, "normal"): None}
-    kinds = {kind for _, kind in seen}
+    variants = dict.fromkeys((job.changes, job.kind) for job in jobs) or {(task.changes, "normal"): None}
+    kinds = {kind for _, kind in variants}
     if kinds == {"merge"}:
         instead = "set ram, memory or walltime"
-        names = sorted(NOT_OF_MERGES & wanted.keys())
+        names = sorted(NOT_OF_MERGES & edits.keys())
         faults += [Fault((name,), "is not taken by merge jobs", instead) for name in names]
     if faults:
         raise BadDocument(faults)
     values: dict[str, Any] = {}
-    for changes, kind in seen:
-        spec, given = changed_task(task.changed(changes, kind), wanted, world, faults)
-        values = {name: getattr(spec, name) for name in given if name in _OF_TASKS}
+    for changes, kind in variants:
+        spec, edited = changed_task(task.changed(changes, kind), edits, world, faults)
+        values = {name: getattr(spec, name) for name in edited if name in _OF_TASKS}
     if faults:
         raise BadDocument(dict.fromkeys(faults))
     return values
@@ -74,16 +74,16 @@ def changes_of_jobs(world: World, jobs: Iterable[Job], wanted: Mapping[str, Any]
 _OF_TASKS = frozenset(part.name for part in fields(TaskSpec))
 
 
-def with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault]) -> Record:
+def with_values(record: Record, edits: Mapping[str, Any], faults: list[Fault]) -> Record:
     """Return the record with these values. Unknown fields and wrong types become faults."""
     kind = type(record)
-    known: dict[str, Any] = {part.name: part for part in fields(record)}
-    names = {*known, MEMORY} if kind is TaskSpec else known.keys()
-    faults += [messages.unknown_field((name,), names) for name in wanted if name not in known]
-    values = {name: value for name, value in wanted.items() if name in known}
+    fields_by_name: dict[str, Any] = {part.name: part for part in fields(record)}
+    names = {*fields_by_name, MEMORY} if kind is TaskSpec else fields_by_name.keys()
+    faults += [messages.unknown_field((name,), names) for name in edits if name not in fields_by_name]
+    values = {name: value for name, value in edits.items() if name in fields_by_name}
     needed = {
         name: getattr(record, name)
-        for name, part in known.items()
+        for name, part in fields_by_name.items()
         if part.default is MISSING and part.default_factory is MISSING
     }
     try:
@@ -97,15 +97,15 @@ def with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault]) 
 def _new_faults(task: Task, spec: TaskSpec, world: World) -> list[Fault]:
     """Return why the changed task could not be accepted, without the unchanged task's own faults."""
 
-    def faults(asked: TaskSpec) -> list[tuple[Path, str]]:
+    def faults(candidate: TaskSpec) -> list[tuple[Path, str]]:
         # These two stay, and a check of all their values for each set of changes takes long.
-        asked = replace(asked, parameters=(), stdin="")
-        return checks.check_task(asked, world.federation, task.owner, world.advertisements)
+        candidate = replace(candidate, parameters=(), stdin="")
+        return checks.check_task(candidate, world.federation, task.owner, world.advertisements)
 
     already = set(faults(task.spec))
     return [Fault(path, text) for path, text in faults(spec) if (path, text) not in already]
 
 
-def _named(fault: Fault, wanted: Mapping[str, Any]) -> Fault:
+def _named(fault: Fault, edits: Mapping[str, Any]) -> Fault:
     """Return the fault under the name that was used."""
-    return replace(fault, path=(MEMORY,)) if MEMORY in wanted and fault.path == ("ram",) else fault
+    return replace(fault, path=(MEMORY,)) if MEMORY in edits and fault.path == ("ram",) else fault

@@ -48,16 +48,16 @@ def decide(world: World, changes: Changes, limit: TimeLimit | None = None) -> Wh
 
 
 def compared(
-    world: World, other: World, told: Iterable[FieldChange], limit: TimeLimit | None = None
+    world: World, alternative: World, field_changes: Iterable[FieldChange], limit: TimeLimit | None = None
 ) -> WhatIf:
     """Decide for the one task of two worlds, the second of them changed (pure); see ``decide``."""
     before = _choices(world, limit)
-    after = before if other is world else _choices(other, limit)
+    after = before if alternative is world else _choices(alternative, limit)
     fit, would_fit = _fit(before), _fit(after)
     return WhatIf(
         time=world.time,
         seed=world.seed,
-        changes=tuple(told),
+        changes=tuple(field_changes),
         before=before,
         after=after,
         opened=tuple(sorted(would_fit - fit)),
@@ -68,7 +68,7 @@ def compared(
 def _choices(world: World, limit: TimeLimit | None) -> tuple[Choice, ...]:
     decision = planning.plan(BROKER, world, limit)
     if aside := planning.set_aside(decision):
-        raise BadDocument(Fault((), told) for told in aside.values())
+        raise BadDocument(Fault((), reason) for reason in aside.values())
     return tuple(decision.choices)
 
 
@@ -77,35 +77,37 @@ def changed(world: World, changes: Changes) -> World:
     (task,) = world.tasks
     faults: list[Fault] = []
     federation = _with_queues(world.federation, changes.queues, faults)
-    spec, wanted = changed_task(task, changes.task, replace(world, federation=federation), faults)
+    spec, edits = changed_task(task, changes.task, replace(world, federation=federation), faults)
     if faults:
         raise BadDocument(faults)
-    values = {name: getattr(spec, name) for name in wanted}
-    kept = {name: value for name, value in values.items() if name in STAYING}
-    other = replace(world, federation=federation, tasks=(replace(task, spec=replace(task.spec, **kept)),))
+    values = {name: getattr(spec, name) for name in edits}
+    lasting = {name: value for name, value in values.items() if name in STAYING}
+    alternative = replace(
+        world, federation=federation, tasks=(replace(task, spec=replace(task.spec, **lasting)),)
+    )
     # As by ``set``: merge jobs have needs of their own, and jobs may have been changed before.
-    return with_changes(other, {name: value for name, value in values.items() if name not in STAYING})
+    return with_changes(alternative, {name: value for name, value in values.items() if name not in STAYING})
 
 
 def _with_queues(
-    federation: Federation, wanted: Mapping[str, Mapping[str, Any]], faults: list[Fault]
+    federation: Federation, edits: Mapping[str, Mapping[str, Any]], faults: list[Fault]
 ) -> Federation:
-    known = {queue.name: queue for queue in federation.queues}
-    others: dict[str, Queue] = {}
-    for name, values in wanted.items():
-        if name not in known:
-            faults.append(_unknown_queue(name, known.keys()))
+    queues_by_name = {queue.name: queue for queue in federation.queues}
+    edited: dict[str, Queue] = {}
+    for name, values in edits.items():
+        if name not in queues_by_name:
+            faults.append(_unknown_queue(name, queues_by_name.keys()))
             continue
-        found: list[Fault] = []
+        faults_here: list[Fault] = []
         if "name" in values:
-            found.append(Fault(("name",), "is what the queue is known by", "change another field"))
-        others[name] = with_values(known[name], values, found)
-        faults += [replace(fault, path=(name, *fault.path)) for fault in found]
-    if not others or faults:
+            faults_here.append(Fault(("name",), "is what the queue is known by", "change another field"))
+        edited[name] = with_values(queues_by_name[name], values, faults_here)
+        faults += [replace(fault, path=(name, *fault.path)) for fault in faults_here]
+    if not edited or faults:
         return federation
     queues = (
-        others.get(queue.name)
-        or (unconditioned(queue, known[queue.parent]) if queue.parent in others else queue)
+        edited.get(queue.name)
+        or (unconditioned(queue, queues_by_name[queue.parent]) if queue.parent in edited else queue)
         for queue in federation.queues
     )
     changed = conditioned(replace(federation, queues=tuple(queues)))
@@ -119,8 +121,8 @@ def _with_queues(
     return changed
 
 
-def _unknown_queue(name: str, known: Collection[str]) -> Fault:
-    near = nearest(name, known, number=3)
+def _unknown_queue(name: str, names: Collection[str]) -> Fault:
+    near = nearest(name, names, number=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else "pilotage queues lists them"
     return Fault((name,), "there is no such queue", remedy)
 
