@@ -85,10 +85,7 @@ def give(
         for row in rows
     ]
     bulk.update(driver, jobs, ("state", "since", "pilot"), sent, appended="history")
-    touched = [
-        (claim.time, len(rows), claim.request.containment, claim.request.node, claim.request.pilot)
-        for claim, rows in zip(good, dealt, strict=True)
-    ]
+    touched = (_touch(claim, len(rows)) for claim, rows in zip(good, dealt, strict=True))
     driver.executemany(TOUCH, touched)
     counted.write(driver)
     log(events, meaning, [row for rows in dealt for row in rows])
@@ -101,6 +98,11 @@ def give(
         for claim, rows in zip(good, dealt, strict=True)
     )
     return [(alive, holds, next(answers) if holds else []) for alive, holds in verdicts]
+
+
+def _touch(claim: AskedClaim, count: int) -> Row:
+    """Return the values of ``TOUCH`` for a pilot that got so many jobs."""
+    return claim.time, count, claim.request.containment, claim.request.node, claim.request.pilot
 
 
 def log(events: NewEvents, meaning: int, rows: Sequence[Row]) -> None:

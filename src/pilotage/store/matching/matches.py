@@ -344,14 +344,10 @@ def _log(requests: Sequence[ClaimRequest | BorrowRequest], results: Sequence[Cla
     if not log.isEnabledFor(logging.DEBUG):
         return
     for request, result in zip(requests, results, strict=True):
-        for pilot_job in result.jobs:
-            about = {
-                "task": pilot_job.task,
-                "job": pilot_job.id,
-                "queue": request.queue,
-                "pilot": request.pilot,
-            }
-            log.debug("job %d: taken by pilot %d", pilot_job.id, request.pilot, extra=about)
+        about = {"queue": request.queue, "pilot": request.pilot}
+        for sent in result.jobs:
+            extra = about | {"task": sent.task, "job": sent.id}
+            log.debug("job %d: taken by pilot %d", sent.id, request.pilot, extra=extra)
 
 
 def committed(results: Sequence[ClaimResult]) -> Committed:
@@ -395,15 +391,8 @@ def _dealt(whole: ClaimResult, parts: Iterable[tuple[bool, bool, tuple[Job, ...]
     for replica in whole.replicas:
         lying[replica.file].append(replica)
     for alive, good, jobs in parts:
-        if not jobs:
-            yield ClaimResult(alive, good)
-            continue
         read = dict.fromkeys(name for job in jobs for name in job.inputs)
-        yield ClaimResult(
-            alive,
-            good,
-            jobs,
-            tuple(tasks[id_] for id_ in dict.fromkeys(job.task for job in jobs)),
-            tuple(files[name] for name in read),
-            tuple(replica for name in read for replica in lying[name]),
-        )
+        task_ids = dict.fromkeys(job.task for job in jobs)
+        job_tasks, job_files = tuple(tasks[id_] for id_ in task_ids), tuple(files[name] for name in read)
+        replicas = tuple(replica for name in read for replica in lying[name])
+        yield ClaimResult(alive, good, jobs, job_tasks, job_files, replicas)

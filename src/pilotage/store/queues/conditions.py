@@ -133,8 +133,7 @@ def of_queues(
     reader: RecordReader, in_force: InForce, time: float, names: Iterable[str]
 ) -> tuple[QueueCondition, ...]:
     """Return the condition of declared queues, by name."""
-    federation, changed = in_force.federation, in_force.changed
-    chosen = set(names)
+    federation, changed, chosen = in_force.federation, in_force.changed, set(names)
     declared = [queue for queue in federation.queues if queue.name in chosen]
     declared_names = sorted(queue.name for queue in declared)
     jobs_there, pilots_there = _counted(reader, declared_names)
@@ -165,9 +164,7 @@ def of_queues(
             waiting_since=waiting.get(queue.name),
             breakers=tuple(breaker for breaker in breakers if _is_of(breaker, queue)),
             space=spaces[queue.storage],
-            restriction=next(
-                (restriction.text for restriction in of_queue(in_force.restrictions, queue)), ""
-            ),
+            restriction=next((limit.text for limit in of_queue(in_force.restrictions, queue)), ""),
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )

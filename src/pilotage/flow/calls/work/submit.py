@@ -233,12 +233,8 @@ def _record(
         ids = _commit(runtime, accepted, owner, terms)
     except (FileConflict, DatasetTaken) as conflict:
         if not is_corrected and isinstance(conflict, FileConflict):
-            named = [
-                file
-                for _, resolved in accepted
-                for file in resolved.spec.inputs
-                if isinstance(file, InputFile)
-            ]
+            files = (file for _, resolved in accepted for file in resolved.spec.inputs)
+            named = [file for file in files if isinstance(file, InputFile)]
             if corrections.correct(runtime, named, f"user:{owner.name}"):
                 _record(runtime, accepted, owner, submitted, terms, whole, is_corrected=True)
                 return
