@@ -273,8 +273,10 @@ def _partial(fields: Fields, cores: int) -> str:
 
 
 def _memory_asked(fields: Fields, cores: int) -> tuple[float, str]:
-    """Return the MB that a glidein requests from the batch system: HTCondor counts the whole, ARC counts
-    per core."""
+    """Return the MB that a glidein requests from the batch system.
+
+    ``+maxMemory`` is that of the whole glidein; ``request_memory`` (ARC's) and the RSL's memory are per core.
+    """
     for attribute, times in (("+maxMemory", 1), ("request_memory", cores)):
         value = number(f"submit_attr {attribute}", fields.submit.get(attribute), MEMORY)
         if value:

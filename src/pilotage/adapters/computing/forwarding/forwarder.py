@@ -126,8 +126,7 @@ class ForwardingRunner(JobRunner):
                 forwarded.pause()
 
     def _clear(self, job: PilotJob, handover: Handover, forwarded: ForwardedAttempt) -> None:
-        """Remove the inputs of this attempt and of earlier ones, unless the other side may still read
-        them."""
+        """Remove the inputs of earlier attempts, and of this one unless the other side may still run it."""
         work, order = job.attempt.work, job.attempt.order
         last = order.attempt - 1 if forwarded.may_run else order.attempt
         for number in range(1, last + 1) if order.inputs else ():

@@ -71,7 +71,7 @@ class Reasons:
         self._columns: dict[SiteDemand, tuple[Column, Column]] = {}
 
     def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
-        """Return the parts that were not true."""
+        """Return why sites refuse: an old advertisement, a false term, a throttle, places kept for others."""
         parts = [self._stale()]
         for term in turn.terms:
             self._kept.append(term)  # so that no other object gets its id
