@@ -129,6 +129,7 @@ def _run(
 
     loops = _loops(only)
     federation = read(Federation, declared, acceptance.faults) if declared else None
+    store = store_name(settings.store)
     with ExitStack() as stack:
         # Open the port first, so that a port in use fails before the store is touched.
         listener = stack.enter_context(_listener(settings)) if with_api else None
@@ -136,14 +137,13 @@ def _run(
             stack.enter_context(serving.home_of(settings))
         address = serving.place(settings) if with_api else serving.sibling_path(settings)
         if is_terminal:
-            echo(f"Pilotage {address}, store {store_name(settings.store)}; Ctrl-C ends it", err=True)
+            echo(f"Pilotage {address}, store {store}; Ctrl-C ends it", err=True)
         else:
-            log.info("Pilotage %s, store %s", address, store_name(settings.store))
+            log.info("Pilotage %s, store %s", address, store)
         stack.enter_context(using_store(settings.store))
         path = str(declared.resolve()) if declared else ""
         # A log is read by others, and later: the code is for a terminal alone.
-        code = serving.one_time_code(settings) if with_api and is_terminal else None
-        if code:
+        if code := serving.one_time_code(settings) if with_api and is_terminal else None:
             page = f"{settings.url}/open?code={code.code}"
             echo(f"the page, signed in, once, within 10 minutes: {page}", err=True)
         try:
