@@ -1,6 +1,9 @@
 """The doctor finds what is wrong, says what mends it, and outlives checks that break or hang."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -218,6 +221,17 @@ def test_wrong_settings_and_unknown_names_are_named(pilotage: Pilotage) -> None:
     assert "PILOTAGE_PORTS is no setting; PILOTAGE_PORT is one" in result.stdout
     assert pilotage("doctor", "--only", "nothing").exit_code == 2
     assert "storage: Write, read" in pilotage("doctor", "--list").stdout
+
+
+def test_no_check_breaks_where_the_store_cannot_be_opened(tmp_path: Path) -> None:
+    """Its checks are threads that would otherwise import the store at once, in a process that has not yet."""
+    environment = os.environ | {"PILOTAGE_HOME": str(tmp_path), "PILOTAGE_STORE": "ada:secret@somewhere"}
+    command = [sys.executable, "-m", "pilotage.cli", "doctor"]
+    answer = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=False, timeout=120
+    )
+    assert "PILOTAGE_STORE is not the address of a store" in answer.stdout
+    assert "the check itself failed" not in answer.stdout
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 
 from pilotage.flow.outside.workers import Workers
 from pilotage.server.doctor.checks import DoctorCheck, Finding, cited, warning
@@ -36,6 +37,7 @@ def examined(
 
     ``limit`` is the time in s of each check of one thing.
     """
+    import_module("pilotage.store")  # threads that import one package at once disturb each other
     workers = Workers()
     for check in checks:
         if check.first:
