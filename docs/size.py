@@ -36,6 +36,8 @@ def main(folder: Path) -> None:
     """Print one row for each room, the largest first, and their sum."""
     lines, files = Counter[str](), Counter[str]()
     for path in folder.rglob("*.py"):
+        if "_sync" in path.parts:  # made from _async
+            continue
         room = path.relative_to(folder).parts[0]
         lines[room] += count_code_lines(path.read_text())
         files[room] += 1
