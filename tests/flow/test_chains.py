@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.work import steering
+from pilotage.flow.calls.work import steering, stuck
 from pilotage.flow.calls.work.retry import retry
 from pilotage.flow.calls.work.submit import SubmissionOutcome, submit
 from pilotage.flow.errors import NotNow
@@ -103,9 +103,14 @@ def test_a_failed_stage_holds_what_follows_and_a_retry_lets_it_go_on(house: Publ
         f"is held: task {call} (call) failed; pilotage retry {call} runs it again, "
         f"pilotage release {report} starts it with what is there"
     )
+    blocked = [records.remark for records in stuck.everything(house.runtime) if records.state == "waiting"]
+    assert [(remark.subject, remark.text) for remark in blocked] == [
+        (f"task:{report}", f"it {seen(house, report).error}")
+    ]
     retry(house.runtime, call, "user:alice")
     house.take("chain")
     assert seen(house, report).error == ""
+    assert stuck.everything(house.runtime) == []
     assert run(house) == 1
     assert len(seen(house, report).spec.inputs) == 3
     run(house)

@@ -65,7 +65,7 @@ def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> 
 
         key = (task.id, task.changes, tuple(task.jobs.items()))
         later = runtime.recent_remarks.get(key, runtime.clock(), slow) if is_recent else slow()
-        remarks += [*_stops(runtime, task), *faults, *later]
+        remarks += [*stops_of(runtime, task), *faults, *later]
     return in_order(remarks)
 
 
@@ -74,7 +74,7 @@ def faults_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
     return [*_set_aside_of(runtime, task), *_of_places(runtime, task), *_waits(runtime, task)]
 
 
-def _stops(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
+def stops_of(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
     """Yield who or what holds a task, and what comes before its jobs."""
     subject, queries = f"task:{task.id}", runtime.store.workflow_queries
     if task.state is TaskState.WAITING:

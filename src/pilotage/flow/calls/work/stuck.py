@@ -141,10 +141,13 @@ def _plain(text: str) -> Remark:
 def _faults(runtime: Runtime) -> Iterator[StuckRecords]:
     """Yield what holds tasks up until somebody acts, as their owners see it, and what is set aside."""
     found_of = [(task, remarks.faults_of(runtime, task)) for task in _most_waiting(runtime)]
-    per_task = [(*faults, *sure_waits.of_task(runtime, task, faults)) for task, faults in found_of]
+    per_task = [
+        (*remarks.stops_of(runtime, task), *faults, *sure_waits.of_task(runtime, task, faults))
+        for task, faults in found_of
+    ]
     by_cause = defaultdict[tuple[str, ...], list[Remark]](list)
     for remark in chain(*per_task, remarks.everything_set_aside(runtime)):
-        if remark.kind in ("fault", "warning"):
+        if remark.kind in ("blocked", "fault", "warning"):
             by_cause[remark.subject.partition(":")[0], *_cause_of(remark)].append(remark)
     for same_cause in by_cause.values():
         first = same_cause[0]
