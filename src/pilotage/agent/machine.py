@@ -142,7 +142,7 @@ def proportional(process: int) -> int:
     unknown."""
     try:
         with open(f"/proc/{process}/smaps_rollup", "rb") as lines:
-            # The kernel's kB are of 1024 bytes.
+            # The kernel's kB has 1024 bytes.
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
     except (OSError, StopIteration):
         return resident(process)

@@ -19,9 +19,9 @@ class WireError(ValueError):
 
 
 def serialise(record: Any, without: Collection[str] = ()) -> bytes:
-    """Return the JSON text of a record, ``without`` some fields, and without those that have their default.
+    """Return the JSON text of a record, ``without`` some fields and without fields that have their default.
 
-    An earlier server refuses a field that it does not know, and lacks nothing where that is empty.
+    An earlier server refuses a field that it does not know. An empty field can be left out for it.
     """
 
     def changed_fields(part: Any) -> dict[str, Any]:

@@ -65,9 +65,9 @@ class PatientCalls:
                 await self._paused(job, pause.failed(error.pause))
 
     async def _unless_leaving(self, job: PilotJob, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call, but do not wait for an answer once the results are to be left in the spool.
+        """Make a call, but do not wait for an answer once the job leaves its results in the spool.
 
-        The connection to a laptop that sleeps stands for minutes.
+        The connection to a sleeping laptop stays open for minutes.
         """
         answer = asyncio.ensure_future(call())
         while not (await asyncio.wait({answer}, timeout=0.2))[0]:

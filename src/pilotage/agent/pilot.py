@@ -1,4 +1,4 @@
-"""The life of a pilot: ask for jobs, report on them, and end when nothing is left to do."""
+"""The life of a pilot: ask for jobs, report on them, and end when there is nothing to do."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _context(identity: str, protocol: int) -> ssl.SSLContext:
-    """Return TLS between two that share a certificate. It trusts no other, by whatever name."""
+    """Return TLS between two programs that share a certificate. It trusts only this certificate."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # A login node has different names on different networks. We know the certificate itself.

@@ -47,8 +47,8 @@ class Node:
     ``cores``, ``memory`` (MB) and ``walltime`` (s left) are the slot's limits; 0 means none.
     ``machine_cores`` and ``machine_memory`` describe the machine. ``disk`` is free space in MB. ``gpus`` are
     the drivers' names of the GPUs. ``routes`` holds IPv4 and IPv6 if they lead anywhere. ``containers`` names
-    the programs that run containers here. ``limited_by`` is ``cgroup v1`` or ``cgroup v2``, whose controllers
-    ``limits`` enforce limits; the agent watches all others. It is ``watching`` if there are no control
+    the programs that run containers here. ``limited_by`` is ``cgroup v1`` or ``cgroup v2``: the controllers
+    ``limits`` enforce limits, and the agent watches all others. It is ``watching`` if there are no control
     groups. ``clock`` is the node's time when it asked, in s since 1970; 0: unknown.
     """
 

@@ -187,8 +187,8 @@ SCAN_LIMITS = ScanLimits()
 class ScannedFiles(list[InputFile]):
     """The files that a scan found.
 
-    ``left_out`` has other paths that match, with the reason why they are left out. ``paths`` say by name
-    where files lie that links lead to.
+    ``left_out`` has other paths that match, with the reason why they are left out. ``paths`` has the real
+    path of each file that the scan found through a link, by name.
     """
 
     def __init__(
@@ -228,10 +228,10 @@ class Mover(Protocol):
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """List all plain files below the storage that match, by name, with sizes and checksums.
 
-        What else matches may be told, as ``ScannedFiles``.
+        May return ``ScannedFiles``, which also has the matches that were left out.
 
-        Blocks, no longer than its limits say and a call to the storage takes. Raises StorageError; where the
-        pattern is to blame, WrongPatternError.
+        Blocks, at most as long as its limits allow plus one call to the storage. Raises StorageError, or
+        WrongPatternError if the pattern is to blame.
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:

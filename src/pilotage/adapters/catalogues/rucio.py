@@ -159,7 +159,7 @@ class Rucio:
         """Yield a client. Raises CatalogueError for the client's errors."""
         options = self._options
         try:
-            # Each call has its own folder: anybody could leave a token in the client's default one.
+            # Each call has its own folder: other users can leave a token in the client's default one.
             with TemporaryDirectory(prefix="pilotage-rucio-") as folder:
                 yield _client_class(folder)(
                     rucio_host=options.url,

@@ -58,7 +58,7 @@ class RucioOutputs:
 
     def register(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
         """Add replicas. Return the refused files with their reasons, by name."""
-        # Rucio ignores a known name, whatever its size and checksum. So ask before, and after.
+        # Rucio ignores a known name, even with another size or checksum. So ask before, and after.
         refused = self._known_otherwise(scope, files)
         records: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for file in files:
@@ -147,7 +147,7 @@ class RucioOutputs:
         ]
 
     def _known_otherwise(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
-        """Return the faults of files whose names Rucio has for other bytes."""
+        """Return the faults of files that Rucio knows with other bytes, by name."""
         if not files:
             return {}
         by_name = {file.name: file for file in files}

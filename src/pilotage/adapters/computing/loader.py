@@ -44,7 +44,7 @@ class SharedLoader:
     """Makes adapters for one server. Adapters that lead to the same host share its connection.
 
     ``server_url`` is the server's address on its own machine, where tunnels end. Without one, the adapters
-    open no tunnel: whatever only looks changes nothing at a site.
+    open no tunnel: a command that only reads changes nothing at a site.
     """
 
     def __init__(self, server_url: str = "") -> None:

@@ -24,7 +24,7 @@ LocalPath = Annotated[OneLine, AfterValidator(lambda path: str(Path(path).expand
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotOptions:
-    """Options of each kind whose pilots can leave results in a spool."""
+    """Options of every kind of element where pilots can leave results in a spool."""
 
     environment: Mapping[str, str | int | float] = field(default_factory=dict)
     """Environment variables of pilots."""

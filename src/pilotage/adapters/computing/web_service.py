@@ -34,7 +34,7 @@ GATEWAYS = (502, 503, 504)
 
 
 class AnswerLost(OSError):
-    """No answer came, but the request may have arrived: nobody knows whether it took effect."""
+    """No answer came, but the request may have arrived and taken effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class WebService:
     ) -> WebAnswer:
         """Make a call. Repeat it if a kept connection broke and repeating is safe.
 
-        Raises AnswerLost if nobody knows whether the call arrived, and OSError if it did not.
+        Raises AnswerLost if the call may have arrived, and OSError if it did not.
         """
         fields = dict(headers or {}) | ({"Content-Type": content_type} if content_type else {})
         try:
@@ -133,8 +133,8 @@ class WebService:
     def save(self, path: str, query: Mapping[str, str], target: IO[bytes]) -> WebAnswer | None:
         """Append the missing bytes of a download to a file. Return the answer if it has none of them.
 
-        Raises OSError, also if the answer breaks off. The file keeps the bytes so far, and the next call goes
-        on there.
+        Raises OSError, also if the answer breaks off. The file keeps the bytes so far, and the next call
+        continues after them.
         """
         offset = target.tell()
         headers = {"Range": f"bytes={offset}-"} if offset else {}
@@ -206,7 +206,7 @@ class WebService:
 def _body(answer: requests.Response, until: float) -> bytes:
     """Return the body, within the limits of time and size."""
     parts, size = [], 0
-    # read1 returns whatever has arrived, so the time limit also holds when bytes trickle in.
+    # read1 returns the bytes that have arrived, so the time limit also holds when they trickle in.
     while part := answer.raw.read1(65_536):
         parts.append(part)
         size += len(part)

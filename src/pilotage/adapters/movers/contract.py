@@ -53,8 +53,8 @@ class Rig:
 
     ``put`` writes a file below a storage. ``read`` returns a file's bytes, or None if it does not exist.
     ``names`` returns all paths of files below a storage. ``not_held`` is a regular expression of names that
-    these storages cannot hold: a mover refuses them. ``lists_hidden`` is false for servers whose listings
-    leave out names that begin with a dot.
+    these storages cannot hold: a mover refuses them. ``lists_hidden`` is false for servers that leave names
+    with a leading dot out of their listings.
     """
 
     source: Storage
@@ -99,7 +99,7 @@ class _Trial:
         self._transfers = 0
 
     def delivery(self, content: bytes = CONTENT, path: str = NAME, source: str = NAME) -> Delivery:
-        """Return an order with its own transfer. Size and checksum are those of ``content``."""
+        """Return an order for a new transfer, with the size and checksum of ``content``."""
         self._transfers += 1
         here, there = self.rig.source, self.rig.destination
         return Delivery(

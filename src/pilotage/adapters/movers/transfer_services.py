@@ -44,7 +44,7 @@ def load(service: TransferService) -> ServiceAdapter:
 
 
 def check(service: TransferService) -> None:
-    """Raise ValueError if the URL or the options of a service are wrong, including those of one VO."""
+    """Raise ValueError if the URL or the options of a service are wrong, also the options for one VO."""
     factory = adapters.factory(TRANSFER_SERVICES, service.kind)
     for options in option_sets(service.options):
         factory(service.url, options)

@@ -123,7 +123,7 @@ class Courier:
 
 
 def _attempt_folders(spool: Path) -> Iterator[Path]:
-    """Yield the folders of attempts that other pilots left: what has a manifest is whole."""
+    """Yield the folders of attempts that other pilots left. A folder with a manifest is complete."""
     for manifest in sorted(spool.parent.glob(f"*/*.*/{MANIFEST}")):
         folder = manifest.parent
         if folder.parent != spool and not folder.name.startswith("."):

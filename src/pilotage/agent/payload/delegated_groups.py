@@ -26,7 +26,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class NotDelegatedError(Exception):
-    """No groups can be made there; the message says why."""
+    """The agent cannot make groups there; the message has the reason."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Each payload gets one, started with ``python -I -S``. So it imports only light modules: neither pathlib,
 typing nor json. It adopts all processes that its payload leaves behind and enforces the limits. It kills
-everything when the agent says so, dies, or does not renew the lease. So no attempt outlives its pilot,
-however the pilot ends. Even an agent that hangs loses its payloads.
+everything when the agent sends ``stop``, dies, or does not renew the lease. So no attempt outlives its
+pilot, however the pilot ends. Even an agent that hangs loses its payloads.
 
 Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines. A line is
 ``stop``, ``points``, or the lease's new end in s of the clock ``now``. If the input ends without

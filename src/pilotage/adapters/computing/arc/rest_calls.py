@@ -105,7 +105,7 @@ class ArcJobs:
         return record if isinstance(record, dict) else {}
 
     def _each(self, action: str, jobs: Collection[str]) -> Iterator[Mapping[str, Any]]:
-        """Perform an action on jobs. Yield the answers whose ``id`` is one of these jobs."""
+        """Perform an action on jobs. Yield the answers about these jobs, by their ``id``."""
         for part in batches(list(jobs), MOST_AT_ONCE):
             body = json.dumps({"job": [{"id": job} for job in part]}).encode()
             answer = self._call(

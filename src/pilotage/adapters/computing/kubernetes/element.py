@@ -107,7 +107,7 @@ class Kubernetes:
         namespace, name, uid = ([*reference.split("/"), "", ""])[:3]
         if namespace != self._options.namespace or not name or not uid:
             return None
-        # Match the uid: somebody may have made another Job under the same name since.
+        # Match the uid: a person or program may have made another Job under the same name since.
         body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
             self._call(self._batch().delete_namespaced_job, name, namespace, body=body)
@@ -218,8 +218,8 @@ class Kubernetes:
         """Call the API.
 
         Return None if the name exists already and ``may_exist``. Raises FileNotFoundError if there is
-        no such object, FileExistsError for any other conflict, TimeoutError if nobody knows whether it took
-        effect, and OSError if the API refuses it or cannot be reached.
+        no such object, FileExistsError for any other conflict, TimeoutError if the call may have taken
+        effect without an answer, and OSError if the API refuses it or cannot be reached.
         """
         try:
             return call(*arguments, **named, _request_timeout=TIMEOUTS)

@@ -74,14 +74,14 @@ def _why_it_waits(pod: Any) -> str:
 
 
 def _evicted(pod: Any) -> str:
-    """Return why a node gave up a pod, whose container may tell nothing."""
+    """Return why a node evicted a pod: the container's state may not have the reason."""
     return _line(pod.status.reason, pod.status.message) if pod is not None else ""
 
 
 def _container(pod: Any, state: str) -> Any:
     """Return the details of the pilot's container if it is in this state, else None.
 
-    A cluster may add containers of its own to each pod.
+    A cluster may add other containers to each pod.
     """
     statuses = (pod.status.container_statuses or ()) if pod is not None else ()
     return next(

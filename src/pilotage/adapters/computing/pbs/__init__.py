@@ -166,7 +166,7 @@ class Pbs(BatchElement):
 
 
 def _destinations(queue: Mapping[str, Any]) -> list[str]:
-    """Return the queues to which a routing queue passes its jobs."""
+    """Return the queues that get the jobs of a routing queue."""
     return [name.partition("@")[0] for name in str(queue.get("route_destinations", "")).split(",")]
 
 

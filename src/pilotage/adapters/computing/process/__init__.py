@@ -146,7 +146,7 @@ class Process:
             return Submitted(reference=there)
         try:
             pid = self._start(order, place)
-            # Whoever orders it again finds the pilot there, even another server after this one's end.
+            # A repeated order finds the pilot by this file, even on another server after this one has ended.
             (place / PROCESS).write_text(f"{ProcessReference.of(pid) or ''}\n")
         except OSError as error:
             return Submitted(error=f"pilot {order.name} cannot be started: {error}")
@@ -173,7 +173,7 @@ class Process:
         log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         token, pipe = os.pipe()
         try:
-            # A pipe holds far more than a token, so this returns before anybody reads.
+            # A pipe holds far more than a token, so this does not wait for a reader.
             os.write(pipe, order.token.encode())
             return os.posix_spawn(
                 sys.executable,

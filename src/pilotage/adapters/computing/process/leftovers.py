@@ -1,4 +1,4 @@
-"""Work directories that nobody removed: their agent and supervisors were killed, or the machine crashed."""
+"""Work directories that remain because their agent and supervisors were killed, or the machine crashed."""
 
 import logging
 import re
@@ -19,7 +19,10 @@ _WORK = re.compile(r"\d+\.\d+")
 
 
 class Leftovers:
-    """The work directories of ended pilots below a directory. ``has_ended`` tells it of a pilot's folder."""
+    """The work directories of ended pilots below a directory.
+
+    ``has_ended`` gets a pilot's folder and returns whether the pilot has ended.
+    """
 
     def __init__(self, directory: Path, has_ended: Callable[[Path], bool]) -> None:
         self._directory, self._has_ended = directory, has_ended
@@ -27,7 +30,7 @@ class Leftovers:
         self._next = 0.0
 
     def search(self) -> None:
-        """Remove all that ended pilots left, in a thread, unless that was done within ``EVERY`` s."""
+        """Remove all that ended pilots left, in a thread, at most once in ``EVERY`` s."""
         if time.monotonic() >= self._next and self._turn.acquire(blocking=False):
             self._next = time.monotonic() + EVERY
             threading.Thread(target=self._search, name="leftovers", daemon=True).start()
@@ -51,7 +54,7 @@ class Leftovers:
 
 
 def remove(place: Path) -> None:
-    """Remove the work directories of an ended pilot. What cannot be removed is logged, and stays."""
+    """Remove the work directories of an ended pilot. Log failures, and go on."""
     try:
         folders = [path for path in place.iterdir() if _WORK.fullmatch(path.name)]
     except OSError:

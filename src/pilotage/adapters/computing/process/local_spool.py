@@ -26,7 +26,7 @@ class LocalSpool:
         return [f"--spool={self._folder / pilot}", *limits]
 
     def pilots(self) -> list[str]:
-        """Return the pilots that left something. Remove what is too old. Raises OSError."""
+        """Return the pilots that left something. Remove old results. Raises OSError."""
         for place in self._folder.glob("*/*"):
             if place.stat().st_mtime < time.time() - self._days * 86400:
                 self.drop([self._named(place)])

@@ -191,7 +191,7 @@ class SlurmProfile(Profile[SlurmOptions]):
         return ("squeue", "--me", "--array", "--noheader", "--states=all", f"--Format={columns}")
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Cut lines at the columns' widths. One record may stand for all waiting jobs of an array."""
+        """Cut lines at the columns' widths. One record may represent all waiting jobs of an array."""
         jobs: dict[str, BatchJob] = {}
         for line in stdout.split("\n"):
             values, at = [], 0
@@ -286,7 +286,7 @@ def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
 
 
 def _literal(log: str, count: int) -> str:
-    """Return a path in which ``%`` has no meaning to Slurm, except for an array's index at its end."""
+    """Escape each ``%`` of a path for Slurm, except in the array's index at its end."""
     ending = ".%a.log" if count > 1 else ""
     return log.removesuffix(ending).replace("%", "%%") + ending
 

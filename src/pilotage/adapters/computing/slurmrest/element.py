@@ -72,7 +72,7 @@ class SlurmRest:
         return [self._submitted(order, there.get(order.name, "")) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Return the status of pilots from one listing. A job that Slurm no longer lists is unknown."""
+        """Return the status of pilots from one listing. A job that Slurm does not list is unknown."""
         parsed = references_in(references)
         jobs = self._service.jobs() if parsed else {}
         return {text: _status(parsed.get(text), jobs) for text in references}
@@ -127,7 +127,7 @@ class SlurmRest:
         return Submitted(reference=str(Reference(number, order.name, order.name)))
 
     def _number(self, name: str) -> str:
-        """Return the number of a job whose submission got no answer; empty if it is not listed."""
+        """Look up a job's number after a submission without an answer; empty if Slurm does not list it."""
         with suppress(OSError):
             return self._service.number(name)
         return ""

@@ -54,7 +54,7 @@ class SlurmService:
         self._listed: tuple[float, list[Mapping[str, Any]]] | None = None
 
     def submit(self, document: bytes) -> str:
-        """Submit one job. Return its number. Raises AnswerLost if nobody knows whether Slurm accepted it."""
+        """Submit one job. Return its number. Raises AnswerLost if Slurm may or may not have accepted it."""
         try:
             answer = self._call("POST", "job/submit", document)
         finally:
@@ -83,7 +83,7 @@ class SlurmService:
         for entry in self._entries():
             job = _job(entry)
             if not set(partitions).isdisjoint(job.queue.split(",")):
-                # One record stands for all waiting jobs of an array.
+                # One record represents all waiting jobs of an array.
                 numbers[job.state] += sum(1 for _ in expanded(f"_[{entry.get('array_task_string') or 0}]"))
         return numbers["running"], numbers.total() - numbers["running"] - numbers["ended"]
 
@@ -125,8 +125,8 @@ class SlurmService:
             raise OSError(f"{self.url}: {self._other_versions()}")
         if answer.status != 200 or document.get("errors"):
             complaint = _complaint(answer, document)
-            # A gateway or the service itself may fail while Slurm acts. Slurm's own refusal says so in its
-            # document, and names no job.
+            # A gateway or the service itself may fail while Slurm acts. A refusal by Slurm has errors in its
+            # document, and no job.
             lost = bool(document.get("job_id")) or (answer.status >= 500 and not document.get("errors"))
             if lost or any(words in complaint.lower() for words in DOUBTFUL):
                 raise AnswerLost(f"{self.url}: {complaint}")

@@ -35,7 +35,7 @@ def copy(
 ) -> Delivered:
     """Bring a file to its destination; one that is there and right counts as delivered.
 
-    Where the target can wait with the file's name, ``keep`` is given what was written, to publish it.
+    If the target can write a draft, ``keep`` gets the draft, and the caller publishes it later.
 
     The copy continues a part that an earlier attempt left, if the storages can and no other mover has it
     open. Other parts of earlier attempts are deleted, even if a mover still writes them. Without a known

@@ -39,9 +39,9 @@ class PartsBackend(Backend, Protocol):
     """A backend that can continue a partial file, and read it again at little cost."""
 
     def part(self, path: str, former: Sequence[str]) -> AbstractContextManager[Part]:
-        """Open a part: the one at ``path``, or the last of the ``former`` ones if nobody else writes to it.
+        """Open a part: the one at ``path``, or the last of the ``former`` ones if no other mover has it open.
 
-        Otherwise make a new one. The others are deleted. It stays if it is neither published nor discarded.
+        Otherwise make a new one. Delete the others. A part stays until it is published or discarded.
         """
 
 

@@ -31,7 +31,7 @@ class CannotFetch(Exception):
 
 @runtime_checkable
 class FetchingBackend(Backend, Protocol):
-    """A backend whose storage can fetch files from some others itself."""
+    """The backend of a storage that can fetch files from some other storages itself."""
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:
         """Let the storage fetch a file to the path ``draft``, making missing folders.

@@ -41,7 +41,7 @@ class JobRefusedError(StorageError):
 
 
 class NoProxyError(StorageError):
-    """The server has no usable proxy of ours, even if it claims to have one."""
+    """The server cannot use our proxy, even if it claims to have one."""
 
 
 class FtsClient:

@@ -158,7 +158,7 @@ class FtsJobs:
             ]
 
     def _begin(self, new: list[_Waiting]) -> None:
-        """Submit files, except those that the server still has from earlier attempts. End the failed ones."""
+        """Submit files, unless the server still has them from an earlier attempt. End the failed ones."""
         try:
             self._take_up([delivery for delivery in new if delivery.attempt > 1])
             # Check it now and then while files are copied, and always before a job.

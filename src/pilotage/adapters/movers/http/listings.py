@@ -40,8 +40,8 @@ def from_multistatus(
     """Yield names and entries from a PROPFIND's answer. ``folder`` is the path of its URL; its own entry has
     an empty name.
 
-    Some servers write no escapes: with ``may_be_raw`` an address that is none says so of all. Raises
-    StorageError for an invalid document, and FileNotFoundError if the path is missing.
+    Some servers do not escape addresses. With ``may_be_raw``, one invalid address means that all need
+    escaping. Raises StorageError for an invalid document, and FileNotFoundError if the path is missing.
     """
     responses = list(parsed(document).iter("{DAV:}response"))
     links = [response.findtext("{DAV:}href", "") for response in responses]

@@ -28,9 +28,9 @@ MOST_HOSTS = 1000
 class Redirects:
     """The hosts that one storage may redirect to.
 
-    ``may_redirect`` has the rule. The address behind a name is checked when connecting. An address on the
-    machine itself, on its link or in a private network must be among the ``hosts`` of the option, unless the
-    storage's own address is of that kind.
+    ``may_redirect`` has the rule. The address behind a name is checked when connecting. The option's
+    ``hosts`` must name a target on the machine itself, on its link or in a private network, unless the
+    storage itself has such an address.
     """
 
     def __init__(self, url: str, hosts: object = None) -> None:

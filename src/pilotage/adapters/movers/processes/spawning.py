@@ -6,7 +6,7 @@ There are two kinds of workers with two protocols. Here is their common part. Wh
 - A *call worker* (``.call_worker``) has one call at a time: a scan, a read, a write, a removal.
 - A caller waits for each call, up to so many seconds. A call that hangs is killed with its process, alone.
 - The same kill in a worker would end the deliveries of others.
-- A delivery may take hours. Its worker sends news each second, and is given up when it falls silent.
+- A delivery may take hours. Its worker sends news each second. The server gives up a silent worker.
 - A cancelled delivery has 20 s to remove its temporary files. An abandoned call has none.
 - Deliveries of a worker that died start again, each alone. A worker never makes a call twice.
 - A call carries the bytes of a file over its connection, where no other message may come between.

@@ -128,8 +128,7 @@ class CopyThreads:
             if len(self._running) >= self._limit:
                 return Started(error=f"{self._limit} deliveries are under way: wait until some have ended")
             self._count += 1
-            # Add a count: a delivery that was given up may still be running when the same attempt begins
-            # again.
+            # Add a count: an abandoned delivery may still be running when the same attempt begins again.
             reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
             running = self._running[reference] = RunningCopy(delivery)
         running.conclude = partial(self._conclude, reference, running)

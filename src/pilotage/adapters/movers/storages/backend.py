@@ -19,7 +19,7 @@ class PathEntry:
 
 
 class StorageOptionError(ValueError):
-    """A backend refuses an option of its storage; the message names it and what it accepts."""
+    """A backend refuses an option of its storage; the message names the option and the accepted values."""
 
 
 def option_sets(options: Mapping[str, Any]) -> list[dict[str, Any]]:

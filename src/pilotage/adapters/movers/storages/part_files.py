@@ -20,7 +20,7 @@ LARGE = 64 << 20
 class WriteBehind:
     """Keeps a large file out of the page cache while it is written.
 
-    Its bytes would push other files out of memory and need new pages. On a virtual machine whose host
+    Its bytes would push other files out of memory and need new pages. If the host of a virtual machine
     reclaims unused memory, these pages take longer than the disk.
     """
 
