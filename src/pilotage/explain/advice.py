@@ -7,16 +7,16 @@ from typing import cast
 from pilotage.model.documents.decision import Asked, Refusal, Value
 
 MARGIN = 1e-9
-"""Part of a queue's limit left as a margin, where the check's own arithmetic cannot be repeated exactly."""
+"""Part of a queue's limit that advice leaves unused where it cannot repeat the check's arithmetic exactly."""
 
 SMALLEST = 1e-6
-"""Values below this are not worth advising."""
+"""Smallest value to advise."""
 
 Advice = tuple[str, int | float]
 
 
 def find_advice(refusal: Refusal, place: int) -> Advice | None:
-    """Return the field and value that the queue at this place would accept; None if no single field helps."""
+    """Return the field and value that the queue at this index would accept; None if no single field helps."""
     for request in refusal.asked:
         if request.instead is not None:
             return request.field, request.instead
@@ -35,7 +35,7 @@ def asked_at(refusal: Refusal, place: int) -> float | None:
 
 
 def need_at(refusal: Refusal, place: int) -> Value:
-    """Return the need at the queue at this place."""
+    """Return the need at the queue at this index."""
     return refusal.need[place] if isinstance(refusal.need, tuple) else refusal.need
 
 
@@ -72,8 +72,7 @@ def _value(request: Asked, need: float, have: float) -> int | float | None:
 
 
 def _rounded(value: float, *, whole: bool, down: bool) -> Iterator[int | float]:
-    """Yield the nearest whole value (or the nearest with three digits if that is finer), then values
-    beyond."""
+    """Yield the nearest value, whole or with three digits if that is finer, then the next two."""
     digits = 0 if whole or value >= 100 else 2 - floor(log10(value))
     scaled = value * 10.0**digits
     nearest = floor(scaled + MARGIN) if down else ceil(scaled - MARGIN)

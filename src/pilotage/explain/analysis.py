@@ -12,9 +12,9 @@ from pilotage.model.documents.decision import Choice, DatedChoice, Refusal, Valu
 from pilotage.model.documents.remarks import Mend
 
 FULL = "full after earlier jobs of this pass"
-"""Why a candidate without room got nothing. Queues that were full before are no candidates."""
+"""Why a candidate without room got no jobs. Queues that were full before the pass are not candidates."""
 
-# Cheapest first: what users can do, what comes by waiting, what operators must do.
+# Cheapest first: a change by the user, waiting, a change by an operator.
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 
 
@@ -24,7 +24,7 @@ class Obstacle:
     numbers.
 
     ``asked`` is the user's request, if it differs from the need. ``only`` counts the queues without any other
-    obstacle. ``action`` says who can mend it, and how.
+    obstacle. ``action`` names who can mend it, and how.
     """
 
     rule: str
@@ -43,7 +43,7 @@ class Obstacle:
 class Remedy:
     """A single change that would open ``queues``.
 
-    ``event`` is what lifts the obstacle if nobody needs to act.
+    ``event`` will lift the obstacle by itself; empty if a person must act.
     """
 
     rule: str
@@ -66,8 +66,8 @@ class Remedies:
 class Rank:
     """A candidate: its weight, each factor by rule, and the number of jobs that it got.
 
-    ``key`` is the sort key, if candidates were not ordered by weight. ``why`` says why it got no jobs
-    although others did.
+    ``key`` is the sort key, if candidates were not ordered by weight. ``why`` is the reason why it got no
+    jobs although others did.
     """
 
     queue: str
@@ -86,12 +86,13 @@ class Explanation:
     The winner is the best queue that got jobs, or else the best of all. The runner-up is the next one with
     room.
 
-    ``decided_by`` is the rule whose factor most favours the winner over the runner-up. If candidates were not
-    ordered by weight, there is no margin, and ``ordering`` and its rule name what ordered them. ``obstacles``
-    that stand alone at most queues come first. ``cheapest`` is None if no single change opens a queue. Then
-    ``together`` lists what the user could do, if that suffices anywhere. ``ids`` are the jobs that were
-    placed or made pending. ``left`` counts jobs for which fitting queues had no room, pending or still
-    DEFINED; with ``is_stopped`` they are pending because the queue that their plugin chose refuses them.
+    ``decided_by`` is the rule with the factor that most favours the winner over the runner-up. If candidates
+    were not ordered by weight, there is no margin, and ``ordering`` and its rule name what ordered them.
+    ``obstacles`` start with the one that is the only obstacle at most queues. ``cheapest`` is None if no
+    single change opens a queue. Then ``together`` lists what the user could do, if that suffices anywhere.
+    ``ids`` are the jobs that were placed or made pending. ``left`` counts jobs, pending or still DEFINED,
+    that found no room at fitting queues. With ``is_stopped`` they are pending because the queue that their
+    plugin chose refuses them.
     """
 
     task: int
@@ -115,8 +116,7 @@ class Explanation:
 
 
 def first_obstacle(choice: Choice | None) -> Obstacle | None:
-    """Return the obstacle in the way of a choice's jobs, one that stands alone first; None if they only lack
-    room."""
+    """Return what most blocks the jobs of a choice; None if they only lack room."""
     explanation = explain(choice) if choice else None
     is_refused = explanation and explanation.obstacles and (not explanation.ranks or explanation.is_stopped)
     return explanation.obstacles[0] if explanation and is_refused else None
@@ -131,7 +131,8 @@ def _count_jobs_left(choice: Choice) -> int:
 
 
 def _is_stopped(choice: Choice) -> bool:
-    """Return whether a guard refused the queue that a plugin chose: others fit, and none is called full."""
+    """Return whether a guard refused the queue that a plugin chose: queues fit, and no refusal is for lack of
+    room."""
     candidates = choice.candidates
     full = any(refusal.rule == "B36" for refusal in choice.refusals) or choice.left
     return bool(candidates.queues and choice.refusals) and not (choice.placed or candidates.room or full)
@@ -173,7 +174,7 @@ def explain(choice: Choice) -> Explanation:
 
 
 def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
-    """Return each check of some refusals; those that stand alone at most queues come first."""
+    """Return an obstacle for each refusal, first the one that is the only obstacle at most queues."""
     return _in_order(_measure(refusals))
 
 
@@ -214,7 +215,7 @@ def _ranks(choice: Choice) -> tuple[Rank, ...]:
 
 
 def _reasons_for_none(choice: Choice) -> list[str]:
-    """Return why candidates got no jobs although others did; empty for those that got some."""
+    """Return for each candidate why it got no jobs although others did; empty if it got some."""
     candidates, reasons, open_before = choice.candidates, [], 0
     for position, queue in enumerate(candidates.queues):
         full = bool(candidates.room) and candidates.room[position] < 1
@@ -233,7 +234,7 @@ def _reasons_for_none(choice: Choice) -> list[str]:
 
 
 def _number(rule: str) -> tuple[str, int]:
-    """Return a sort key for rules: B9 before B15, and before those of another letter."""
+    """Return a sort key for rules: by letter, then by number, so that B9 comes before B15."""
     letters = rule.rstrip("0123456789")
     return letters, int(rule[len(letters) :] or 0)
 
@@ -248,9 +249,9 @@ def _decided_by(best: Rank, second: Rank) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _MeasuredRefusal:
-    """A refusal, with the places of queues without another obstacle, and each queue's gap.
+    """A refusal, with the indexes of queues that have no other obstacle (``alone``), and each queue's gap.
 
-    The gap is the distance between have and need, relative to the need; infinite if they are no numbers.
+    The gap is the distance between have and need, relative to the need; infinite if they are not numbers.
     """
 
     refusal: Refusal
@@ -264,7 +265,7 @@ class _MeasuredRefusal:
         return cls(refusal, alone, list(map(_gap, needs, refusal.have)))
 
     def nearest(self, places: Sequence[int]) -> int | None:
-        """Return the place of the queue nearest to the need; None if need and have are no numbers."""
+        """Return the index of the queue nearest to the need; None if need and have are not numbers."""
         best = min(places, key=self.gaps.__getitem__)
         return best if isfinite(self.gaps[best]) else None
 
@@ -274,7 +275,7 @@ def _measure(refusals: Sequence[Refusal]) -> list[_MeasuredRefusal]:
     for refusal in refusals:
         by_check.setdefault(_key(refusal), set()).update(refusal.queues)
     once, several = set[str](), set[str]()
-    # Queues seen a second time are in several refusals: two unions suffice, without a count per queue.
+    # A queue that occurs a second time is in several refusals. Two unions find it without a count per queue.
     for queues in by_check.values():
         several |= once & queues
         once |= queues
@@ -359,7 +360,7 @@ def _together(refusals: Sequence[_MeasuredRefusal]) -> Remedies | None:
 
 
 def _lifts_everywhere(refusal: Refusal) -> bool:
-    """Return whether the user can lift the check at all queues, whatever the numbers."""
+    """Return whether one change by the user lifts the check at all queues."""
     if refusal.mend != "user":
         return False
     return not refusal.asked or any(request.instead is not None for request in refusal.asked)

@@ -1,4 +1,4 @@
-"""Lines of text about jobs that pilots of other queues took, or left (E1 to E3)."""
+"""Text about jobs that pilots of other queues borrowed, or did not (E1 to E3)."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from pilotage.model.records.spec import Binding
 
 
 def of_borrowings(borrowings: Iterable[Borrowing]) -> Iterator[str]:
-    """Return where each attempt of a job was meant to run, who took it, and the expected gain."""
+    """Yield for each attempt of a job its preferred queue, the queue that took it, and the expected gain."""
     for borrowing in borrowings:
         came = f" and {_size(borrowing.staging)} are still to come" if borrowing.staging else ""
         idle = (
@@ -40,7 +40,7 @@ def of_comparisons(preferred: str, comparisons: Iterable[Comparison]) -> Iterato
 def of_none(preferred: str, binding: Binding | None) -> str:
     """Return why no pilot of another queue borrows a waiting job, although others fit it.
 
-    If ``binding`` bound it early it stays. Otherwise it may be bound to another queue where pilots are idle.
+    A job with early ``binding`` stays. Others may be bound to another queue with idle pilots.
     """
     if binding == "early":
         return f"only {preferred}'s pilots may take it: its task, VO or brokerage binds it early"

@@ -1,4 +1,4 @@
-"""Workflows as text: each task with its jobs, what it comes after, and what holds it."""
+"""Workflows as text: each task with its jobs, its predecessors, and the reason if it is held."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -55,7 +55,7 @@ class OutputReader(Protocol):
 
 
 def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: int) -> Iterator[str]:
-    """Yield a workflow's tasks as a table, first ones first, and below it what stops some of them."""
+    """Yield a workflow's tasks as a table, predecessors first, and below it why some tasks do not start."""
     yield f"workflow {number} {name}: {_states(stages)}"
     rows = [
         (stage.id, stage.name, stage.state, _jobs(stage.jobs), _after(stage)) for stage in in_order(stages)
@@ -68,7 +68,7 @@ def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: in
 
 
 def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
-    """Return tasks so that each comes after its predecessors; else by number."""
+    """Return tasks by number, but each after its predecessors."""
     by_id = {stage.id: stage for stage in stages}
     predecessors = {
         stage.id: {before.task for before in stage.predecessors} & by_id.keys() for stage in stages
@@ -76,7 +76,7 @@ def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
     order: list[ChainedTask] = []
     while predecessors:
         free = [id_ for id_, before in sorted(predecessors.items()) if not before & predecessors.keys()]
-        # A store never has circles; if one had, its tasks are shown all the same.
+        # A store never has circles. If one had, show its tasks too, instead of looping forever.
         for id_ in free or sorted(predecessors):
             order.append(by_id[id_])
             del predecessors[id_]
@@ -84,7 +84,7 @@ def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
 
 
 def of_readers(readers: Sequence[OutputReader]) -> Iterator[str]:
-    """Yield which tasks have read outputs of a task that is retried: what they read stays as it is."""
+    """Yield the tasks that have read outputs of a retried task: they keep the old outputs."""
     for reader in readers:
         yield (
             f"task {reader.id} ({reader.name}) has read {plural(reader.files, 'output')} of it, and keeps "
@@ -111,13 +111,13 @@ def _after(stage: ChainedTask) -> str:
 def stops(
     task: HeldTask, predecessors: Sequence[Predecessor], on_end: bool, bad: Predecessor | None = None
 ) -> Iterator[Remark]:
-    """Yield who holds a task, and what it comes after that has not finished.
+    """Yield who holds a task, and which of its predecessors have not finished.
 
-    ``bad`` did not finish, somewhere before it; None: it is among the predecessors, or there is none.
+    ``bad`` is an earlier task that did not finish; None if it is a direct predecessor, or if there is none.
     """
     subject, obstacles = f"task:{task.id}", chains.obstacles(predecessors, on_end)
     if task.held:
-        # What lacks a secret would be held again at once.
+        # A release does not help a task that lacks a secret: it would soon be held again.
         command = "" if task.held.startswith("its ") else f"pilotage release {task.id}"
         text = f"held by {task.held}: nothing of it starts"
         yield Remark(kind="held", subject=subject, text=text, mend="user", command=command)
@@ -133,7 +133,7 @@ def stops(
 
 
 def of_stages(stages: Iterable[ChainedTask]) -> Iterator[tuple[ChainedTask, Remark]]:
-    """Yield what stops the tasks of a workflow, and how some failed."""
+    """Yield why tasks of a workflow do not start, and why some failed."""
     for stage in stages:
         for remark in stops(stage, stage.predecessors, stage.on_end):
             yield stage, remark

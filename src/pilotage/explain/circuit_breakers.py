@@ -10,14 +10,13 @@ from pilotage.model.values.phrases import moment
 
 
 def line(breaker: CircuitBreaker, time: float, rules: bool = False) -> str:
-    """Tell what a breaker holds back at a time, until when, why, and by which rule where ``rules`` are
-    wanted."""
+    """Describe a breaker: its subject, its state, and the reason; with ``rules`` also its rule."""
     text = f"{breaker.what}: {state(breaker, time)}: {breaker.reason}"
     return numbered(text, breaker.words.rule, rules)
 
 
 def state(breaker: CircuitBreaker, time: float) -> str:
-    """Tell the state of a breaker, and when a probe comes."""
+    """Describe the state of a breaker, and when it is probed."""
     if breaker.state(time) == "open":
         return f"circuit breaker open until {moment(breaker.until)}"
     return f"circuit breaker half-open, {breaker.words.probe} probes it next"
@@ -31,7 +30,7 @@ class _TrippedBreaker(Protocol):
 
 
 def in_short(breakers: Iterable[_TrippedBreaker]) -> list[str]:
-    """Return what breakers hold back and why; those with one reason together."""
+    """Return the subjects of breakers, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for breaker in breakers:
         by_reason.setdefault(breaker.reason, []).append(breaker.what)

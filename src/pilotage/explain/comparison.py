@@ -12,7 +12,7 @@ from pilotage.model.documents.decision import Choice
 from pilotage.model.values.phrases import moment, plural
 
 MOST_NAMED = 5
-"""Most queues, and obstacles, that are named."""
+"""Most queues, or obstacles, to name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,12 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """The parts of a comparison: ``title`` says the changes, ``lines`` explain the changed decision."""
+    """The parts of a comparison: ``title`` names the changes, ``lines`` explain the changed decision."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    """What is compared, and a text for each column."""
+    """The compared property, then its text in each column."""
     lines: Sequence[str]
 
 
@@ -67,7 +67,7 @@ def compare(what_if: WhatIf) -> SideBySide:
 
 
 def side_by_side(what_if: WhatIf, width: int = 0) -> list[str]:
-    """Return a comparison as lines of text, at most ``width`` characters wide; 0: as wide as need be."""
+    """Return a comparison as lines of text, at most ``width`` characters wide; 0 means no limit."""
     comparison = compare(what_if)
     columns = tuple(map(Column, ("", *comparison.columns)))
     rows = (
@@ -101,7 +101,7 @@ def _rows(what_if: WhatIf) -> Iterable[tuple[str, str, str]]:
 
 
 def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
-    """Sum up choices under the names of the table's rows."""
+    """Sum up choices, by the titles of the table's rows."""
     fit = {queue for choice in choices for queue in choice.candidates.queues}
     placed: dict[str, int] = {}
     for choice in choices:

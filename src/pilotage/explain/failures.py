@@ -1,4 +1,4 @@
-"""Failed jobs in words: grouped causes, those of most jobs first."""
+"""Failed jobs in words: grouped by cause, the most frequent cause first."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,17 +10,17 @@ from pilotage.model.records.states import JobState
 from pilotage.model.values.phrases import plural
 
 MOST_CAUSES = 5
-"""Most causes shown, starting with those of most jobs."""
+"""Most causes to show."""
 
 MOST_LINES = 8
-"""Most lines shown of an error's end."""
+"""Most lines to show from the end of an error."""
 
 _FATES = {
     JobState.FAILED: "failed",
     JobState.CLOSED: "closed after a failed attempt",
     JobState.ACTIVATED: "failed so far",
 }
-"""What became of jobs whose last attempt failed, by state; all others are tried again, as activated ones."""
+"""Words for the state of jobs after a failed attempt; jobs in any other state will be tried again."""
 
 
 class _FailedJob(Protocol):
@@ -39,7 +39,7 @@ class _FailedJob(Protocol):
 
 
 def of_failed(jobs: Iterable[_FailedJob]) -> list[str]:
-    """Return the causes, each with its number of jobs, exit code, places, job numbers, and the end of one
+    """Return the causes, each with its number of jobs, exit code, queues, job numbers, and the end of one
     job's stderr.
 
     Jobs count by their state, as in the task's own counts: failed, closed after a failed attempt, or retried.
@@ -74,7 +74,7 @@ def _cause(code: int | None, jobs: Sequence[_FailedJob]) -> list[str]:
 
 
 def _count_fates(jobs: Sequence[_FailedJob]) -> str:
-    """Count jobs of one cause by what became of them: ``4 jobs failed, 8 closed after a failed attempt``."""
+    """Count jobs of one cause by their fate: ``4 jobs failed, 8 closed after a failed attempt``."""
     counted = Counter(_FATES.get(job.state, "failed so far") for job in jobs)
     (first_fate, first_count), *rest = sorted(
         counted.items(), key=lambda pair: [*_FATES.values()].index(pair[0])

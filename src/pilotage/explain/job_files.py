@@ -1,4 +1,4 @@
-"""How a job's files travel, and the results that wait in sites' spools, as lines of text."""
+"""Text about how a job's files are moved, and about results that wait in sites' spools."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def with_ways(
 
 
 def of_files(files: Sequence[FileOfJob]) -> Iterator[str]:
-    """Yield the way of each file."""
+    """Yield a line about each file."""
     for file in files:
         yield f"  {file.kind} {file.file}, {_size(file.size)}: {file.way}"
 
@@ -57,7 +57,7 @@ def _describe_transfer(file: FileOfJob, transfer: Transfer, storages: Mapping[st
 
 
 def _mover_label(source: str, destination: str, storages: Mapping[str, Storage]) -> str:
-    """Return what carries bytes between two storages. Not all that could copy directly do so."""
+    """Return who moves bytes between two storages. Some storages that could copy directly do not."""
     ends = [storages[name] for name in (destination, source) if name in storages]
     if service := next((storage.transfer_service for storage in ends if storage.transfer_service), None):
         return f"by the {service.kind} service {service.url}"

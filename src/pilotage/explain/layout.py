@@ -11,10 +11,10 @@ HANGING = 4
 
 
 GAP = "  "
-"""Between two cells of a table."""
+"""Gap between two cells of a table."""
 
 INDENT = "    "
-"""Before what stands below a row."""
+"""Indentation of the cells that moved below their row."""
 
 
 class TextForm(NamedTuple):
@@ -47,7 +47,7 @@ def folded(lines: Iterable[str], width: int) -> list[str]:
 
 def _folded(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()) + HANGING)
-    # Do not break long words: nobody can copy half an address or name.
+    # Do not break long words: a broken address or name cannot be copied.
     fold = TextWrapper(width=width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return fold.wrap(line) or [""]
 
@@ -69,10 +69,11 @@ def table_lines(
     width: int = 0,
     cell_width: Callable[[str], int] = len,
 ) -> Iterator[TableLine]:
-    """Lay out a table for ``width`` columns of a screen; 0 means no limit.
+    """Yield the lines of a table for a screen with ``width`` columns; 0 means no limit.
 
-    If a row does not fit, its non-essential columns stand below it with their titles. Cells break only
-    between words. A longer word crosses the edge. ``cell_width`` measures what a cell takes of the screen.
+    If the table does not fit, its non-essential cells move below their rows, with their titles. Cells break
+    only between words. A word wider than the screen crosses its edge. ``cell_width`` returns the width of a
+    text on the screen.
     """
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     titles = [column.title for column in columns]
@@ -100,7 +101,7 @@ def table_lines(
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int = 0) -> list[str]:
-    """The lines of a table as plain text, with a rule below its titles."""
+    """Return a table as lines of plain text, with a rule below its titles."""
     lines = list(table_lines(columns, rows, width))
     rule = GAP.join("-" * len(cell) for cell in lines[0].cells)
     titles = sum(line.is_heading for line in lines)
@@ -111,11 +112,11 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: in
 def _widths(
     columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int], width: int
 ) -> dict[int, int]:
-    """Widths of the columns shown; the widest one gives way where they do not fit."""
+    """Return the widths of the visible columns; if they do not fit, shrink the widest."""
     widths = {at: natural[at] for at in visible}
     excess = sum(widths.values()) + len(GAP) * (len(visible) - 1) - width
     if width and excess > 0:
-        # A number that breaks over two lines is read as two numbers: text gives way first.
+        # Shrink text before numbers: a number on two lines looks like two numbers.
         widest = max(visible, key=lambda at: (not columns[at].number, widths[at]))
         widths[widest] = max(len(columns[widest].title), 12, widths[widest] - excess)
     return widths
@@ -124,5 +125,5 @@ def _widths(
 def _wrapped(text: str, width: int) -> list[str]:
     if width <= 0:
         return [text] if text else []
-    # Long words stay whole: an address or a name cut in two cannot be copied.
+    # Do not break long words: a broken address or name cannot be copied.
     return wrap(text, width, break_long_words=False, break_on_hyphens=False)

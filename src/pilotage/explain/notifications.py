@@ -1,4 +1,4 @@
-"""Sent notifications of a task, and those that failed."""
+"""Notifications of a task: how many were sent, wait or failed."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ Counts = Mapping[NotificationState, tuple[int, str, float]]
 
 
 def of_task(task: int, counts: Counts, time: float) -> Remark | None:
-    """Return a remark on the notifications of a task; None: it has none. ``time`` is in s since 1970."""
+    """Return a remark on the notifications of a task; None if it has none. ``time`` is in s since 1970."""
     if not counts:
         return None
     counted = ", ".join(f"{counts[state][0]} {state}" for state in NotificationState if state in counts)

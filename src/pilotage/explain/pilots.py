@@ -16,7 +16,8 @@ SHOWN = 10
 
 
 def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
-    """Return why a pilot was made, what it ran, and why it ended. It is the last pilot of ``jobs``."""
+    """Describe a pilot: why it was made, its jobs, and why it ended. ``jobs`` are the jobs that no later
+    pilot took."""
     requirements = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
     size = f"{plural(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
@@ -48,7 +49,8 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
 
 
 def of_end(pilot: Pilot) -> Remark | None:
-    """Return that the batch job of a running pilot has ended, and when its jobs go on elsewhere; or None."""
+    """Return a remark if the batch job of a running pilot has ended; it has the time when its jobs move
+    elsewhere."""
     if pilot.state is not PilotState.RUNNING or not (pilot.ended_there_since and pilot.end_sure_at):
         return None
     return Remark(
@@ -68,7 +70,7 @@ def stays(seconds: float, wait: float) -> str:
 
 
 def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
-    """Yield the pilots at a job's queue that could take it, and since when the waiting ones wait."""
+    """Yield the pilots at a job's queue that could take it, and how long pilots have waited there."""
     by_state: dict[PilotState, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         by_state[pilot.state].append(pilot)
@@ -91,7 +93,7 @@ def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[st
 
 
 def of_full(subject: str, limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[Remark]:
-    """Yield limits that these pilots have reached, none of which could take a waiting job (P4)."""
+    """Yield a remark for each limit reached by ``live`` pilots that cannot take a waiting job (P4)."""
     for limit in limits:
         pilots = [pilot for pilot in live if pilot.queue in limit.queues]
         if len(pilots) < limit.pilots:
@@ -104,7 +106,7 @@ def of_full(subject: str, limits: Iterable[PilotLimit], live: Sequence[Pilot]) -
 
 
 def of_throttled(subject: str, site: str, bounds: Bounds, pilots: Sequence[Pilot]) -> Iterator[Remark]:
-    """Yield the limits of a site that our pilots have reached after subtracting others' jobs there (M5,
+    """Yield the limits of a site that our pilots have reached; jobs of others there are subtracted (M5,
     M8)."""
     if bounds is UNANSWERED:
         reason = (

@@ -39,8 +39,8 @@ TASK_QUEUES = (
     Column("mean", essential=False, number=True),
     Column("task queue", essential=False),
 )
-"""The numbers of P3, P4 and E4: pilots that wait, that were drawn, that may wait, those of them for jobs
-of other queues, and those to submit."""
+"""The numbers of P3, P4 and E4: jobs, waiting pilots, requested pilots (``target``), most pilots that may
+wait (``bound``), jobs that wait at other queues, new pilots, and the mean of P3."""
 
 TRANSFER_SHARES = (
     Column("share"),
@@ -52,14 +52,15 @@ TRANSFER_SHARES = (
     Column("given", number=True),
     Column("emergency", number=True),
 )
-"""The numbers of D3 to D5: slots that a share has, needs, is entitled to and gets, and emergency slots."""
+"""The numbers of D3 to D5: slots that a share holds, needs, may get and gets; blocked transfers; emergency
+slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
     """The plan for ``jobs`` jobs of a task: its analysis, and ``lines`` of text.
 
-    ``index`` counts the planned tasks from 0. The choices number them from 1.
+    ``index`` counts from 0. The choices number the planned tasks from 1.
     """
 
     index: int
@@ -94,7 +95,7 @@ class PlannedTask:
 def of_decision(decision: Decision, world: World, idle: Sequence[str], width: int = 0) -> list[str]:
     """Return the decision's changes, the numbers behind them, and each choice explained.
 
-    ``idle`` says why the step changes nothing, if so.
+    ``idle`` lists the reasons if the step changes nothing.
     """
     queues, heads = {"job": _queues(world.jobs), "pilot": _queues(world.pilots)}, Heads(world.jobs)
     if changes := decision.of_records:
@@ -147,7 +148,7 @@ def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[in
 
 
 def _taken_jobs(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator[tuple[Any, ...]]:
-    """List the jobs that a pilot takes, as the commit would find them now; without any, its heartbeat."""
+    """Yield the jobs that a commit would give to the pilot now; if there are none, its heartbeat."""
     if isinstance(request, BorrowRequest):
         kinds = [(candidate.state, candidate.borrowing.binding) for candidate in request.jobs[: request.most]]
         for state, binding in dict.fromkeys(kinds):
@@ -196,7 +197,7 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: World, width: int) -> list[str]:
-    """Return a queue's shares with their slots, and what waiting transfers of each wait for."""
+    """Return a queue's shares with their slots, and why transfers of each wait."""
     slots, in_use, shares = account["slots"], account["held"], account["shares"]
     started = sum(share["started"] for share in shares.values())
     emergencies_by_share = Counter(
@@ -221,7 +222,7 @@ def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: Wo
 
 
 def _waits(name: str, account: Mapping[str, Any]) -> str:
-    """Return what the transfers of a share wait for; empty if all waiting ones get a slot."""
+    """Return why transfers of a share wait; empty if all waiting ones get a slot."""
     share = account["shares"][name]
     waiting = share["queued"] - share["started"] - share["emergency"]
     slots = share["held"] + share["started"]
@@ -247,5 +248,5 @@ def _queues(records: Iterable[Any]) -> dict[int, str]:
 
 
 def _common_queue(names: set[str]) -> str:
-    """Return the queue that all have in common."""
+    """Return the queue if there is only one, else nothing."""
     return names.pop() if len(names) == 1 else ""

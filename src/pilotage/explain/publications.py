@@ -1,4 +1,4 @@
-"""Progress of outputs into their tasks' datasets, and obstacles for the rest."""
+"""How many outputs of a task are in its dataset, and why the others are not."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def of_task(task: int, dataset: str, progress: PublishedDataset, time: float) ->
 def of_own(task: int, state: TaskState, version: str, closing: Publication | None) -> Remark:
     """Return the state of this catalogue's dataset for a task's outputs.
 
-    ``version`` is the version made of it.
+    ``version`` names the version that the outputs become.
     """
     if closing is None:
         ended = f"no version is made of a task that has {state}"
@@ -50,7 +50,7 @@ def _remark(task: int, text: str) -> Remark:
 
 
 def _failed(task: int, text: str) -> Remark:
-    """Return a remark on what is registered again once its obstacle is removed."""
+    """Return a remark on a failure, with the command that registers the outputs again."""
     return replace(
         _remark(task, f"{text}; once that is mended, register it again"),
         mend="user",
@@ -59,7 +59,7 @@ def _failed(task: int, text: str) -> Remark:
 
 
 def next_version(task: int, newest: str, author: str) -> str:
-    """Return what becomes of a dataset whose ``newest`` version others made, when a retried task finishes."""
+    """Return the warning for a retry if another task made the ``newest`` version of the dataset."""
     return f"{newest}, made by {author}, stays; the outputs of task {task} become the next version"
 
 

@@ -1,4 +1,4 @@
-"""One queue in words: its declaration, its jobs and pilots, what was seen of it, and why nothing starts."""
+"""One queue in words: its limits, jobs and pilots, its last signs of life, and why nothing starts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.phrases import duration, moment, plural
 
 MOST_OF_A_REASON = 160
-"""Most characters of an error inside a sentence. Its whole text stands with its queue."""
+"""Most characters of an error inside a sentence. The report on the queue has the whole error."""
 
 LONG = 600.0
-"""Seconds that a submitted pilot may wait before it counts as trouble."""
+"""Seconds that a submitted pilot may wait before the queue counts as faulty."""
 
 SEEN_LATELY = 3 * 3600.0
-"""Seconds after which pilots that others start count as gone (B26)."""
+"""Seconds without a call after which pilots that others start count as gone (B26)."""
 
 
 def fault(condition: QueueCondition) -> Remark | None:
@@ -83,12 +83,12 @@ def _pilot_trouble(condition: QueueCondition) -> str:
 
 
 def of_queue(condition: QueueCondition, remarks: Sequence[Remark] = (), rules: bool = False) -> list[str]:
-    """Return everything about one queue, with the numbers of ``rules``."""
+    """Describe one queue; with ``rules`` include the numbers of rules."""
     return list(_lines(condition, remarks, rules))
 
 
 def of_task(name: str, choices: Sequence[Choice], rules: bool = False) -> list[str]:
-    """Return what the newest decisions about each kind of a task's jobs say about one queue."""
+    """Describe how the newest decision on each kind of a task's jobs judged one queue."""
     newest: dict[str, Choice] = {}
     for choice in choices:
         newest.setdefault(choice.job_kind, choice)
@@ -118,7 +118,7 @@ def _verdict(name: str, choice: Choice, rules: bool) -> Iterator[str]:
 
 
 def _alone(refusal: Refusal, name: str) -> Refusal:
-    """Return the refusal of one queue."""
+    """Reduce a refusal to one queue."""
     place = refusal.queues.index(name)
     return replace(refusal, queues=(name,), have=(refusal.have[place],), need=need_at(refusal, place))
 
@@ -168,7 +168,7 @@ def _lines(condition: QueueCondition, remarks: Sequence[Remark], rules: bool) ->
 
 
 def shares(condition: QueueCondition) -> Sequence[tuple[str, Mapping[JobState, int]]]:
-    """Return the shares with live jobs at a queue, most jobs first; nothing if they are all of one share."""
+    """Return the shares with live jobs at a queue, most jobs first; nothing if there is only one share."""
     live_shares: list[tuple[str, Mapping[JobState, int]]] = []
     for name, jobs in condition.jobs_by_share.items():
         live: dict[JobState, int] = {
@@ -183,7 +183,7 @@ def shares(condition: QueueCondition) -> Sequence[tuple[str, Mapping[JobState, i
 
 
 def limits(condition: QueueCondition) -> Iterator[str]:
-    """Yield what a queue demands of a job, a part at a time."""
+    """Yield the limits of a queue for jobs, one by one."""
     queue = condition.queue
     yield plural(queue.cores, "core") if queue.cores else "any cores"
     for value, unit, resource in (

@@ -1,4 +1,4 @@
-"""Remarks as text, for every surface alike."""
+"""Remarks as text, the same for the terminal, the API and the page."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -20,17 +20,17 @@ class ShownRemark(Protocol):
 
 
 def numbered(text: str, rule: str, rules: bool) -> str:
-    """Return a text with the number of its rule, where ``rules`` are wanted."""
+    """Return a text; with ``rules`` append the number of its rule."""
     return f"{text} ({rule})" if rules and rule else text
 
 
 def sentence(remark: ShownRemark, rules: bool = False) -> str:
-    """Return the fact and what somebody can do, with the number of its rule where ``rules`` are wanted."""
+    """Return the fact and what to do about it; with ``rules`` include the number of its rule."""
     return f"{numbered(remark.text, remark.rule, rules)}{', ' if remark.action else ''}{remark.action}"
 
 
 def lines(remarks: Iterable[ShownRemark], rules: bool = False) -> Iterator[str]:
-    """Yield a line for each remark, and below it the command that goes with it."""
+    """Yield a line for each remark, and below it its command."""
     for remark in remarks:
         yield f"{'warning: ' if remark.kind == 'warning' else ''}{sentence(remark, rules)}"
         if remark.command:

@@ -18,7 +18,8 @@ MOST_CANDIDATES = 10
 
 
 def of_choices(choices: Iterable[DatedChoice], rules: bool = False) -> list[str]:
-    """Return decisions as text, with ``rules`` or not. Those that only differ in jobs and time are one."""
+    """Return decisions as text; with ``rules`` include the numbers of rules. Combine decisions that differ
+    only in jobs and time."""
     text: list[str] = []
     for group in group_repeats(choices):
         ids = {job: None for choice in group for job in choice.jobs}
@@ -40,8 +41,8 @@ def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
 
 
 def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
-    """Return all jobs of a task by queue: ``60 jobs: home 23 (10 scouts), lab 23, hpc 14``; nothing if
-    none fits."""
+    """Count jobs of a task by queue: ``60 jobs: home 23 (10 scouts), lab 23, hpc 14``; nothing if no queue
+    fits."""
     placed: dict[str, dict[str, int]] = {}
     for choice in choices:
         for queue, jobs in choice.placed.items():
@@ -65,11 +66,11 @@ def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
 def lines(
     explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1, rules: bool = False
 ) -> list[str]:
-    """Return an explanation as text: what was placed and why, or the obstacles.
+    """Return an explanation as text: the placed jobs and why, or the obstacles.
 
-    ``world`` names the snapshot. ``subject`` names what the decision is about, if not the task and its jobs
-    by number. If ``decisions`` is above 1, several equal decisions about different jobs were combined. With
-    ``rules`` the text has the numbers of the published rules.
+    ``world`` names the snapshot. ``subject`` replaces the task's number and the numbers of its jobs. If
+    ``decisions`` is above 1, several equal decisions about different jobs were combined. With ``rules`` the
+    text includes the numbers of the published rules.
     """
     source = f" (world {world})" if world else ""
     prefix = f"{decisions} decisions alike, each: " if decisions > 1 else ""
@@ -141,7 +142,7 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
 
 
 def measure(obstacle: Obstacle) -> str:
-    """Return need and have of an obstacle; empty if they are no numbers."""
+    """Return need and have of an obstacle; empty if they are not numbers."""
     if obstacle.best is None:
         return ""
     best = number(obstacle.best)
@@ -179,13 +180,14 @@ def _placement_lines(explanation: Explanation, rules: bool) -> list[str]:
 
 
 def weight_of(rank: Rank, rules: bool = False) -> str:
-    """Return the weight with its factors, or a Rank alone, which is no weight (M4)."""
+    """Return the weight with its factors; a Rank is not a weight (M4), so return it alone."""
     product = factors_of(rank.factors, rules)
     return product if [*rank.factors] == ["M4"] else f"weight {rank.weight:.4g} = {product}"
 
 
 def factors_of(factors: Mapping[str, float], rules: bool = False) -> str:
-    """Return the factors of a weight in words: ``load 0.5 x data 2``; those without a word by their rules."""
+    """Return the factors of a weight in words: ``load 0.5 x data 2``. A factor without a word has the number
+    of its rule."""
     return " x ".join(
         numbered(f"{FACTORS.get(rule, rule)} {value:.4g}", rule if rule in FACTORS else "", rules)
         for rule, value in factors.items()

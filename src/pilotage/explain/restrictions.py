@@ -1,4 +1,4 @@
-"""What drains and closures do, in words."""
+"""Drains and closures in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _PARTS = {
 
 
 def describe_remains(place: Mapping[str, Any]) -> str:
-    """Return what a restricted place still has, from its numbers by name."""
+    """Describe the jobs and transfers left at a restricted place, from their numbers by name."""
     parts = [
         f"{count} {words[count != 1]}" for name, words in _PARTS.items() if (count := place.get(name, 0))
     ]
@@ -38,7 +38,7 @@ def describe_remains(place: Mapping[str, Any]) -> str:
 
 
 def status(declared: str, restriction: str, states: set[str]) -> str:
-    """Return the status of a queue: as people closed it, and with the states of its circuit breakers."""
+    """Return the status of a queue: as declared or closed, and with the state of its circuit breakers."""
     word = "closed" if declared == "paused" and restriction else declared
     tripped = next((state for state in ("open", "half-open") if state in states), "")
     return f"{word}, breaker {tripped}" if tripped else word

@@ -1,4 +1,4 @@
-"""Jobs that will wait until somebody acts: no queue takes them, and no passing of time changes that."""
+"""Jobs that will wait until a person acts: no queue takes them, and waiting does not help."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,20 +10,22 @@ from pilotage.model.documents.decision import Choice, Refusal
 from pilotage.model.documents.remarks import Remark
 
 SHOWN = 2
-"""Obstacles that are named, those that stand alone in the way at most queues first."""
+"""Most obstacles to name."""
 
 _JOBS = {"scout": "scouts", "merge": "merge jobs"}
 
 
 def lasting(choice: Choice) -> tuple[Refusal, ...]:
-    """Return the refusals that somebody must act to lift: space on a storage does not free itself (B18)."""
+    """Return the refusals that only a person can lift. Full storages (B18) count: they do not free
+    themselves."""
     return tuple(refusal for refusal in choice.refusals if refusal.mend != "wait" or refusal.rule == "B18")
 
 
 def of_choices(subject: str, choices: Sequence[Choice], besides: str = "") -> Iterator[Remark]:
-    """Yield what is in the way of jobs that no queue takes until somebody acts, once for all kinds of jobs.
+    """Yield a warning for each obstacle that only a person can lift, one for all kinds of jobs that it
+    blocks.
 
-    What is said of the rule ``besides`` already is left out.
+    Leave out the rule ``besides``, because the caller shows it already.
     """
     kinds = defaultdict[Obstacle, list[str]](list)
     for choice in choices:
@@ -41,7 +43,7 @@ def _in_the_way(choice: Choice) -> Sequence[Obstacle]:
     refused = {queue for refusal in refusals for queue in refusal.queues}
     if choice.placed or not choice.considered or len(refused) < choice.considered:
         return ()
-    # Of a task that names its queues, what others would say is of no interest.
+    # If the task names its queues, obstacles at other queues do not matter.
     unnamed_queues = {queue for refusal in refusals if refusal.rule == "B2" for queue in refusal.queues}
     named = [
         refusal

@@ -20,11 +20,11 @@ CAUSES: Mapping[JobState, str] = {
     JobState.THROTTLED: "room in a quota of live jobs",
     JobState.HELD: "their release",
 }
-"""What jobs of a state wait for."""
+"""The next event for waiting jobs, by state."""
 
 
 def cause(subject: str, state: JobState, last: Choice | None = None) -> Remark:
-    """Return what jobs of a state wait for; of pending ones by the ``last`` choice, which refused them."""
+    """Return why jobs of a state wait; for pending jobs, by the ``last`` choice, which refused them."""
     remark = Remark(kind="wait", subject=subject, text=CAUSES[state], mend="wait")
     if state is not JobState.PENDING or last is None:
         return remark
@@ -35,9 +35,9 @@ def cause(subject: str, state: JobState, last: Choice | None = None) -> Remark:
 
 
 def of_obstacle(subject: str, obstacle: Obstacle, before: str = "") -> Remark:
-    """Return what is in the way: its name, where, what is needed, and who can act.
+    """Return a remark on an obstacle: its name, the number of queues, the need, and who can act.
 
-    Time alone changes nothing where somebody must act. Space on a storage does not free itself (B18).
+    It is a fault if waiting does not help. Space on a storage does not free itself (B18).
     """
     needed = ""
     if obstacle.best is not None:
@@ -55,9 +55,9 @@ def of_obstacle(subject: str, obstacle: Obstacle, before: str = "") -> Remark:
 def waiting_cause(
     subject: str, jobs: Mapping[JobState, int], last: Choice | None, queues: Sequence[str]
 ) -> Remark | None:
-    """Return what jobs of a task wait for; None if none does, or if only quotas hold them.
+    """Return why jobs of a task wait; None if none waits, or if only quotas hold them.
 
-    ``last`` is the newest choice for its jobs, ``queues`` are those where its jobs wait for a pilot.
+    ``last`` is the newest choice for its jobs. At the ``queues`` its jobs wait for a pilot.
     """
     order = (JobState.PENDING, JobState.DEFINED, JobState.ACTIVATED, JobState.ASSIGNED)
     state = next((job_state for job_state in order if jobs.get(job_state)), None)
@@ -78,7 +78,7 @@ def line(subject: str, tasks: int, jobs: int, share: str) -> Remark:
 
 
 def likely(subject: str, end: LikelyEnd, now: float) -> Remark:
-    """Return when a task is likely to end, with how often such intervals were right."""
+    """Return when a task is likely to end, and how often such predictions come true."""
     earliest, latest = duration(end.earliest), duration(end.latest)
     when = f"in about {latest}" if earliest == latest else f"in {earliest} to {latest}"
     text = f"it is likely to end {when} (true in 3 of 4 such predictions), by {end.jobs} finished jobs"
@@ -88,7 +88,7 @@ def likely(subject: str, end: LikelyEnd, now: float) -> Remark:
 def throttled(
     subject: str, jobs: int, full: Sequence[tuple[JobQuota, int]], fails_at: float | None = None
 ) -> Remark:
-    """Return which quotas are full, and what releases throttled jobs; of one job, also when it fails."""
+    """Return which quotas are full, and when throttled jobs are released; for one job, also when it fails."""
     quotas = " and ".join(
         f"{quota.holder} has {plural(have, 'live job')}, and may have {quota.limit} (quotas.{quota.constant})"
         for quota, have in full

@@ -23,13 +23,13 @@ from pilotage.model.values.phrases import duration, moment, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceInQueue:
-    """The place of a transfer in its queue, and what it waits for.
+    """The place of a transfer in its queue, and why it waits.
 
-    ``ahead`` counts the transfers of its share there with a higher priority, or older with the same. ``full``
-    names a full storage or link. ``breaker`` is the circuit breaker that holds it up (F4). ``accounts`` are
-    the policies' notes on the queues, by name. ``live`` counts all live transfers. ``lasting`` is the mean
-    duration of the last deliveries in s, None if there were none. The transfer's own delivery starts after
-    ``deliveries`` such durations.
+    ``ahead`` counts transfers of its share in this queue with a higher priority, or with the same priority
+    and older. ``full`` names a full storage or link. ``breaker`` is the circuit breaker that holds it up
+    (F4). ``accounts`` are the policies' notes on the queues, by name. ``live`` counts all live transfers.
+    ``lasting`` is the mean duration of the last deliveries in s, None if there were none. The transfer's own
+    delivery starts after ``deliveries`` such durations.
     """
 
     queue: TransferQueue
@@ -54,7 +54,7 @@ def of_transfer(
     time: float,
     waiting: PlaceInQueue | None,
 ) -> Iterator[str]:
-    """Yield everything about a transfer.
+    """Describe a transfer.
 
     ``waiting`` is its place if it waits in a queue. The time is in s since 1970.
     """
@@ -79,7 +79,7 @@ def _priority(transfer: Transfer, constants: StagingConstants) -> str:
     share = f"share {transfer.share}, of base priority {base}"
     if transfer.priority > base:
         return f"{share}; priority {transfer.priority}, given by hand or by a better share"
-    # The least job priority that rounds down to this one.
+    # The lowest job priority that rounds down to this one.
     job = -(-transfer.priority * 100 // base)
     return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down"
 
@@ -101,7 +101,7 @@ def _place_in_queue(
     is_bound = account.get("prepared", 0) >= account.get("bound", 1)
     if is_bound:
         yield f"  {account['prepared']} are prepared and wait for their delivery, the most that may"
-    # Then all wait for the slots of delivering.
+    # If enough are prepared, all wait for a slot of delivering.
     yield from _holders(transfer, DELIVERING if is_bound else waiting.queue, waiting)
     yield f"  {_likely(transfer, waiting, time)}"
 
@@ -127,8 +127,8 @@ def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) ->
 
 
 def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
-    """Return an estimate of the start: transfers ahead pass through its share's slots, each as long as the
-    last ones took."""
+    """Estimate the start: transfers ahead use its share's slots first, each for the mean time of the last
+    ones."""
     if waiting.breaker is not None:
         return "when it starts cannot be told: that circuit breaker may stay open longer"
     share = waiting.account["shares"].get(transfer.share, {"started": 0, "emergency": 0})

@@ -9,7 +9,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def of_attempt(attempt: int, points: Sequence[Point]) -> Iterator[str]:
-    """Return an attempt's total usage, and its cores and memory over time; nothing without points."""
+    """Yield an attempt's total usage, and its cores and memory over time; nothing without points."""
     if not points:
         return
     seconds, cpu, _, read, written, received, sent = points[-1]

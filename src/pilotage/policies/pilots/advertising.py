@@ -1,4 +1,4 @@
-"""Advertisements of native sites: what their batch systems run, and which part of it is ours (M1, M2, M5)."""
+"""Advertisements of native sites: the counts of their batch systems, and our part of them (M1, M2, M5)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -17,9 +17,10 @@ from pilotage.model.values.step_names import ADVERTISE
 
 
 def due_sites(world: World) -> list[tuple[str, Advertisement | None]]:
-    """Return the native sites whose advertisement is missing or a period old, each with the current one.
+    """Return the native sites that need a new advertisement (none yet, or a period old), with the current
+    one.
 
-    Skip a site that sends its own, even a silent one: nobody else knows its counts.
+    Skip a site that sends its own advertisements, even if it is silent: only the site knows its counts.
     """
     period = world.federation.brokerage.advertise_period
     standing = {advertisement.site: advertisement for advertisement in world.advertisements}
@@ -36,9 +37,9 @@ def due_sites(world: World) -> list[tuple[str, Advertisement | None]]:
 def advertise(world: World) -> Decision:
     """Return an advertisement for each native site that is due, from its batch systems' last reports.
 
-    It is as old as their last answer (M2), and there is none before the first. If a site's batch systems have
-    not answered since its last advertisement, it keeps that one, and matches nothing once it is too old. A
-    site without computing elements cannot be asked: our own counts are all there is.
+    An advertisement has the time of the last answer (M2); before the first answer there is none. If a site's
+    batch systems have not answered since its last advertisement, the site keeps that one, and matches nothing
+    once it is too old. We cannot ask a site without computing elements, so it is advertised with our counts.
     """
     sites = {queue.name: queue.site for queue in world.federation.queues}
     polled = asked_sites(world.federation)
@@ -73,7 +74,8 @@ def _advertisement(
 
 
 def _latest(reports: list[ServerReport]) -> list[ServerReport]:
-    """Return the reports that count: of several about the same queue of a batch system, the latest."""
+    """Return the latest report about each queue of a batch system (``scope``), and all reports without
+    scope."""
     latest = {report.scope: report for report in sorted(reports, key=_age) if report.scope}
     return [*latest.values(), *(report for report in reports if not report.scope)]
 
@@ -81,9 +83,9 @@ def _latest(reports: list[ServerReport]) -> list[ServerReport]:
 def _pilot_counts(
     reports: list[ServerReport], count: Callable[[ServerReport], Mapping[str, int]]
 ) -> Iterator[int]:
-    """Yield our pilots in each count: those that the same answer has, and no others.
+    """Yield the number of our pilots in each count, but only pilots that are in the same answer.
 
-    A pilot that another report of this scope has may have ended, or come, before the jobs were counted.
+    A pilot in another report of the scope may have ended before the jobs were counted, or started since.
     """
     scopes = {(report.queue, report.server): report.scope for report in reports}
     for report in _latest(reports):
@@ -100,7 +102,7 @@ def counted(reports: list[ServerReport]) -> dict[str, Constant]:
         values = [value for report in reports if (value := getattr(report, field)) is not None]
         if values:
             counts[name] = sum(values)
-    # Both or none: half a count would look like a free site.
+    # Both or none: with half of its jobs a site would look free.
     if "RunningJobs" in counts and "PendingJobs" in counts:
         counts["CurrentJobs"] = counts["RunningJobs"] + counts["PendingJobs"]
         counts["CurrentSubmittingJobs"] = counts["PendingJobs"]

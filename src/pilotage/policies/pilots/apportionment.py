@@ -15,9 +15,8 @@ _ALMOST = 1e-6
 def apportion(weights: Floats, limits: Ints, total: int, random: np.random.Generator) -> Ints:
     """Divide ``total`` in proportion to ``weights``, at most ``limits`` for each, and all of it if possible.
 
-    Weights are above 0. What one cannot take goes to the others, again in proportion. Each gets its exact
-    part, rounded down or up by a draw with this part as its mean. So even a small part comes up as often as
-    it should.
+    Weights are above 0. If one reaches its limit, the others share the rest in proportion. Each gets its
+    exact part, rounded down or up at random, so that the mean is exact even for a small part.
     """
     if total <= 0:
         return np.zeros_like(limits)
@@ -35,8 +34,8 @@ def apportion(weights: Floats, limits: Ints, total: int, random: np.random.Gener
 
 
 def _level(weights: Floats, limits: Ints, total: int) -> float:
-    """Return the factor of weights at which the parts, each cut at its limit, add up to the total."""
-    # In the order in which parts reach their limit as the factor grows.
+    """Return the factor f such that the parts, min(f * weight, limit), add up to the total."""
+    # Sort parts: the ones that reach their limit with a small factor come first.
     order = np.argsort(limits / weights, kind="stable")
     cut = np.concatenate([[0.0], np.cumsum(limits[order])[:-1]])
     rest = np.cumsum(weights[order][::-1])[::-1]
@@ -49,8 +48,8 @@ def _level(weights: Floats, limits: Ints, total: int) -> float:
 class Wants:
     """Columns over task queues, and the most pilots in all; None means as many as requested.
 
-    ``means`` are the weights for sharing room (P4). ``targets`` are the requests. They are limited by
-    ``bounds`` minus ``waiting``, the pilots that are there for it already.
+    ``means`` are the weights for sharing room (P4). ``targets`` are the requests. The limit is ``bounds``
+    minus ``waiting``, the pilots that already wait for the task queue.
     """
 
     means: Floats

@@ -1,4 +1,4 @@
-"""The balanced policy: as many pilots as are missing, and an exact total (P12)."""
+"""The balanced policy: request the missing pilots, with an exact total (P12)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +25,13 @@ ALMOST = 1e-9
 NOBODY = ("", "", "")
 
 PATIENCE = 600.0
-"""Seconds for which a need's other pilots wait for the first one, which finds out what nodes have."""
+"""Seconds to wait for the first pilot with a need before more are sent; the first one learns what nodes
+have."""
 
 
 class Shape(NamedTuple):
-    """A pilot's resources for jobs, and what its node lacks. ``fill`` is the s of work that count for a slot
-    of it; at least one job does."""
+    """A pilot's resources for jobs, and the needs that its node lacks. ``fill`` is the work in s that each of
+    its slots can take; a slot takes at least one job."""
 
     has: PilotResources
     lacks: str
@@ -38,13 +39,13 @@ class Shape(NamedTuple):
 
 
 def wants(world: World, demand: Demand) -> Wants:
-    """Return the missing pilots: those for all waiting jobs, minus those that are there for them.
+    """Return the missing pilots: enough for all waiting jobs, minus the pilots that are there for them.
 
-    A submitted pilot counts for the jobs that it will take, one after the other: as many as
-    ``work_per_slot`` s have room for. An idle slot of a running pilot counts for one job. Each pilot, also
-    one of this iteration, counts for all task queues at its queue that it could serve, whatever it was made
-    for. None counts twice. At most one iteration's number of pilots is made. Half of it is divided by the
-    shares of owners, half by jobs.
+    A submitted pilot counts for the jobs that it will take, one after the other: as many as ``work_per_slot``
+    s have room for. An idle slot of a running pilot counts for one job. Each pilot, also a new one of this
+    iteration, counts for all task queues at its queue that it could serve, not only for its own. None counts
+    twice. At most one iteration's number of pilots is made. Half of it is divided by the shares of owners,
+    half by jobs.
     """
     present = by_queue(world.pilots)
     busy = _busy(world)
@@ -75,8 +76,8 @@ def wants(world: World, demand: Demand) -> Wants:
 def _held_back(
     world: World, queue: str, pilots: Sequence[Pilot], requirements: Sequence[Requirements]
 ) -> Floats:
-    """Return the most pilots for each task queue of a queue: one probes nodes for each need that nobody has
-    found met there."""
+    """Return the most pilots for each task queue of a queue: a single probe, until a pilot has found a node
+    that meets the task queue's need."""
     limits = np.full(len(requirements), np.inf)
     for need, asks in NEEDS.items():
         rows = [at for at, job_needs in enumerate(requirements) if asks(job_needs)]
@@ -89,7 +90,7 @@ def _held_back(
 
 
 def _room(world: World, queue: str, need: str, sent: Sequence[Pilot]) -> float:
-    """Return how many pilots may be sent for a need; ``sent`` are those that were."""
+    """Return how many more pilots may be sent for a need. ``sent`` are the pilots sent for it so far."""
     breaker = next((breaker for breaker in world.lacking_nodes if breaker.place == (queue, need)), None)
     if breaker is not None:
         return room(breaker, sent, world.time)
@@ -114,7 +115,7 @@ def _busy(world: World) -> Counter[str]:
 
 
 def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dict[Shape, float]:
-    """Return the pilots at a queue that could take work, by shape: waiting ones, and the idle part of
+    """Return how many pilots at a queue could take work, by shape: waiting pilots, and the idle part of
     running ones."""
     supply: dict[Shape, float] = {}
     running = [pilot for pilot in pilots if pilot.state is PilotState.RUNNING]
@@ -145,8 +146,8 @@ def _shape(pilot: Pilot, walltime: float, fill: float) -> Shape:
 
 
 class Line:
-    """The task queues at one queue, and ``left`` of each: the new pilots of its own that would take its jobs
-    that no pilot is there for."""
+    """The task queues at one queue. ``rest`` is the number of new pilots that each needs for jobs without a
+    pilot."""
 
     def __init__(self, world: World, queue: Queue, demand: Demand, rows: slice) -> None:
         self._requirements, self._seconds = demand.requirements[rows], np.maximum(demand.seconds[rows], 1e-6)
@@ -157,18 +158,18 @@ class Line:
         self.rest: Floats = demand.jobs[rows] / (demand.slots[rows] * self._jobs_per_slot(self._fill))
 
     def _jobs_per_slot(self, fill: "Floats | float") -> Floats:
-        """Return the jobs that a slot takes one after the other in so many s: one at least."""
+        """Return how many jobs a slot can run one after the other in ``fill`` s, at least one."""
         jobs: Floats = np.maximum(1.0, np.floor(fill / self._seconds))
         return jobs
 
     def serve(self, supply: Mapping[Shape, float]) -> None:
-        """Count pilots for the task queues that they could serve: those that could serve the fewest first."""
+        """Assign pilots to the task queues that they could serve, the least versatile pilots first."""
         fitting = {shape: self._fitting(shape) for shape in supply}
         for shape in sorted(supply, key=lambda shape: (int(fitting[shape].sum()), shape)):
             self._count(shape, fitting[shape], supply[shape])
 
     def _count(self, shape: Shape, fitting: NDArray[np.bool_], pilots: float) -> None:
-        """Divide pilots among task queues in proportion to what is left of each."""
+        """Divide pilots among task queues in proportion to their ``rest``."""
         shares = np.where(
             fitting, self.rest * self._jobs_per_slot(self._fill) / self._jobs_per_slot(shape.fill), 0.0
         )
@@ -179,7 +180,7 @@ class Line:
     def missing(self, limits: Floats) -> Ints:
         """Return the new pilots of each task queue, at most ``limits`` of each.
 
-        What a task queue does not need counts for the others.
+        Rounding up leaves a part of a pilot over, which counts for the other task queues.
         """
         missing = np.zeros(len(self._requirements), dtype=np.int64)
         for at in self._most_demanding_first():
@@ -198,8 +199,8 @@ class Line:
         return map(int, np.lexsort((-table.walltime, -table.memory, -table.cores, -table.gpus)))
 
     def _fitting(self, shape: Shape) -> NDArray[np.bool_]:
-        """Return which task queues a pilot could serve (P7). Before it reports, its node counts as
-        promised."""
+        """Return which task queues a pilot could serve (P7). Before it reports, assume that its node has all
+        that was requested."""
         fitting = self._table.fitting(shape.has)
         if shape.lacks:
             fitting &= ~np.array(

@@ -10,17 +10,17 @@ from pilotage.model.records.work import Pilot
 from pilotage.policies.pilots.task_queues import by_queue, starts_pilots
 
 CALLS_A_SECOND = 20.0
-"""Most calls per second of all live pilots together that are only heartbeats."""
+"""Most calls per second for mere heartbeats, of all live pilots together."""
 
 SHORTEST_PACE = 3.0
 """Shortest time in s between two heartbeats, unless ``loops.heartbeat`` is shorter."""
 
 
 def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
-    """Return the expected wait of a pilot in a batch system in s: the total wait of live pilots, per started
-    one.
+    """Return the expected wait of a pilot in a batch system in s: the total wait of live pilots, divided by
+    the number of started ones.
 
-    Waiting pilots count with their wait so far: while none starts, it grows with each second.
+    Waiting pilots count with their wait so far. So the result grows while none starts.
     """
     started = sum(pilot.state not in WAITING_PILOTS for pilot in pilots)
     waited = sum((time if pilot.state in WAITING_PILOTS else pilot.since) - pilot.created for pilot in pilots)
@@ -36,9 +36,8 @@ def expected_waits(pilots: Sequence[Pilot], time: float) -> Mapping[str, float]:
 def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
     """Return the s that a pilot of a queue stays without work, if a new one would wait ``wait`` s (E5).
 
-    It stays as long as its successor would wait. Then, whenever the next job comes, idle time plus the job's
-    wait are at most twice the optimum with a known arrival. If no new pilot would start, staying gains
-    nothing, and only ``pilot_idle`` counts.
+    It stays as long as its successor would wait. Then idle time plus the next job's wait is at most twice the
+    optimum for a known arrival. If no new pilot would start, only ``pilot_idle`` counts.
     """
     if not starts_pilots(queue):
         return loops.pilot_idle
@@ -48,18 +47,18 @@ def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
 def pace(loops: LoopConstants, live: int) -> float:
     """Return the s between two heartbeats of a pilot while ``live`` pilots live, at most ``loops.heartbeat``.
 
-    The answers tell a pilot that a payload must stop, or that somebody reads a log. Few pilots may call
-    often. Thousands together call no more often than a few.
+    By an answer a pilot learns that it must stop a payload, or that a person reads a log. A few pilots may
+    call often. Thousands call as often together as a few do.
     """
     return min(loops.heartbeat, max(SHORTEST_PACE, live / CALLS_A_SECOND))
 
 
 def is_in_the_way(limit: int, live: int, busy: int, unfit: int, draw: str) -> bool:
-    """Return whether a pilot without work should go at once, because jobs wait for its place.
+    """Return whether a pilot without work should leave immediately, because jobs wait for its place.
 
-    ``unfit`` jobs wait there that it could never run. There may be ``limit`` pilots, and ``live`` are, at
-    most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text that changes
-    each time.
+    ``unfit`` is the number of waiting jobs that it could never run, ``limit`` the most pilots there, ``live``
+    their number, and ``busy`` the number with work. Each pilot decides by a hash of ``draw``, which differs
+    each time, so that about as many leave as jobs wait.
     """
     if live < limit:
         return False

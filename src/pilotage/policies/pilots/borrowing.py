@@ -34,13 +34,13 @@ from pilotage.policies.pilots.task_queues import is_open
 class Readers:
     """MB/s that the jobs chosen in this pass read, by source site.
 
-    The pass knows earlier readers of the taking site, and has subtracted them from its ``left``.
+    ``free_rates`` have been reduced by earlier readers at the taking site already.
     """
 
     _chosen: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def leave_room(self, reads: Mapping[str, float], free_rates: Mapping[str, float], run: float) -> bool:
-        """Return whether these MB by site can be read within a run of that many s, given the MB/s left by
+        """Return whether these MB by site can be read within a run of ``run`` s, given the free MB/s by
         site."""
         return sum(self._seconds(site, size, free_rates) for site, size in reads.items()) <= run
 
@@ -61,16 +61,16 @@ class Readers:
 _NOTHING: Mapping[str, float] = {}
 
 SPARES = 6
-"""Jobs that may replace chosen ones: servers that choose in the same way differ by some matches."""
+"""Spare jobs in a request: they replace chosen jobs that another server has just given away."""
 
 
 # A tuple, like predictions.
 class BorrowableJob(NamedTuple):
-    """A job that waits elsewhere, as a queue's pilots see it.
+    """A job that waits at another queue, with the reasons for and against taking it.
 
     Pilots borrow it for a gain above ``needed`` s, unless an ``obstacle`` keeps it where it is. ``turn`` is
-    the rank of its global share. ``reads`` are the MB that it reads, by source site; ``free_rates`` the MB/s
-    that readers leave on the links from there.
+    the rank of its global share. ``reads`` are the MB that it reads, by source site; ``free_rates`` the free
+    MB/s on the links from there.
     """
 
     job: Job
@@ -86,7 +86,7 @@ class BorrowableJob(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a pilot takes it: for its gain, or because it is bound to no queue."""
+        """Return whether a pilot takes it: for its gain, or because it is not bound to a queue."""
         return not self.obstacle and (self.binding == "late" or self.prediction.gain > self.needed)
 
     @property
@@ -106,7 +106,7 @@ class BorrowableJob(NamedTuple):
 def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
     """Return the jobs of other queues that the pilots of a queue might take, in order.
 
-    Each line is examined from its tail, because a job behind others would wait longer.
+    Begin at the end of each line, because the last job would wait longest.
     """
     queue = next((queue for queue in world.federation.queues if queue.name == name), None)
     if queue is None or not is_open(queue) or queue.forwards:
@@ -162,8 +162,7 @@ def chosen(
 ) -> list[BorrowableJob]:
     """Return the open offers that a pilot takes with its free resources, in order.
 
-    They count among the readers of this pass. Offers that would make readers exceed a link's rate are skipped
-    (E3).
+    Count them among the readers of this pass. Skip offers if readers would exceed a link's rate (E3).
     """
     has, max_jobs = offered(request, pilot), admission.limited(request).max_jobs
     cores, memory, gpus = request.cores, has.memory, request.gpus
@@ -194,10 +193,10 @@ def spares(
     readers: Readers,
     limit: int = SPARES,
 ) -> list[BorrowableJob]:
-    """Return offers that could replace a chosen one that another server may have taken.
+    """Return offers that could replace chosen ones, in case another server has taken those.
 
-    There are at most ``limit``. For a single job, any fitting offer will do. For several, each leaves room
-    for the others only if all request the same. Links can carry all of them besides the chosen ones.
+    Return at most ``limit``. Any fitting offer can replace a single job. It can replace one of several only
+    if all jobs have the same requirements. Links must have room for all of them besides the chosen ones.
     """
     has, after = offered(request, pilot), readers.copy()
     numbers = {offer.job.id for offer in choices}
@@ -230,7 +229,7 @@ def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, rea
 class Look:
     """The offers to a queue's pilots as of one world, in their order, without offers taken since.
 
-    Jobs of queues not ``near`` claim places at the site. ``readers`` are those chosen since.
+    A job claims a place at the site unless its queue is ``near``. ``readers`` count the jobs chosen since.
     """
 
     queue: Queue
@@ -244,12 +243,12 @@ class Look:
     def request(
         self, request: MatchRequest, pilot: Pilot, admission: Admission, most_spares: int = SPARES
     ) -> BorrowRequest | None:
-        """Ask for offers that a pilot takes, and for spares; None where it takes none.
+        """Request the offers that a pilot takes, and spares; None if it takes none.
 
-        Nobody else gets an offer that somebody asks for; spares may be asked for again.
+        A requested offer is gone for all others; a spare can be requested again.
         """
         offers, readers = self.offers.values(), self.readers
-        # What does not fit the limits of the site is found out job by job.
+        # If the site has limits, request one job at a time: the claim of each shows whether there is room.
         limited = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
         choices = chosen(offers, limited, pilot, admission, readers)
         if not choices:
@@ -271,31 +270,31 @@ class Look:
         )
 
     def note(self, request: BorrowRequest, jobs: Sequence[int]) -> None:
-        """Note the jobs that a pilot was given: what stands before the last, and it was not given, is gone.
+        """Note which jobs a pilot got: jobs listed before the last of these that it did not get are gone.
 
-        Where it was given less than it could take, all of them are. Those given in place of chosen ones count
-        among the readers, as these did.
+        If it got fewer than it could take, all are gone. Count jobs that it got instead of chosen ones among
+        the readers.
         """
         numbers = [attempt.borrowing.job for attempt in request.jobs]
         for number in jobs:
             if (offer := self.offers.get(number)) and offer.reads:
                 self.readers.add(offer.rates)
-        # One that got fewer than it could have was refused all the others.
+        # If it got fewer than it could take, it was refused all others.
         last = len(numbers) if len(jobs) < request.most else max(map(numbers.index, jobs))
         self.leave(numbers[: last + 1])
 
     def leave(self, numbers: Iterable[int]) -> None:
-        """Offer jobs no more."""
+        """Withdraw the offers of these jobs."""
         for number in numbers:
             self.offers.pop(number, None)
             self._attempts.pop(number, None)
 
     def keep_near(self) -> None:
-        """Offer only what needs no place at the site."""
+        """Withdraw the offers that need a place at the site."""
         self.leave([number for number, offer in self.offers.items() if offer.job.queue not in self.near])
 
     def _attempt(self, offer: BorrowableJob) -> BorrowableAttempt:
-        """An offer in the form for the store, the same for all requests."""
+        """Return an offer in the form for the store, made once for all requests."""
         job = offer.job
         if job.id not in self._attempts:
             self._attempts[job.id] = BorrowableAttempt(
@@ -308,7 +307,7 @@ class Look:
 
 
 def look(world: World, queue: Queue, open_offers: Iterable[BorrowableJob] | None = None) -> Look:
-    """Look at a world for what the pilots of a queue take of others; if given, of these offers."""
+    """Return a look at ``open_offers`` for a queue's pilots; by default at all open offers in a world."""
     if open_offers is None:
         open_offers = (offer for offer in offers(world, queue.name) if offer.is_open)
     claimed, near = claims(world, queue)
@@ -316,10 +315,11 @@ def look(world: World, queue: Queue, open_offers: Iterable[BorrowableJob] | None
 
 
 def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[str]]:
-    """Return claims of places at a queue's site if limits apply, and the queues that need none.
+    """Return the claims of a place at a queue's site if it has limits, and the queues with jobs that need
+    none.
 
-    Jobs of the same site are there already (M5, M8). Jobs that go straight to a running pilot are never in
-    submission, so a limit on those does not apply.
+    Jobs of the same site have a place already (M5, M8). A limit on submitted jobs does not apply, because
+    these jobs go straight to a running pilot.
     """
     bounds, near = _bounds(world, queue), queues_by_site(world.federation).get(queue.site, ())
     if bounds.jobs is None or not near:
@@ -349,7 +349,7 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
 
 
 def room(world: World, queue: Queue) -> int:
-    """Return how many jobs of other sites a queue's site accepts now (M5, M8)."""
+    """Return how many more jobs of other sites a queue's site accepts (M5, M8)."""
     bounds = _bounds(world, queue)
     if bounds.jobs is None:
         return ANY_NUMBER

@@ -14,16 +14,16 @@ from pilotage.model.records.work import Pilot
 from pilotage.policies.pilots.task_queues import by_queue, element_of
 
 ONLY = ("",)
-"""The servers of a computing element that names none: the one of its options."""
+"""The servers of a computing element that names none: a single one, given by its options."""
 
 
 def server_names(queue: Queue) -> tuple[str, ...]:
-    """The servers of a queue."""
+    """Return the names of a queue's servers."""
     return tuple(server.name for server in element_of(queue).servers) or ONLY
 
 
 def of_pilots(world: World) -> tuple[CircuitBreaker, ...]:
-    """All breakers that hold pilots back, or questions before them (P6, P8, P12)."""
+    """Return all breakers that hold back pilots, or list-matches (P6, P8, P12)."""
     present = by_queue(world.pilots)
     queues = [queue for queue in world.federation.queues if queue.computing_element]
     servers = (
@@ -36,7 +36,7 @@ def of_pilots(world: World) -> tuple[CircuitBreaker, ...]:
 
 
 def of_server(world: World, queue: Queue, server: str, pilots: Iterable[Pilot]) -> CircuitBreaker | None:
-    """The breaker of a server (P6); pilots are those of its queue."""
+    """Return the breaker of a server (P6), given the pilots of its queue; None if it is closed."""
     return server_breaker(
         (queue.name, server),
         [pilot for pilot in pilots if pilot.broker == server],
@@ -47,10 +47,10 @@ def of_server(world: World, queue: Queue, server: str, pilots: Iterable[Pilot]) 
 
 
 def of_empty_pilots(world: World) -> tuple[CircuitBreaker, ...]:
-    """The breakers of queues to which pilots are sent in vain (P12).
+    """Return the breakers of queues where pilots find no work (P12).
 
-    Pilots that ended without work count under ``director.policy: balanced``, nodes that lack something under
-    every policy: the brokerage heeds them, too (B14).
+    Pilots that ended without work count only under ``director.policy: balanced``. Nodes that lack something
+    count under every policy, and for the brokerage too (B14).
     """
     director, lifted = world.federation.director, world.lifted_breakers
     if director.policy != "balanced":
@@ -63,7 +63,8 @@ def of_empty_pilots(world: World) -> tuple[CircuitBreaker, ...]:
 
 
 def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -> float:
-    """Return the pilots that a place may be given: any number; none while its breaker is open; one probe."""
+    """Return how many pilots may be sent to a place: any number; none while its breaker is open; one as a
+    probe."""
     if breaker is None:
         return inf
     is_probed = any(pilot.state in WAITING_PILOTS for pilot in pilots)
@@ -71,7 +72,7 @@ def room(breaker: CircuitBreaker | None, pilots: Sequence[Pilot], time: float) -
 
 
 def has_closed(world: World, time: float) -> bool:
-    """Tell whether a breaker that held pilots back has closed since a time, as pilots called (P6, P12)."""
+    """Return whether a pilot's call has closed a breaker since a time (P6, P12)."""
     late = {pilot.id for pilot in world.pilots if pilot.state is PilotState.RUNNING and pilot.since > time}
     if not late:
         return False
@@ -84,5 +85,6 @@ def has_closed(world: World, time: float) -> bool:
 
 
 def asked_in_vain(world: World) -> dict[tuple[str, str], CircuitBreaker]:
-    """The queues and servers that are not asked for resources now, since they did not answer (P8)."""
+    """Return the breakers of servers that get no list-match now because they did not answer, by queue and
+    server (P8)."""
     return {breaker.place: breaker for breaker in open_at(world.silent_servers, world.time)}

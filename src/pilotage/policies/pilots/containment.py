@@ -1,4 +1,4 @@
-"""How pilots contain payloads: refuse pilots that cannot, at queues that insist on it."""
+"""Containment of payloads: refuse pilots that cannot contain them, at queues that require it."""
 
 from dataclasses import replace
 
@@ -29,15 +29,15 @@ def refusal(queue: Queue | None, containment: str) -> str:
 
 
 def in_force(queue: Queue | None, containment: str) -> str:
-    """Return the containment of a pilot's payloads at a queue, which may have switched it off."""
+    """Return the containment of a pilot's payloads at a queue: "off" if the queue has switched it off."""
     element = queue.computing_element if queue else None
     return "off" if element and element.containment == "off" and containment else containment
 
 
 def described(pilot: Pilot, queue: Queue | None, request: MatchRequest) -> Pilot:
-    """Return a pilot with the containment and the machine that it tells."""
+    """Return a pilot with the containment and the machine of its request."""
     containment = in_force(queue, request.containment) or pilot.containment
-    # It stays on one machine: with another name each time, it alone would speak for several (F2, F4).
+    # Keep the first name of its machine: with changing names it would count as several machines (F2, F4).
     node = pilot.node or request.node
     if (containment, node) == (pilot.containment, pilot.node):
         return pilot

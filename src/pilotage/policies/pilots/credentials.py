@@ -12,8 +12,8 @@ LEAVE = 3600.0
 
 
 def enrolment_end(time: float, director: DirectorConstants) -> float:
-    """Return the end of a token that waits with its pilot at a site: not before the director gives up the
-    pilot there (P4)."""
+    """Return the end of the token that a new pilot carries: after the director has given up the pilot
+    (P4)."""
     return time + max(LIFETIME, director.max_pilot_waiting_hours * 3600 + LEAVE)
 
 
@@ -23,7 +23,7 @@ def is_due(time: float, expires: float | None) -> bool:
 
 
 def renewed(time: float, pilot: Pilot) -> float:
-    """Return the new end of a calling pilot's credential: in five days, or when it can no longer live
+    """Return the new end of a calling pilot's credential: in five days, or an hour after its walltime ends
     (P9)."""
     started = pilot.since if pilot.state is PilotState.RUNNING else time
     return min(time + LIFETIME, started + pilot.walltime + LEAVE)

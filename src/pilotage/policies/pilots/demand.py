@@ -20,8 +20,8 @@ from pilotage.policies.pilots.weighted_draw import owner_shares
 class Demand:
     """Task queues with jobs at queues that start pilots, one per row, by queue and requirements.
 
-    ``seconds`` is the walltime of a job at its queue, ``slots`` are those of its pilots. ``elsewhere`` of the
-    ``jobs`` wait at other queues (E4).
+    ``seconds`` is the walltime of a job at its queue, ``slots`` the number of slots of a pilot there.
+    ``elsewhere`` counts the ``jobs`` that wait at other queues (E4).
     """
 
     entries: Sequence[TaskQueue]
@@ -34,10 +34,10 @@ class Demand:
     elsewhere: Ints
 
     def owner_shares(self) -> Floats:
-        """Return priorities as shares of their owners: those of one owner add up to the highest of them
+        """Scale priorities so that the sum over each owner's task queues is the owner's highest priority
         (P12).
 
-        So nobody gains by spreading work over many task queues, or queues.
+        So an owner does not gain by spreading work over many task queues, or queues.
         """
         numbers: dict[tuple[str, str, str], int] = {}
         owners = [
@@ -60,9 +60,9 @@ class Demand:
 def demand(
     world: World, requirements: Mapping[str, Requirements], elsewhere: Sequence[TaskQueue] = ()
 ) -> Demand:
-    """Return the task queues that take part. ``requirements`` has theirs by text.
+    """Return the task queues that take part. ``requirements`` has their parsed requirements, by text.
 
-    Jobs ``elsewhere`` stand at queues whose pilots may take them.
+    ``elsewhere`` lists jobs of other queues under a queue with pilots that may take them.
     """
     served = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
     by_place = {(entry.queue, entry.requirements): entry for entry in elsewhere}
@@ -78,7 +78,7 @@ def demand(
         requirements=row_requirements,
         queues=queues,
         jobs=np.array([entry.jobs for entry in busy], dtype=np.int64),
-        # Work of priority 0 counts least, but not as nothing.
+        # Work of priority 0 counts as priority 1, so that it gets pilots too.
         priorities=np.array([max(1, entry.priority) for entry in busy], dtype=np.float64),
         seconds=np.array(
             [
@@ -94,7 +94,7 @@ def demand(
 def _with_others(
     entries: Iterable[TaskQueue], foreign: Mapping[tuple[str, str], TaskQueue]
 ) -> Iterator[TaskQueue]:
-    """Yield task queues, with other queues' jobs that their pilots may take."""
+    """Yield task queues, and add to each the jobs of other queues that its pilots may take."""
     unmatched = dict(foreign)
     for entry in entries:
         addition = unmatched.pop((entry.queue, entry.requirements), None)
@@ -109,14 +109,13 @@ def _jobs(entry: TaskQueue | None) -> int:
 
 
 def most_waiting(director: DirectorConstants, worth: int) -> int:
-    """Return the most pilots that may wait for a task queue whose jobs ``worth`` pilots would take at once
+    """Return how many pilots may wait for a task queue if ``worth`` pilots have slots for all its jobs
     (P4)."""
     return int((1 + director.extra_pilot_fraction) * worth) + director.extra_pilots if worth else 0
 
 
 def believed_waiting(world: World) -> Counter[tuple[str, str]]:
-    """Return the pilots by task queue that wait at their site. Pilots that waited too long do not count
-    (P4)."""
+    """Return the number of waiting pilots by task queue, without pilots that have waited too long (P4)."""
     return Counter(
         (pilot.queue, pilot.requirements)
         for pilot in world.pilots
@@ -125,6 +124,6 @@ def believed_waiting(world: World) -> Counter[tuple[str, str]]:
 
 
 def is_believed(world: World, pilot: Pilot) -> bool:
-    """Return whether a live pilot counts for the jobs that wait: not if it has waited too long (P4)."""
+    """Return whether a live pilot counts for waiting jobs: not if it has waited too long (P4)."""
     longest = world.federation.director.max_pilot_waiting_hours * 3600
     return pilot.state not in WAITING_PILOTS or world.time - pilot.created <= longest

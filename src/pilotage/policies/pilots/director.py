@@ -43,16 +43,16 @@ POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
 }
 
 SOON = 1 / 6
-"""Part of a period before the next iteration, if none of the last one's pilots still waits."""
+"""Part of a period until the next iteration, if no pilot of the last one waits."""
 
 
 def due_in(world: World) -> float:
     """Return the seconds until the next iteration; 0 if it is due (P2).
 
-    An iteration whose pilots were all withdrawn, because their work was cancelled, is soon followed by
-    another. So is one of ``balanced`` whose pilots have all called: jobs that they left may need more. A
-    server that cannot submit to some queues with waiting jobs comes half a period late, so that a complete
-    one goes first. Where the probe of a breaker did well, ``balanced`` does not wait.
+    The next iteration comes soon if all pilots of the last one were withdrawn, because their work was
+    cancelled. So it does under ``balanced`` if they have all called: the remaining jobs may need more. A
+    server that cannot submit to some queues with waiting jobs waits half a period longer, so that one that
+    can goes first. After a successful probe of a breaker, ``balanced`` does not wait.
     """
     director = world.federation.director
     if world.iterated is None or (director.policy == "balanced" and has_closed(world, world.iterated)):
@@ -70,11 +70,11 @@ def _all_called(world: World) -> bool:
 
 
 def provision(world: World) -> Decision:
-    """Return pilots for the waiting task queues. They are recorded before anything is submitted (P10).
+    """Return pilots for the waiting task queues. The store has them before they are submitted (P10).
 
     There is one iteration per period, however often this is called. Only task queues with jobs take part, at
-    open queues with a computing element. If nothing waits, no iteration begins. An iteration without room for
-    any requested pilot does not begin either. It begins once there is room. ``notes`` explains each number.
+    open queues with a computing element. If nothing waits, no iteration begins. If there is no room for any
+    requested pilot, it begins once there is room. ``notes`` explains each number.
     """
     places = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
     begin = (Begin(step=PROVISION, last=world.iterated),) if places and not _lacks_room(places) else ()
@@ -94,7 +94,7 @@ def _lacks_room(places: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, 
 
 
 def _submitted_here(world: World) -> World:
-    """Return the world as if no pilots started at queues to which this server cannot submit."""
+    """Return the world without computing elements at queues where this server cannot submit pilots."""
     if not world.unable_queues:
         return world
     queues = tuple(
@@ -105,7 +105,7 @@ def _submitted_here(world: World) -> World:
 
 
 def _creates(places: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:
-    """Yield one change per queue, because its new pilots claim the same room."""
+    """Yield one change per queue, because all its new pilots claim the same room."""
     for name, group in groupby(places, key=lambda place: place[0].queue.name):
         parts = list(group)
         records = tuple(record for _, records in parts for record in records)
@@ -114,7 +114,7 @@ def _creates(places: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Cr
 
 
 def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
-    """Yield place, new pilots and the derivation of their number, for each task queue."""
+    """Yield for each task queue its place, its new pilots, and a note that explains their number."""
     foreign = pilots_for_borrowable(world)
     texts = {entry.requirements for entry in (*world.task_queues, *foreign)}
     waiting = demand(world, {text: Requirements.from_text(text) for text in texts}, foreign)
@@ -187,7 +187,7 @@ def _places(
 
 
 class _LimitedSite(NamedTuple):
-    """A site with limits: its last report, and room for more pilots."""
+    """A site with limits: its limits, its last advertisement, and its room for more pilots."""
 
     bounds: Bounds
     advertisement: Advertisement | None
@@ -215,7 +215,8 @@ def _rooms(
     limited: Mapping[str, Sequence[LimitedQueues]],
     sites: Mapping[str, _LimitedSite],
 ) -> Rooms:
-    """Return the most new pilots of each place. Queues with the smallest pilots count those of a site."""
+    """Return the most new pilots of each queue and site. The smallest pilots of a site determine its
+    number."""
     slots: dict[str, int] = {}
     for place in places.values():
         site = place.queue.site

@@ -16,10 +16,9 @@ if TYPE_CHECKING:  # an idle server does without numpy
 
 
 class Needs(NamedTuple):
-    """What a job needs at a queue: of one task queue as values, of many as columns with a row each.
+    """The needs of a job at a queue: values for one task queue, or columns with one row per task queue.
 
-    Memory is in MB, walltime in s. ``owner`` is whatever tells owners apart, the same here and in
-    ``PilotResources``.
+    Memory is in MB, walltime in s. ``owner`` identifies the owner, in the same form as in ``PilotResources``.
     """
 
     cores: Any
@@ -32,7 +31,7 @@ class Needs(NamedTuple):
 
 
 class PilotResources(NamedTuple):
-    """A pilot's resources for jobs, and whose jobs it runs: anybody's, or only its owner's (P7)."""
+    """A pilot's resources for jobs. A ``private`` pilot runs only its owner's jobs (P7)."""
 
     kind: PilotKind
     owner: Any
@@ -73,7 +72,7 @@ def offered(request: MatchRequest, pilot: Pilot) -> PilotResources:
 def promised(pilot: Pilot) -> PilotResources:
     """Return a pilot's resources while all of its slots are free.
 
-    Its node counts as having everything else.
+    Assume that its node has everything else.
     """
     return PilotResources(
         cores=pilot.cores,
@@ -102,18 +101,18 @@ class NeedsTable:
         arrays.append(np.array([self.numbers[key] for key in owners], dtype=np.int64))
         self.needs = Needs._make(arrays)
         self.most = Needs._make([*(max(column, default=0) for column in numbers), None])
-        """The most that any of them needs; it belongs to no owner."""
+        """The highest need of each kind, without an owner."""
 
     def fitting(self, has: PilotResources) -> "NDArray[np.bool_]":
-        """Return for each whether a pilot could run its jobs."""
-        # No row has the number -1: an owner without task queues here gets nothing.
+        """Return for each task queue whether a pilot could run its jobs."""
+        # No row has the number -1, so a private pilot of an owner without task queues here fits none.
         is_fitting: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
         return is_fitting
 
 
 def fits(needed: Needs, has: PilotResources) -> Any:
-    """Return whether a pilot could run such jobs; of columns, tell it of each row."""
-    # Comparisons work on values and columns alike: an unset flag is less than a set one.
+    """Return whether a pilot could run such jobs; for columns, an answer for each row."""
+    # ``<`` works on values and on columns: False is less than True.
     may_run = needed.owner == has.owner if has.kind == "private" else needed.private < True
     return (
         may_run
@@ -126,7 +125,7 @@ def fits(needed: Needs, has: PilotResources) -> Any:
 
 
 def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
-    """Return live pilots of a queue that could run such a job with all of their slots free."""
+    """Return the pilots of a queue that could run such a job if all their slots were free."""
     parsed = Requirements.from_text(requirements)
     needed = needs(parsed, queue)
     return [pilot for pilot in pilots if fits(needed, promised(pilot)) and not is_missed(pilot.lacks, parsed)]

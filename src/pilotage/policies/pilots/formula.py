@@ -13,11 +13,12 @@ MOST = 1e12
 
 
 def wants(world: World, demand: Demand) -> Wants:
-    """Return the mean (P2, P3), a draw from its Poisson distribution, and the bound minus waiting pilots
-    (P4).
+    """Return for each task queue the mean (P2, P3), a Poisson draw with this mean, and the bound and the
+    waiting pilots (P4).
 
-    Pilots per priority and per job are the iteration's number over the sums of all waiting task queues. Each
-    counts with its own priority, whoever owns it. Short jobs get a boost. CPU time is measured at the queue.
+    The iteration's number is divided twice, by priority and by jobs, over all waiting task queues. Each
+    counts with its own priority, not with its owner's share. Short jobs get a boost. CPU time is measured at
+    the queue.
     """
     constants = world.federation.director
     jobs = demand.jobs / demand.jobs.sum()
@@ -25,7 +26,7 @@ def wants(world: World, demand: Demand) -> Wants:
     boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
     # Above 0, because weights of room must be.
     means = np.clip(constants.pilots_per_iteration * (priorities + jobs) * boost, 1e-12, MOST)
-    # Pilots that would take all jobs at once, and those that would take its own: rounded up.
+    # Pilots with slots for all jobs, and for the queue's own jobs, rounded up.
     worth = -(-demand.jobs // demand.slots)
     own_worth = -(-(demand.jobs - demand.elsewhere) // demand.slots)
     bounds = (

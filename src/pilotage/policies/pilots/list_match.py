@@ -1,4 +1,5 @@
-"""List-match: if a queue uses it, no resource means no pilot (P8)."""
+"""List-match: a server without resources for a task queue gets no pilots, if its queue uses list-match
+(P8)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,9 +16,9 @@ Question = tuple[str, str, int, float, float]
 
 
 def to_ask(world: World) -> list[ListMatch]:
-    """Return the questions about resources that servers have not answered recently.
+    """Return the questions about resources without a recent answer.
 
-    Each server gets its own question. One that did not answer is skipped while its breaker is open.
+    Each server gets its own question. Skip a server while its breaker is open because it did not answer.
     """
     answers = {_key(answer) for answer in world.list_matches}
     closed = asked_in_vain(world)
@@ -42,9 +43,9 @@ def to_ask(world: World) -> list[ListMatch]:
 
 
 def without_unanswered(world: World) -> World:
-    """Return the world without task queues whose servers have not answered yet.
+    """Return the world without task queues that still await an answer of a server.
 
-    They take part in the first iteration after an answer, or once all servers are silent.
+    They take part after the first answer, or once all servers count as silent.
     """
     unanswered = {_key(question) for question in to_ask(world)}
     if not unanswered:
@@ -65,7 +66,7 @@ def without_unanswered(world: World) -> World:
 
 
 class Answers:
-    """The recent answers of servers, and those without an answer."""
+    """Recent answers of servers, and the servers that did not answer."""
 
     def __init__(self, world: World) -> None:
         self._known = {_key(answer): answer.resources for answer in world.list_matches}
@@ -74,10 +75,10 @@ class Answers:
     def taking(
         self, queue: Queue, requirements: Requirements, servers: Iterable[OpenServer]
     ) -> list[OpenServer]:
-        """Return the servers that accept pilots of a task queue: "no resource" applies to the server that
-        said it.
+        """Return the servers that accept pilots of a task queue; the answer "no resource" excludes only its
+        server.
 
-        None is an answer too: a server that cannot tell keeps no pilot away.
+        None is an answer too: the server does not know, so it accepts pilots.
         """
         if not element_of(queue).list_match:
             return list(servers)
@@ -89,15 +90,14 @@ class Answers:
         return [server for server in servers if server.name in open_]
 
     def problem(self, queue: Queue, requirements: Requirements) -> str:
-        """Return why no server accepts pilots of a task queue, server by server; empty if that is not the
-        cause."""
+        """Return the answer of each server if none accepts pilots of a task queue; empty if one does."""
         if not element_of(queue).list_match:
             return ""
         sentences = list(self._answers(queue, requirements))
         return "" if "" in sentences else "; ".join(sentences)
 
     def _answers(self, queue: Queue, requirements: Requirements) -> Iterator[str]:
-        """Yield the answer of each server; empty if it would accept them."""
+        """Yield the answer of each server; empty if it accepts the pilots."""
         for question in _questions(queue, requirements):
             server = f"server {question.server}" if question.server else "its batch system"
             if _key(question) in self._known:
@@ -109,7 +109,7 @@ class Answers:
 
 
 def problems(world: World) -> list[str]:
-    """Return, for each queue with waiting jobs, why none of its servers accepts their pilots, if so."""
+    """Return for queues with waiting jobs why no server accepts their pilots."""
     queues = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
     answers = Answers(world)
     sentences = (

@@ -1,7 +1,7 @@
-"""The matcher: a pilot takes the jobs of the highest claim among all that it could run (P13).
+"""The matcher: choose jobs for a pilot by a weighted draw over the task queues that it could serve (P13).
 
-Servers decide by ``claim`` and ``.borrowing.Look`` from what they remember of task queues; a plan
-does from a world, by ``match``. Neither names the jobs of a task queue: the commit finds them.
+Servers use ``claim`` and ``.borrowing.Look`` with task queues in memory. A plan uses ``match`` with a world.
+Both choose only task queues and priorities. The commit finds the jobs.
 """
 
 from collections import Counter, defaultdict
@@ -45,17 +45,17 @@ def claim(
     admission: Admission = OPEN,
     turns: ShareTurns | None = None,
 ) -> ClaimRequest:
-    """Draw the jobs that a pilot takes of its own queue. The answer names heads of task queues.
+    """Draw jobs of a pilot's queue, and return their numbers by task queue and priority.
 
     The global share that is furthest below its target goes first. A task queue of it is drawn in proportion
-    to the priority of its first job. An owner's task queues count as one, so nobody gains by having many. The
-    jobs of a task queue go by priority, then age, then number.
+    to the priority of its first job. An owner's task queues count as one, so an owner does not gain by having
+    many. The jobs of a task queue go by priority, then age, then number.
     """
     return claimed(pilot, draw(columns, admission.limited(request), pilot, seed, admission, turns), admission)
 
 
 def claimed(pilot: Pilot, draws: Iterable[Draw], admission: Admission) -> ClaimRequest:
-    """Ask for the jobs drawn for a pilot, each head once."""
+    """Return the request for the jobs drawn for a pilot, with one entry for each task queue and priority."""
     return ClaimRequest(
         pilot=pilot.id,
         queue=pilot.queue,
@@ -72,11 +72,11 @@ def claimed(pilot: Pilot, draws: Iterable[Draw], admission: Admission) -> ClaimR
 
 
 def match(world: World) -> Decision:
-    """Jobs for each pilot that asks: no job goes out twice, and an attempt only to one pilot.
+    """Choose jobs for each pilot that requests some; each attempt goes to one pilot only.
 
-    Requests are served by pilot, whatever order they stand in. A pilot that is not alive gets nothing.
-    Free resources then take jobs of other queues: first jobs that end sooner here, then jobs bound to no
-    queue (E1, E2). ``notes`` tell how long those stay that are given nothing (E5).
+    Requests are served in the order of pilots' numbers. A pilot that is not live gets nothing. With its free
+    resources a pilot then takes jobs of other queues: first jobs that end sooner here, then jobs not bound to
+    a queue (E1, E2). ``notes`` has the time that pilots without jobs stay (E5).
     """
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
     asking = [
@@ -103,7 +103,7 @@ def _takes(request: ClaimRequest | BorrowRequest) -> bool:
 
 
 def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
-    """Return the s that pilots of queues stay without work, and that new ones would wait there (E5)."""
+    """Return for each queue how many s pilots without work stay, and how many s new ones would wait (E5)."""
     waits, loops = expected_waits(world.pilots, world.time), world.federation.loops
     return [
         {"queue": queue.name, "seconds": stay(loops, queue, wait), "wait": wait}
@@ -114,9 +114,9 @@ def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
 
 @dataclass(slots=True)
 class _Work:
-    """The waiting jobs of a world, as its pilots take them one after the other.
+    """The waiting jobs of a world, reduced by each pilot in turn.
 
-    ``_readers`` and ``_rooms`` are those of each site.
+    ``_readers`` and ``_rooms`` are by site.
     """
 
     world: World
@@ -154,7 +154,8 @@ class _Work:
         self._probes = Probes(fast=world.federation.guard.fast)
 
     def requests(self, request: MatchRequest, pilot: Pilot) -> list[ClaimRequest | BorrowRequest]:
-        """What a pilot asks for, as a server asks for it: at a unified queue of one pseudo-queue (B2)."""
+        """Return a pilot's requests, as a server makes them; at a unified queue all go to one pseudo-queue
+        (B2)."""
         columns = {name: self._columns_of(name) for name in self._served(request.queue)}
         for name in in_turn(columns, request, pilot, self.world.seed, self._turns):
             queue_requests = list(self._requests(replace(request, queue=name), replace(pilot, queue=name)))
@@ -163,7 +164,7 @@ class _Work:
         return queue_requests
 
     def _requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
-        """What a pilot asks for of a queue first, then of others."""
+        """Yield the request for jobs of a pilot's queue, then requests for jobs of other queues."""
         queue = self.queues.get(request.queue)
         pilot = described(pilot, queue, request)
         columns, admission = self._columns_of(request.queue), self._admission(pilot)
@@ -182,7 +183,7 @@ class _Work:
         return self._columns[name]
 
     def _admission(self, pilot: Pilot) -> Admission:
-        """The admission of a pilot, after all matches until now (F2)."""
+        """Return the admission of a pilot after all matches so far (F2)."""
         admission = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
         if admission is OPEN:
             return OPEN
@@ -203,7 +204,7 @@ class _Work:
     def _borrowed(self, rest: MatchRequest, pilot: Pilot, queue: Queue) -> Iterator[BorrowRequest]:
         offers = self._look(queue)
         while rest.max_jobs > 0 and rest.cores > 0:
-            # What a site has no room for, its claim would hand back (M8); what is there already needs none.
+            # Without room at the site, the commit would refuse the claim (M8). Jobs near the site claim none.
             if self._rooms[queue.site] <= 0:
                 offers.keep_near()
             request = offers.request(rest, pilot, self._admission(pilot))
@@ -227,7 +228,7 @@ class _Work:
             rest = rest.less([attempt.requirements for attempt in attempts])
 
     def _look(self, queue: Queue) -> Look:
-        """The jobs of other queues that a queue's pilots take, without jobs that are gone."""
+        """Return the jobs of other queues that a queue's pilots take, without jobs that are gone."""
         if queue.name not in self._looks:
             offers = look(self.world, queue)
             offers.readers = self._readers[queue.site]
@@ -243,7 +244,8 @@ class _Work:
             offers.leave(gone)
 
     def _probe(self, pilot: Pilot, requirements: Iterable[str], jobs: Sequence[Job]) -> None:
-        """Note what may probe the pilot's place; of levels alone nobody knows whose jobs they are."""
+        """Note the probes of the pilot's place that these jobs may be. If the world has no jobs, only levels,
+        their owners are unknown."""
         keys = self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, self.world.time)
         if jobs:
             self._probes.settle(keys, jobs)

@@ -19,9 +19,9 @@ from pilotage.policies.pilots.task_queues import element_of, size
 
 @dataclass(frozen=True, slots=True)
 class PilotPlace:
-    """A queue as the director sees it: its accepting servers, its room, and the claims of new pilots.
+    """A queue with servers that accept pilots, its room, and the claims of new pilots.
 
-    ``slots`` are those of a new pilot.
+    ``slots`` is the number of slots of a new pilot.
     """
 
     queue: Queue
@@ -32,7 +32,7 @@ class PilotPlace:
 
 
 class Way(NamedTuple):
-    """What a task queue does not decide about a pilot: kind, server, submit pool, reason."""
+    """Properties of a pilot that do not follow from its task queue: kind, server, submit pool, reason."""
 
     kind: PilotKind
     server: str
@@ -52,7 +52,7 @@ class Maker:
     def make(
         self, place: PilotPlace, text: str, requirements: Requirements, count: int, reason: str
     ) -> tuple[list[NewPilot], str]:
-        """Return pilots of one task queue, or why there are none despite room."""
+        """Return pilots of one task queue, and why some are missing despite room."""
         if not count:
             return [], ""
         kinds = self._kinds(place.queue, requirements, count)
@@ -73,7 +73,8 @@ class Maker:
         return new_pilots, ""
 
     def _kinds(self, queue: Queue, requirements: Requirements, count: int) -> list[tuple[PilotKind, int]]:
-        """Return the pilots of each kind that the work requests and the site accepts (P7)."""
+        """Return how many pilots of each kind to make, by the work's request and the kinds that the site
+        accepts (P7)."""
         kinds = element_of(queue).pilot_kinds
         if requirements.private:
             return [("private", count)] if "private" in kinds else []
@@ -115,7 +116,7 @@ class Maker:
 
 
 def _cut(kinds: list[tuple[PilotKind, int]], pilots: int) -> Iterator[tuple[PilotKind, int]]:
-    """Take that many pilots from the front of those still to be made."""
+    """Remove this many pilots from the front of the list, and yield them by kind."""
     while pilots and kinds:
         kind, number = kinds.pop(0)
         yield kind, min(number, pilots)

@@ -24,9 +24,9 @@ Rows = Sequence[tuple[Queue, slice]]
 
 
 class Live(NamedTuple):
-    """Live pilots at one place, waiting ones among them, and the ``slots`` of all.
+    """The numbers of live pilots at one place, of waiting ones among them, and of their ``slots``.
 
-    A pilot that waited too long holds its room until it is cancelled: it may start before.
+    A pilot that waited too long keeps its room until it is cancelled, because it may still start.
     """
 
     live: int
@@ -89,7 +89,7 @@ class SiteRoom(NamedTuple):
     pilots: int
 
     def slots_of(self, queue: Queue) -> int:
-        """Return the slots of a queue's new pilot: fewer than usual if the site has room for no more."""
+        """Return the number of slots of a queue's new pilot: fewer than usual if the site lacks room."""
         return max(1, min(element_of(queue).pilot_slots, self.slots))
 
     def pilots_of(self, slots: int) -> int:
@@ -135,7 +135,7 @@ class Rooms(NamedTuple):
 
 
 def shared(demand: Demand, wants: Wants, rooms: Rooms, random: Generator) -> Ints:
-    """Return the pilots of each task queue: as many as it requests, as far as there is room.
+    """Return the pilots of each task queue: as many as it requests, or fewer if room is short.
 
     Room is shared in proportion to the means of P3, so that priorities count: over the sites, over the queues
     of a site, over the task queues of a queue.

@@ -1,4 +1,4 @@
-"""Pilots at other candidates of jobs that may leave: whichever pilot starts first takes them (E4)."""
+"""Pilots at other candidate queues of borrowable jobs: the first pilot to start takes the job (E4)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ AlikeJobs = tuple[str, tuple[str, ...]]
 def pilots_for_borrowable(world: World) -> tuple[TaskQueue, ...]:
     """Return jobs of other queues as task queues of candidates that should request pilots for them (E4).
 
-    For each job that may leave, ``binding.pilots_elsewhere`` pilots wait at all of its other candidates
-    together. They are divided by each candidate's room over the wait of pilots there.
+    For each borrowable job, ``binding.pilots_elsewhere`` pilots wait at all of its other candidates together.
+    Each candidate gets a part in proportion to its room divided by the wait of pilots there.
     """
     part = world.federation.binding.pilots_elsewhere
     if not part or not world.borrowable_lines:
@@ -44,7 +44,7 @@ def pilots_for_borrowable(world: World) -> tuple[TaskQueue, ...]:
 
 
 def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[AlikeJobs, int, int]]:
-    """Yield the jobs of each group that may leave, and their highest priority."""
+    """Yield the number of borrowable jobs of each group, and their highest priority."""
     by_choice: dict[int, set[str]] = defaultdict(set)
     for candidacy in world.candidacies:
         if candidacy.queue in served:

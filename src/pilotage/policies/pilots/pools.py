@@ -9,7 +9,7 @@ from pilotage.model.records.work import Requirements
 
 
 class Pools:
-    """Room of the submit pools in one pass. A submission takes all pilots that a pool has for a server."""
+    """The room of submit pools in one pass. One submission takes all pilots that a pool has for a server."""
 
     def __init__(self, world: World, random: Generator) -> None:
         director = world.federation.director
@@ -26,7 +26,7 @@ class Pools:
         """Return a pool with room for a server's pilots, tried in random order; empty if all are full."""
         for name in self._shuffled(requirements.submit_pools or self._default):
             submission = (name, queue, server)
-            # One submission takes any number of pilots: it has its place in the pool already.
+            # The submission has its place in the pool already, and takes any number of pilots.
             if submission in self._begun:
                 return name
             if self._room.get(name, 0) > 0:

@@ -20,11 +20,13 @@ _NOWHERE: frozenset[str] = frozenset()
 
 # A tuple, because a pass makes hundreds: a frozen dataclass takes three times as long.
 class Prediction(NamedTuple):
-    """The rest of a job's life at its own queue, and at the queue that might take it. Times are in s.
+    """The expected end of a job at its own queue ("there"), and at the queue that might take it ("here").
+    Times are in s.
 
-    ``ahead`` jobs of its share stand before it. ``staging`` MB of its inputs are missing there, and delay it
-    by ``arrival``. Here, reading its inputs takes ``read``; infinity without a known link. While none of its
-    share runs, it waits as long as nothing has started: ``nothing_for``.
+    ``ahead`` counts the jobs of its share before it. ``staging`` are the MB of inputs that are missing there,
+    ``arrival`` is the delay by them. ``read`` is the time to read inputs here; infinity without a known link.
+    ``nothing_for`` is the time since a job of any share started there, if none of its share runs; it is the
+    expected wait then.
     """
 
     ahead: int = 0
@@ -54,7 +56,7 @@ class Prediction(NamedTuple):
 
 @dataclass(slots=True)
 class Predictions:
-    """The facts of a world for comparing jobs between their own queues and a taker."""
+    """Predictions from a world for jobs at their own queues and at the queue that might take them."""
 
     world: World
     taker: Queue
@@ -98,16 +100,16 @@ class Predictions:
                     self._reader_rates[site] += rate
 
     def of(self, job: Job, followers: int, reads: Mapping[str, float] | None) -> Prediction:
-        """Return the prediction of a job behind ``behind`` known jobs of its line.
+        """Return the prediction of a job with ``followers`` jobs behind it in its line.
 
-        ``reads`` are the MB that it would read remotely by site; None means not available here at all.
+        ``reads`` are the MB that it would read remotely by site; None if an input is not available here.
         """
         line = job.queue, job.share
         ahead = max(0, self._waiting[line] - 1 - followers)
         run_there, run_here = self._both_runs(job)
         staging, arrival = self._arrival(job) if job.inputs else (0.0, 0.0)
         if job.state is not JobState.ASSIGNED:
-            # Nothing is delivered for it: its pilot there reads while it runs.
+            # It waits for no delivery: it reads its inputs while it runs.
             arrival = max(0.0, arrival - run_there)
         nothing_for = self._nothing_for(job)
         return Prediction(
@@ -122,7 +124,7 @@ class Predictions:
         )
 
     def needed(self, prediction: Prediction) -> float:
-        """Return the gain in s above which a job is borrowed: predictions err, and bytes cost something."""
+        """Return the least gain in s for borrowing a job: predictions err, and moving bytes has a cost."""
         constants = self.world.federation.binding
         return constants.least_gain + constants.run_part * prediction.run_here
 
@@ -141,14 +143,14 @@ class Predictions:
         return dict(megabytes)
 
     def _site_of(self, holders: frozenset[str]) -> str | None:
-        """Return the site from which a missing file would be read; None for none."""
+        """Return the source site for a remote read of a missing file; None if there is none."""
         if holders not in self._read_at:
             source = self._sources.promises(holders, self.taker.storage)
             self._read_at[holders] = source.site if source else None
         return self._read_at[holders]
 
     def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
-        """Return why a job's inputs should not be read remotely here, in words; empty for no reason (E3)."""
+        """Return why a job's inputs should not be read remotely here; empty if they may be (E3)."""
         if reads is None:
             return (
                 "its pilots can read an input from nowhere, or from storages with open circuit breakers alone"
@@ -167,7 +169,7 @@ class Predictions:
         return f"no rate is known of the link from {' or '.join(sorted(reads))}" if unknown else slow
 
     def _wait(self, job: Job, ahead: int, run: float) -> float:
-        """Return the wait: the jobs ahead over the slots of the share, each as long as payloads take
+        """Return the wait in s: the jobs ahead, divided by the running jobs of the share, times the mean run
         there."""
         report, slots = self._reports.get(job.queue), self._running[job.queue, job.share]
         return ahead / slots * (report.mean_run if report and report.mean_run else run) if slots else 0.0
@@ -191,14 +193,15 @@ class Predictions:
         return seconds
 
     def _run(self, job: Job, queue: Queue | None) -> float:
-        """Return a job's expected seconds at a queue; if nobody stated any, what payloads take there."""
+        """Return a job's expected run at a queue in s; without a stated time, the mean run of payloads
+        there."""
         if queue is None:
             return 0.0
         report = self._reports.get(job.queue)
         return expected_run(self._tasks[job.task], job, queue, report.mean_run if report else None)
 
     def _arrival(self, job: Job) -> tuple[float, float]:
-        """Return the MB of a job's inputs missing at its own queue, and the s that they need."""
+        """Return the MB of a job's inputs missing at its own queue, and the s that their transfers take."""
         queue = self._queues.get(job.queue)
         if queue is None:
             return 0.0, 0.0
@@ -222,17 +225,17 @@ class Predictions:
         return self._rates[key]
 
     def _over(self, site: str, megabytes: float) -> float:
-        """Return the seconds for that many MB over the rate that readers leave on the link from a site."""
+        """Return the seconds to read this many MB at the free rate of the link from a site."""
         rate = self.free_rate(site)
         return megabytes / rate if rate > 0 else inf
 
     def free_rate(self, site: str) -> float:
-        """Return the MB/s that readers leave on the link from a site; 0 if unmeasured."""
+        """Return the free MB/s on the link from a site; 0 if unmeasured."""
         rate = self._rate(site)
         return 0.0 if rate is None else rate - self._reader_rates[site]
 
     def _rate(self, site: str) -> float | None:
-        """Return the MB/s of the link from a site; infinity within one, None if unmeasured."""
+        """Return the MB/s of the link from a site; infinity within the same site, None if unmeasured."""
         if site not in self._rates_here:
             self._rates_here[site] = self._sources.rate(site, self.taker.site)
         return self._rates_here[site]

@@ -1,5 +1,5 @@
-"""Whose jobs a pilot is not given: they failed fast where it runs (F2), its storage takes no outputs (F4), or
-they need unreadable secrets."""
+"""Owners and tasks that a pilot gets no jobs of: their jobs failed fast where it runs (F2), its storage takes
+no outputs (F4), or they need unreadable secrets."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,16 +15,16 @@ JUDGED_AFTER = 60.0
 ProbeKey = tuple[Key, Scope]
 
 WaitingJobs = tuple[int, str, int, int]
-"""A task, the requirements and priority of jobs of it that wait, and how many."""
+"""A task, and the requirements, priority and number of its waiting jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whose jobs are kept from a pilot, and those of whom it takes one job as a probe.
+    """Owners and tasks that a pilot gets no jobs of (``closed``), or only one job as a probe (``probing``).
 
     ``withheld`` are the jobs of closed tasks that wait in the task queues of the pilot's queue: rows of
-    requirements, priority and jobs. ``unreadable`` are people, by VO and name, whose secrets the server
-    cannot decrypt: it leaves jobs that need them to other servers.
+    requirements, priority and jobs. ``unreadable`` are owners (VO and name) with secrets that this server
+    cannot decrypt. Another server must give out jobs that need them.
     """
 
     closed: frozenset[Scope] = frozenset()
@@ -33,33 +33,34 @@ class Admission:
     unreadable: Collection[tuple[str, str]] = frozenset()
 
     def takes(self, vo: str, owner: str, task: int = 0) -> bool:
-        """Tell whether the pilot may be given jobs of a task; of a task 0: of any of the owner's."""
+        """Return whether the pilot may get jobs of a task; 0 means any task of the owner."""
         return self.closed.isdisjoint(scopes(vo, owner, task))
 
     def gives_secrets(self, vo: str, owner: str) -> bool:
-        """Tell whether the server can give the owner's jobs their secrets."""
+        """Return whether the server can give the owner's jobs their secrets."""
         return (vo, owner) not in self.unreadable
 
     @property
     def closed_tasks(self) -> frozenset[int]:
-        """Tasks that are closed by themselves, whatever else waits in their task queues."""
+        """Return the tasks that are closed alone, not with all of their owner's."""
         return _tasks(self.closed)
 
     @property
     def probing_tasks(self) -> frozenset[int]:
-        """Tasks that may send one job to probe the place."""
+        """Return the tasks that may send one job to probe the place."""
         return _tasks(self.probing)
 
     def limited(self, request: MatchRequest) -> MatchRequest:
-        """Return a request for no more jobs than the pilot may have at once: one that probes its place."""
+        """Return a request for a single job if it would probe the place, else the same request."""
         return replace(request, max_jobs=1) if self.probing and request.max_jobs > 1 else request
 
     def with_waiting(self, waiting: Sequence[WaitingJobs]) -> "Admission":
-        """Complete it by the jobs that wait at the pilot's queue, of the tasks that it names."""
+        """Return the admission with the waiting jobs of its closed tasks, and without probing tasks that have
+        none."""
         if not (self.closed_tasks or self.probing_tasks):
             return self
         closed, present = self.closed_tasks, {task for task, *_ in waiting}
-        # A task without a waiting job probes nothing, and others need not wait for it.
+        # A task without a waiting job cannot probe, and must not hold up others.
         probing = frozenset(scope for scope in self.probing if not scope[-1] or scope[-1] in present)
         withheld = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
         return replace(self, probing=probing, withheld=withheld)
@@ -71,7 +72,8 @@ OPEN = Admission()
 
 @dataclass(slots=True)
 class Probes:
-    """Jobs that probe half-open places: by place the opening that they probe, and the time of the match."""
+    """Jobs that probe half-open breakers: for each breaker, the time when it opened, and the time of the
+    match."""
 
     fast: float
     begun: dict[ProbeKey, tuple[float, float]] = field(default_factory=dict)
@@ -97,7 +99,7 @@ class Probes:
         requirements: Iterable[str],
         time: float,
     ) -> list[ProbeKey]:
-        """Note that a pilot there gets jobs of task queues: they probe every place in the answer."""
+        """Note that a pilot there gets jobs of task queues; return the breakers that these jobs probe."""
         parsed = (Requirements.from_text(text) for text in set(requirements))
         owners = {(needs.vo, needs.owner) for needs in parsed}
         begun = []
@@ -135,9 +137,9 @@ def _key(breaker: CircuitBreaker) -> ProbeKey:
 def of_unwritable_storages(
     federation: Federation, breakers: Iterable[CircuitBreaker]
 ) -> tuple[CircuitBreaker, ...]:
-    """Return a breaker for each queue to whose storage nothing can be written (F4).
+    """Return a breaker for each queue with a storage that takes no files (F4).
 
-    Its pilots would leave their outputs there, whatever they compute.
+    Its pilots could not store any outputs.
     """
     closed = {breaker.place[1]: breaker for breaker in breakers if not breaker.place[0]}
     return tuple(

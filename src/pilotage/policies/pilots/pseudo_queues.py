@@ -1,4 +1,4 @@
-"""The pseudo-queues whose jobs a pilot of their unified queue takes, one after the other (B2, P13)."""
+"""The order of pseudo-queues for a pilot of their unified queue (B2, P13)."""
 
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ def in_turn(
     seed: int,
     turns: ShareTurns | None = None,
 ) -> list[str]:
-    """Return the queues of some task queues in the order in which a pilot asks them for jobs.
+    """Return the names of queues in the order that a pilot tries them.
 
     The global share that is furthest below its target goes first. A queue is drawn in proportion to the
-    weights of the task queues that the pilot could run. Those without any come last: others of their jobs may
-    be borrowed.
+    weights of the task queues that the pilot could run. Queues without fitting task queues come last: the
+    pilot may borrow jobs for them.
     """
     if len(queues) < 2:
         return list(queues)

@@ -1,4 +1,4 @@
-"""Test pilots: one that an operator sends to a queue, to learn what its nodes have."""
+"""Test pilots: an operator sends one to a queue to learn what its nodes have."""
 
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.documents.world import World
@@ -21,7 +21,7 @@ def is_test_pilot(pilot: Pilot | NewPilot) -> bool:
 
 
 def live_test_pilot(world: World, queue: str) -> Pilot | None:
-    """Return the test pilot that is under way to a queue."""
+    """Return the live test pilot of a queue; None if there is none."""
     pilots = (
         pilot
         for pilot in world.pilots
@@ -31,7 +31,7 @@ def live_test_pilot(world: World, queue: str) -> Pilot | None:
 
 
 def send(world: World, queue: Queue, who: Identity) -> Decision:
-    """Create a test pilot, whatever waits at the queue, and whichever circuit breaker holds pilots back.
+    """Create a test pilot, even if no jobs wait at the queue or a circuit breaker holds pilots back.
 
     It is an ordinary pilot of one slot, so it takes jobs if some wait.
     """

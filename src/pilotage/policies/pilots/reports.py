@@ -22,18 +22,18 @@ from pilotage.model.values.step_names import MATCH
 from pilotage.policies.pilots.storage_faults import StorageFaults
 
 FAILED, LOST = "failed at its pilot", "an input was lost: not as recorded at its storage"
-"""Causes of a failure in a job's history. There are few, because every process caches them."""
+"""Causes of a failure in a job's history. Keep them few: every process caches them."""
 
 Attempt = tuple[int, int]
 
 
 def receive(world: World) -> Decision:
-    """Apply pilots' reports in order. The call itself is their heartbeat.
+    """Apply pilots' reports in order. A call with reports counts as a heartbeat.
 
-    Reports on attempts that are not the pilot's own change nothing; ``stops`` names them. An attempt that
-    the pilot neither holds nor reports got lost there. If it started, it fails; if it was only sent, the job
-    returns to the brokerage as the next attempt. This does not apply within a heartbeat of sending, because a
-    delayed call does not know the attempt yet.
+    Ignore reports on attempts of other pilots; ``stops`` names them. If a pilot neither holds nor reports one
+    of its attempts, the attempt is lost. If it had started, it fails; if it was only sent, the job returns to
+    the brokerage as the next attempt. Wait for a heartbeat after sending, because a delayed call may not know
+    the attempt yet.
     """
     jobs: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
@@ -53,9 +53,10 @@ def receive(world: World) -> Decision:
 
 
 def accept(world: World) -> Decision:
-    """Apply reports that pilots left in their sites' spools. This is no heartbeat: those pilots have ended.
+    """Apply reports that pilots left in their sites' spools. They are not heartbeats: these pilots have
+    ended.
 
-    Nothing follows from what they do not mention. Reports on attempts that others have change nothing.
+    Attempts without a report stay as they are. Ignore reports on attempts of other pilots.
     """
     hearing = _Hearing(world)
     heartbeats = {heartbeat.pilot: heartbeat for heartbeat in world.heartbeats}
@@ -66,11 +67,10 @@ def accept(world: World) -> Decision:
 
 
 def stops(world: World) -> dict[int, list[Attempt]]:
-    """Return attempts that each pilot holds or reports although they are not, or no longer, its own: it must
-    stop them.
+    """Return the attempts that each pilot must stop: it holds or reports them, but they are not its attempts
+    now.
 
-    Attempts that it finished itself are not among them, because their outputs may still lie in the scratch
-    area.
+    Leave out attempts that it finished, because their outputs may still be in its scratch area.
     """
     attempts: dict[int, set[Attempt]] = defaultdict(set)
     for job in world.jobs:
@@ -81,7 +81,7 @@ def stops(world: World) -> dict[int, list[Attempt]]:
 
 
 def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity]]:
-    """Return the logs that belong to the pilot or to its attempts, with the owner of each."""
+    """Return the logs of the pilot and of its attempts, with the owner of each."""
     (pilot,) = world.pilots
     tasks = {task.id: task for task in world.tasks}
     owners = {
@@ -103,12 +103,12 @@ def _attempts_of_pilot(world: World) -> dict[Attempt, Job]:
 
 
 def calls(time: float, seed: int, *pilots: Pilot) -> Decision:
-    """Record calls of pilots that ask for work: pilots that waited in a batch system now run."""
+    """Record that pilots called for work: pilots that waited in a batch system now run."""
     return Decision(step=MATCH, time=time, seed=seed, changes=called_home(time, *pilots))
 
 
 def called_home(time: float, *pilots: Pilot) -> tuple[Change, ...]:
-    """Return changes for calling pilots: they run, and were alive at ``time``."""
+    """Return changes for pilots that called: they run, with a heartbeat at ``time``."""
     by_state: dict[PilotState, list[int]] = defaultdict(list)
     for pilot in pilots:
         by_state[pilot.state].append(pilot.id)
@@ -134,7 +134,7 @@ def _is_held(job: Job, pilot: Pilot) -> bool:
 
 
 class _Hearing:
-    """Reports so far: the resulting moves, and the state of each of the pilot's jobs."""
+    """Processes reports: collects the resulting moves, and the state of each of the pilot's jobs."""
 
     def __init__(self, world: World) -> None:
         self.moves = JobMoves()
@@ -149,12 +149,12 @@ class _Hearing:
         self._tasks = {task.id: task for task in world.tasks}
 
     def hear(self, pilot: Pilot, jobs: Sequence[Job], heartbeat: Heartbeat) -> None:
-        """Process one pilot's whole message, given the jobs that it is known to hold."""
+        """Process one pilot's whole message, given the jobs that the store has with it."""
         self.hear_reports(pilot, jobs, heartbeat)
         self._miss(heartbeat)
 
     def hear_reports(self, pilot: Pilot, jobs: Sequence[Job], heartbeat: Heartbeat) -> None:
-        """Process one pilot's reports alone."""
+        """Process one pilot's reports, but not the lack of any."""
         self._pilot = pilot
         self._jobs = {(job.id, job.attempt): job for job in jobs}
         self._states = {job.id: job.state for job in jobs}
@@ -162,7 +162,7 @@ class _Hearing:
             self._report(report)
 
     def _report(self, report: Report) -> None:
-        """Process one report, through the states that it skips."""
+        """Process one report; move the job also through states that the report skipped."""
         job = self._jobs.get((report.job, report.attempt))
         if job is None or self._states[job.id] not in AT_A_PILOT:
             return
@@ -201,10 +201,10 @@ class _Hearing:
             yield Touch(kind="job", ids=(job,), attempts=(attempt,), changes={"disk_io": rate})
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Return replicas to forget because they are not at their recorded place, and failures of storages
-        that gave a file.
+        """Return replicas to forget, because they were not at their recorded place, and failures of storages
+        to forget, because a read or write succeeded.
 
-        Further attempts use other replicas.
+        The next attempts use other replicas.
         """
         if not self._lost:
             return self._storage_faults.forgotten()
@@ -212,9 +212,9 @@ class _Hearing:
         return (Forget(replicas=tuple(replicas)), *self._storage_faults.forgotten())
 
     def _miss(self, heartbeat: Heartbeat) -> None:
-        """Fail attempts that the pilot once had and no longer mentions.
+        """Fail attempts that the pilot had, and does not mention now.
 
-        A call that arrives late or twice says nothing about jobs that the pilot was given since it made it.
+        Skip jobs sent after the pilot made this call, because the call may arrive late or twice.
         """
         known_until = self._world.time if heartbeat.heard is None else min(heartbeat.heard, self._world.time)
         for attempt in sorted(self._jobs.keys() - heartbeat.named):
@@ -231,7 +231,7 @@ class _Hearing:
                 self._fail(job, lost, {}, (failed,))
 
     def _done(self, job: Job, report: Report) -> None:
-        """Process a successful payload: its outputs are staged out; a job without outputs is finished."""
+        """Process a successful payload: next its outputs are uploaded; a job without outputs is finished."""
         task = self._tasks[job.task]
         payload = payload_of(task, job, task.spec.for_job(job.kind))
         expected = payload.outputs
@@ -295,7 +295,7 @@ class _Hearing:
         self._by_queue = {}
 
     def _outweighed(self, task: Task, queue: str) -> tuple[Failure, ...]:
-        """Return earlier failures that count less after a job of the task succeeded at a queue."""
+        """Return earlier failures that count less now, because a job of the task succeeded at a queue."""
         if not self._speaking:
             return ()
         changed = tuple(outweighed(self._of_queue(queue), task.id, queue, self._pilot.place))
@@ -309,7 +309,7 @@ class _Hearing:
         return changed
 
     def _of_queue(self, queue: str) -> Sequence[Failure]:
-        """Return the failures that count against a queue. Every job that succeeds there asks for them."""
+        """Return the failures that count against a queue, cached because each success there needs them."""
         if queue not in self._by_queue:
             self._by_queue[queue] = [failure for failure in self._speaking if failure.queue == queue]
         return self._by_queue[queue]
@@ -327,8 +327,8 @@ def _file(instance: str, task: Task, job: Job, output: Output) -> File:
 
 
 def _metrics(report: Report, pilot: Pilot) -> dict[str, Value]:
-    """Return an attempt's usage from its report, with at most its pilot's time, or one lie would distort
-    means."""
+    """Return an attempt's usage from its report. Limit it to its pilot's walltime: one false report would
+    distort means."""
     return {
         "exit_code": report.exit_code,
         "cpu_seconds": min(report.cpu_seconds, pilot.walltime * max(1, pilot.cores)),
@@ -340,8 +340,8 @@ def _metrics(report: Report, pilot: Pilot) -> dict[str, Value]:
 
 
 def note_lacking(pilot: Pilot, gpus: int, containers: bool, time: float, seed: int) -> Decision | None:
-    """Record what a pilot's node lacks for its own task queue, by its report (P12); None if that is known
-    already."""
+    """Record that a pilot's node lacks GPUs or containers for its own task queue, by its report (P12); None
+    if nothing changes."""
     if not pilot.requirements:
         return None
     requirements = Requirements.from_text(pilot.requirements)

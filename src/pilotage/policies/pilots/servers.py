@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # an idle server does without numpy
 
 @dataclass(slots=True)
 class OpenServer:
-    """A server that accepts pilots, its most further pilots, and its rank. Without ranks all are equal."""
+    """A server that accepts pilots, how many more it accepts, and its rank. Without ranks all are equal."""
 
     name: str
     room: float
@@ -29,10 +29,11 @@ class OpenServer:
 def open_servers(
     world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator"
 ) -> list[OpenServer]:
-    """Return the servers of a queue that accept pilots now, best first. ``pilots`` are the queue's.
+    """Return the servers of a queue that accept pilots now, best first. ``pilots`` are the pilots of the
+    queue.
 
-    A server with an open circuit breaker accepts none. Half-open, it accepts one, before all others. The
-    others follow the queue's rank, in random order if it is equal.
+    A server with an open circuit breaker accepts none. With a half-open breaker it accepts one, and comes
+    first. The others are sorted by rank, equal ones at random.
     """
     servers = []
     changed = world.queues_changed.get(queue.name)
@@ -55,7 +56,7 @@ def open_servers(
 def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> list[tuple[str, int]]:
     """Distribute a task queue's pilots: each probed server gets one, the best of the others all the rest.
 
-    Among equally good ones, one is drawn.
+    Draw one of the best servers if several have the same rank.
     """
     parts: list[tuple[str, int]] = []
     for server in servers:

@@ -1,4 +1,4 @@
-"""The global share whose jobs a pilot takes first: the one furthest below its target (P13)."""
+"""The order of global shares for a pilot: first the share furthest below its target (P13)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from pilotage.model.rules import global_shares
 
 
 class ShareTurns:
-    """The turns of the shares with waiting jobs, and the use of each, match by match.
+    """The use of each global share, counted match by match, and the share that is next.
 
     Shares are compared like tasks in a cycle (``.global_shares.order``), by jobs that pilots have. An
     undeclared share counts as one without parent and with target 1.
@@ -28,7 +28,7 @@ class ShareTurns:
     def of(
         cls, shares: Sequence[GlobalShare], counts: Callable[[], Iterable[JobCount]]
     ) -> "ShareTurns | None":
-        """The turns of declared shares; None where there are no two to choose between."""
+        """Return the turns of declared shares; None if there are fewer than two."""
         return cls(shares, counts()) if len(shares) > 1 else None
 
     def give(self, share: str, jobs: int = 1) -> None:
@@ -37,7 +37,7 @@ class ShareTurns:
             self._use[above.name] += jobs
 
     def first(self, shares: Iterable[str]) -> str:
-        """Return the share whose turn it is."""
+        """Return which of these shares is next."""
         return min(shares, key=self._standing)
 
     def _standing(self, share: str) -> list[global_shares.ShareStanding]:

@@ -1,4 +1,4 @@
-"""What pilots' reports say about storages: files that they failed to give or take, or gave again (F4)."""
+"""Evidence about storages in pilots' reports: failed and successful reads and writes (F4)."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,8 +15,8 @@ from pilotage.model.values.scopes import name_of
 class StorageFaults:
     """Faults of storages in pilots' reports.
 
-    Trust a pilot about its queue's own storage, and about remote reading into it; about other storages only
-    if others agree (``storage_breakers``).
+    A pilot's report counts for the storage of its queue, and for remote reading into it. It counts for other
+    storages only if others agree (``storage_breakers``).
     """
 
     def __init__(self, world: World, homes: Mapping[str, str]) -> None:
@@ -32,10 +32,10 @@ class StorageFaults:
         return frozenset(breaker.place for breaker in open_at(self._world.storage_breakers, self._world.time))
 
     def failure(self, pilot: Pilot, job: Job, report: Report) -> tuple[FailedDelivery, ...]:
-        """Return what a failed attempt says about a storage; nothing if its breaker is open, or if it does
-        not belong to the job.
+        """Return the failed delivery behind a failed attempt; nothing if its breaker is open, or if the file
+        or storage does not belong to the job.
 
-        What fails while a breaker is open began before.
+        A failure while the breaker is open began before it opened.
         """
         fault, home = report.storage_fault, self._homes.get(job.queue, "")
         if fault is None or not home or fault.source not in ("", *self._storages):
@@ -61,7 +61,7 @@ class StorageFaults:
         )
 
     def wait(self, job: Job, faults: Sequence[FailedDelivery]) -> Wait | None:
-        """Return how long a job waits for a storage that failed it; None if none did, or if one is open."""
+        """Return how long a job waits after a failure of a storage; None without ``faults``."""
         if not faults:
             return None
         (fault,), now = faults, self._world.time
@@ -79,13 +79,13 @@ class StorageFaults:
                 self._served.add(("", home))
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Return the failures to forget of storages where something was read or written."""
+        """Return the failures to forget, because the same storage has since worked."""
         failing = self._served & {failure.end for failure in self._world.failed_deliveries}
         return (Forget(failed_at=tuple(sorted(failing))),) if failing else ()
 
 
 def _read_end(source: str, home: str) -> End:
-    """Return what fails where a pilot cannot read: nothing moves within the storage of its queue."""
+    """Return the ends of a read; a read at the queue's own storage has no destination."""
     return source, "" if source == home else home
 
 

@@ -1,4 +1,4 @@
-"""Process computing elements' reports: pilots that they accepted or refused, or that ended there (P10)."""
+"""Process computing elements' reports on pilots: accepted, refused, or ended there (P10)."""
 
 from collections import defaultdict
 
@@ -12,18 +12,18 @@ from pilotage.model.rules.timeouts import absent
 from pilotage.model.values.step_names import PROVISION
 
 HEARTBEATS = 2.5
-"""Longest silence of a pilot that still runs, in times between its calls."""
+"""Longest silence of a pilot that still runs, in heartbeats."""
 
 LONGEST_WAITS = 300
-"""Most characters kept of why a pilot does not start."""
+"""Most characters of the reason why a pilot does not start."""
 
 
 def observed(world: World) -> Decision:
     """Record submissions. Give up pilots that ended silently at their site, or are stuck there.
 
     A submitted pilot becomes SUBMITTED with its reference. One that has called home already only gets the
-    reference. A refused one FAILS with the error. A running pilot with an ended batch job fails once it has
-    also been silent for as long as that end is doubted. Why other pilots do not start is recorded.
+    reference. A refused one FAILS with the error. A running pilot with an ended batch job fails after
+    ``end_doubt`` s of silence. For other pilots that do not start, record why.
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
     ends = (*_ended(world, pilots), *_ended_silently(world), *_stuck(world, pilots), *_lost(world, pilots))
@@ -34,8 +34,7 @@ def observed(world: World) -> Decision:
 
 
 def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:
-    """The reference is set separately from the state, because a quick pilot may call home before this
-    commit."""
+    """Set the reference separately from the state, because a quick pilot may call home before this commit."""
     by_queue: dict[str, list[int]] = defaultdict(list)
     references: list[Change] = []
     for submission in world.submissions:
@@ -69,9 +68,10 @@ def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 
 def _taken_over(world: World) -> list[Touch]:
-    """Claim pilots that a silent server was to submit, or nobody: of several servers, one gets each.
+    """Claim pilots that wait for a silent server to submit them, or have no server. Only one server gets
+    each.
 
-    Another server that lives may still wait for its answer.
+    Skip pilots of live servers, which may still wait for the batch system's answer.
     """
     able = {
         queue.name for queue in world.federation.queues if queue.computing_element
@@ -89,21 +89,21 @@ def _taken_over(world: World) -> list[Touch]:
 
 
 def awaits_submission(pilot: Pilot) -> bool:
-    """Return whether nobody knows that a recorded pilot was submitted."""
+    """Return whether there is no record yet that a pilot was submitted."""
     return pilot.state is PilotState.CREATED and not pilot.reference
 
 
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
-    """A waiting pilot has no attempts that an end could be wrong for."""
+    """Fail waiting pilots that ended. They have no attempts, so a wrong answer loses none."""
     errors = {sighting.pilot: _reason(sighting) for sighting in world.sightings if sighting.state == "ended"}
     return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
 
 
 def end_doubt(sighting: PilotSighting, heartbeat: float) -> float:
-    """Return for how many s of silence a running pilot may outlive its ended batch job.
+    """Return after how many s of silence a running pilot with an ended batch job counts as ended.
 
-    The job may be another than the one that the pilot enrolled from: one was submitted twice. The pilot then
-    calls at least twice in this time. ``heartbeat`` is the longest time between its calls in s.
+    If the pilot was submitted twice, it may run in the other batch job. Then it calls at least twice in this
+    time. ``heartbeat`` is the longest time between its calls in s.
     """
     return max(HEARTBEATS * heartbeat, sighting.end_doubt)
 
@@ -123,17 +123,16 @@ def _ended_silently(world: World) -> list[Move]:
 
 
 def _outlives(world: World, pilot: Pilot) -> bool:
-    """Return whether a pilot has called since its batch job ended, so that it enrolled from another one.
+    """Return whether a pilot has called since its batch job ended, so that it must run in another one.
 
-    The last call of the ended job may have arrived a little after that.
+    The last call from the ended job may arrive a little late.
     """
     late = world.federation.loops.heartbeat / 4
     return pilot.ended_there_since is not None and pilot.last_heard > pilot.ended_there_since + late
 
 
 def _noted_ends(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
-    """Note since when batch jobs of running pilots have ended, and why. Forget those that a pilot
-    outlives."""
+    """Record when batch jobs of running pilots ended, and why. Erase that if a pilot has called since."""
     ends: dict[tuple[str, float], list[int]] = defaultdict(list)
     for sighting in world.sightings:
         pilot = pilots.get(sighting.pilot)
@@ -157,7 +156,8 @@ def _noted_ends(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
 
 
 def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
-    """A pilot that is held, or in error, would keep its place until a person looks at it."""
+    """Fail pilots that their batch system holds: they would keep their places until a person looks at
+    them."""
     errors = {
         sighting.pilot: f"does not start: {sighting.reason or 'its batch system holds it'}"
         for sighting in world.sightings
@@ -168,12 +168,13 @@ def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 
 def is_stopped(sighting: PilotSighting) -> bool:
-    """Return whether a batch system holds a pilot that had too much memory or time: it has ended it first."""
+    """Return whether a batch system ended a pilot for its memory or time, and now holds it."""
     return sighting.state == "stuck" and bool(sighting.excess)
 
 
 def _lost(world: World, pilots: dict[int, Pilot]) -> list[Move]:
-    """Pilots that their batch system forgot would count as waiting for hours, and no others would be sent."""
+    """Fail pilots that their batch system forgot: they would count as waiting for hours, instead of new
+    ones."""
     errors = {
         sighting.pilot: f"lost by its batch system: {sighting.reason}"
         for sighting in world.sightings
@@ -183,14 +184,15 @@ def _lost(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 
 def is_lost(sighting: PilotSighting, pilot: Pilot, world: World) -> bool:
-    """Return whether a batch system lacks a pilot again, and first did so long ago that it will not start."""
+    """Return whether a pilot has been missing from its batch system for ``missing_pilot_time``."""
     since = pilot.missing_since
     limit = world.federation.director.missing_pilot_time
     return sighting.missing and since is not None and world.time - since >= limit
 
 
 def _missing(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
-    """Record since when batch systems lack waiting pilots. One that cannot be seen says nothing new."""
+    """Record since when waiting pilots are missing from their batch systems. An unreachable batch system
+    changes nothing."""
     first, back = [], []
     for sighting in world.sightings:
         pilot = pilots.get(sighting.pilot)
@@ -227,7 +229,7 @@ def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
 
 
 def waits(state: str, reason: str) -> str:
-    """Return why a pilot does not start, on one line, from its batch system; empty if it says nothing."""
+    """Return the batch system's reason why a pilot does not start, on one line; empty if it gives none."""
     text = " ".join(reason.split()) if state in ("waiting", "unknown") else ""
     text = f"cannot be seen: {text}" if text and state == "unknown" else text
     return text if len(text) <= LONGEST_WAITS else f"{text[: LONGEST_WAITS - 3]}..."

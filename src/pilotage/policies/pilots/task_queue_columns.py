@@ -1,4 +1,4 @@
-"""The draw over task queues as columns: the claims of ``matcher``, without reading a job (P13)."""
+"""The draw over task queues as columns, which ``matcher`` uses; it reads no jobs (P13)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class Level(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A job of a task queue, by its priority, whose turn it is."""
+    """A drawn job, given by its task queue and priority."""
 
     requirements: str
     priority: int
@@ -38,8 +38,7 @@ class Draw(NamedTuple):
 class TaskQueueColumns:
     """The task queues of one queue in the order of their requirements, one per row.
 
-    ``edges`` are the running sums of all their weights. They save each draw for a pilot that could run any of
-    them the same computation.
+    ``edges`` are the running sums of all their weights, cached for draws for pilots that fit all task queues.
     """
 
     names: list[str]
@@ -53,7 +52,7 @@ class TaskQueueColumns:
     edges: NDArray[np.float64] | None = None
 
     def remove(self, draw: Draw, jobs: int) -> None:
-        """Remove jobs that have left a task queue from its count."""
+        """Subtract jobs that have left a task queue."""
         at = self.places.get(draw.requirements)
         if at is None:
             return
@@ -86,7 +85,7 @@ class TaskQueueColumns:
 
 
 def columns(queue: Queue | None, standing: Iterable[Level]) -> TaskQueueColumns:
-    """Return the task queues of a queue as columns; none if it starts nothing, or is not declared."""
+    """Return the task queues of a queue as columns; no rows if the queue is closed, or not declared."""
     standing = standing if queue and is_open(queue) else ()
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
     levels_of = {
@@ -118,13 +117,13 @@ def draw(
     admission: Admission = OPEN,
     turns: ShareTurns | None = None,
 ) -> list[Draw]:
-    """Return the jobs that one pilot takes, by task queue and priority, in the order of their turns.
+    """Return the jobs that one pilot takes, by task queue and priority, in the order of the draw.
 
-    ``admission`` withholds jobs that fail fast where it runs (F2), and those whose secrets the server cannot
-    decrypt. ``turns`` are those of the global shares, if there are several. They count the drawn jobs.
+    ``admission`` withholds jobs that fail fast where it runs (F2), and jobs with secrets that the server
+    cannot decrypt. ``turns`` orders the global shares, if there are several. It counts the drawn jobs.
     """
     has, owners = offered(request, pilot), columns.table.needs.owner
-    # If all work is similar, the pilot could run the jobs of any task queue.
+    # If the pilot fits the highest needs, it could run the jobs of any task queue.
     if admission is OPEN and fits(columns.table.most, has):
         places = range(len(columns.names))
         shares = WaitingShares.among(columns.shares, columns.share_names, turns) if turns else None
@@ -164,7 +163,7 @@ def _several(
     order: WeightedDraw,
     turns: ShareTurns | None,
 ) -> list[Draw]:
-    """Return one job after another until the pilot has enough, or has no room for the next."""
+    """Draw jobs until the pilot has as many as requested, or no room."""
     if len(places) == 1:
         drawn = _of_one(columns, request, places[0])
         if turns is not None:
@@ -221,9 +220,9 @@ def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
 
 
 def unfit_jobs(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> int:
-    """Return how many jobs of these task queues a pilot could not run even with all of its slots free.
+    """Return how many jobs of these task queues a pilot could not run even if all its slots were free.
 
-    If its node lacks GPUs or programs for containers, another pilot's would lack them too.
+    A lack of GPUs or of programs for containers does not count: another pilot's node would lack them too.
     """
     has = promised(pilot)._replace(
         cores=max(request.cores, pilot.cores),

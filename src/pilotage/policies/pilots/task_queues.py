@@ -13,9 +13,9 @@ CLOSED = ("offline", "paused", "draining")
 
 
 def is_open(queue: Queue) -> bool:
-    """Return whether the queue starts anything.
+    """Return whether the queue starts pilots and jobs.
 
-    A queue without new brokerage still finishes its existing jobs.
+    A queue without new brokerage is open: it still runs the jobs that it has.
     """
     return queue.status not in CLOSED
 
@@ -28,8 +28,8 @@ def walltime_left(request: MatchRequest, pilot: Pilot) -> float:
     """Return the walltime in s that a pilot counts as having left.
 
     A pilot that has run no job counts with its full walltime if it has lost little of it. Starting up takes
-    some time, and otherwise a job as long as its queue allows would never match. A pilot whose slot is
-    shorter than ordered says so, and gets nothing that cannot end in time.
+    some time, and otherwise a job as long as its queue allows would never match. A pilot with a slot shorter
+    than ordered reports its real walltime, and gets only jobs that can end in time.
     """
     fresh = pilot.matched == 0 and request.walltime >= (1 - FIRST_LOSS) * pilot.walltime
     return max(request.walltime, pilot.walltime) if fresh else request.walltime
@@ -50,7 +50,7 @@ def seconds_at(requirements: Requirements, queue: Queue) -> float:
 
 
 def starts_pilots(queue: Queue) -> bool:
-    """Return whether pilots are started at a queue from here."""
+    """Return whether we start pilots at a queue."""
     return queue.computing_element is not None and is_open(queue)
 
 
@@ -64,7 +64,7 @@ def element_of(queue: Queue) -> ComputingElement:
 def size(requirements: Requirements, queue: Queue, slots: int) -> tuple[int, float, float]:
     """Return cores, memory in MB and walltime in s of a pilot with that many slots for a task queue.
 
-    It is as long as its computing element says, or longer if its own task queue needs it.
+    Its walltime is the computing element's ``pilot_walltime``, or more if its own task queue needs more.
     """
     element = element_of(queue)
     walltime = max(element.pilot_walltime, walltime_needed(requirements, queue))

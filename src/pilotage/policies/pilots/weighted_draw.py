@@ -1,4 +1,4 @@
-"""Random draws of director and matcher, which the world's seed makes repeatable (P2, P3, P13)."""
+"""Random draws of director and matcher, repeatable by the world's seed (P2, P3, P13)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class WaitingShares:
-    """The global shares of task queues. One share has its turn before any task queue is drawn (P13).
+    """The global shares of task queues. A share is chosen first, then one of its task queues is drawn (P13).
 
     ``numbers`` are indexes into ``names``, one for each task queue.
     """
@@ -33,7 +33,7 @@ class WaitingShares:
         return cls(numbers, names, turns) if several else None
 
     def mask(self, heads: Floats) -> Bools:
-        """Return the task queues of the share whose turn it is, among those with a first job in ``heads``."""
+        """Return which task queues belong to the next share. Only shares with a job in ``heads`` count."""
         present = np.flatnonzero(np.bincount(self.numbers[heads > 0], minlength=len(self.names))).tolist()
         first = self.turns.first(self.names[number] for number in present) if present else ""
         of_share: Bools = self.numbers == (self.names.index(first) if present else -1)
@@ -41,12 +41,12 @@ class WaitingShares:
 
 
 class WeightedDraw:
-    """The task queues whose turn it is to give a pilot a job, one after another (P13).
+    """Draws task queues for a pilot, one for each job (P13).
 
-    Each is drawn in proportion to the priority of its first job, as a share of its owner. Those of one owner
-    together are as likely as the one with the highest priority alone. ``heads`` are these priorities, 0 for a
-    task queue without a job. ``owners`` are numbers from 0. ``edges`` are the running sums of their
-    ``weights``, if known. With several global ``shares``, they are those of the share whose turn it is.
+    The probability is in proportion to the priority of the first job, scaled so that an owner's task queues
+    together are as likely as the one with the highest priority alone. ``heads`` are the priorities, 0 for a
+    task queue without a job. ``owners`` are numbers from 0. ``edges`` are the running sums of the
+    ``weights``, if known. With several global ``shares``, only task queues of the next share are drawn.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class WeightedDraw:
         total = float(edges[-1]) if len(edges) else 0.0
         if total <= 0:
             return None
-        # The rounded product may reach the last edge: the first edge as high as that is the last one.
+        # Rounding could make the product equal to the last edge: stay below it.
         mark = min(self._uniform() * total, nextafter(total, 0))
         return int(edges.searchsorted(mark, side="right"))
 
@@ -85,7 +85,7 @@ class WeightedDraw:
         """Return the next number in [0, 1). A hash takes a tenth of the time for seeding a generator."""
         self._drawn += 1
         digest = blake2b(b"%d %d %d" % (*self._names, self._drawn), digest_size=8).digest()
-        # A float holds 53 bits exactly, so 1 itself never comes up.
+        # A float holds 53 bits exactly, so the result is below 1.
         return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
     def follow(self, place: int, head: float) -> None:
@@ -99,17 +99,16 @@ class WeightedDraw:
 
 
 def weights(heads: Floats, owners: Ints) -> Floats:
-    """Return the weights of task queues in the draw: priorities of their first jobs as shares of their
-    owners."""
-    # With a single owner, shares are proportional to the priorities themselves.
+    """Return the weights of task queues in the draw: priorities of their first jobs, scaled by owner."""
+    # With a single owner, all would be scaled by the same factor.
     return owner_shares(heads, owners) if owners.any() else heads
 
 
 def owner_shares(priorities: Floats, owners: Ints) -> Floats:
-    """Return priorities as shares of their owners: those of one owner add up to the highest of them (P12,
+    """Scale priorities so that the sum over each owner's task queues is the owner's highest priority (P12,
     P13).
 
-    So nobody gains by spreading work over many task queues. ``owners`` are numbers from 0.
+    So an owner does not gain by spreading work over many task queues. ``owners`` are numbers from 0.
     """
     if len(priorities) < 2:
         return priorities
@@ -123,6 +122,6 @@ def owner_shares(priorities: Floats, owners: Ints) -> Floats:
 
 
 def randomness(world: World, *names: str) -> np.random.Generator:
-    """Return random numbers that depend only on the world's seed and these names, not on the order of
+    """Return a random generator that depends only on the world's seed and these names, not on the order of
     records."""
     return np.random.default_rng([world.seed, *"\0".join(names).encode()])

@@ -15,9 +15,9 @@ REASON = "its work was cancelled, and no other waits that could use it"
 def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
     """Cancel pilots that have not started, if they were made for ``cancelled`` queues and requirements.
 
-    Keep a pilot that a waiting job could use. The world's task queues contain all waiting jobs. Jobs that may
-    go to any queue are in none. Its tasks are those with jobs still to be made. While there are any, all
-    pilots stay.
+    Keep a pilot that a waiting job could use. The world's task queues contain all waiting jobs; their queue
+    is empty for jobs that may go to any queue. The world's tasks still have jobs to make: if there is one,
+    keep all pilots.
     """
     idle: dict[PilotState, list[int]] = defaultdict(list)
     for pilot in world.pilots if not world.tasks else ():
@@ -28,7 +28,7 @@ def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
 
 
 def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
-    """End the live private pilots of a person, running ones too: nobody else may use them."""
+    """End the live private pilots of a person, running ones too, because only this person may use them."""
     by_state: dict[PilotState, list[int]] = defaultdict(list)
     for pilot in world.pilots:
         is_theirs = pilot.kind == "private" and (pilot.owner.name, pilot.owner.vo) == (name, vo)
@@ -61,7 +61,7 @@ def is_void(world: World) -> bool:
 
 
 def _is_useful(world: World, pilot: Pilot) -> bool:
-    """Return whether a waiting job could use a pilot, at its queue or at one from which its queue may
+    """Return whether a waiting job could use a pilot: a job of its queue, or one that the pilot may
     borrow."""
     queue = next((queue for queue in world.federation.queues if queue.name == pilot.queue), None)
     borrows = bool(world.borrowable_lines)
