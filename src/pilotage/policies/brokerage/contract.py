@@ -1,4 +1,4 @@
-"""Check what every brokerage plugin promises. Plugin authors call this one function in their tests."""
+"""Check the promises of a brokerage plugin. Plugin authors call ``violations`` in their tests."""
 
 from collections.abc import Iterator, Set
 from dataclasses import fields, replace
@@ -28,8 +28,8 @@ def violations(plugin: Brokerage, world: World) -> list[str]:
     - Every queue is a candidate or refused, never both.
     - ASSIGNED jobs carry exactly the downloads that they need. ACTIVATED jobs need none, or may leave the
       queue and read remotely (E3).
-    - No job goes where a guard of every brokerage refuses it: status, VO, circuit breakers, and limits and
-      requirements of sites.
+    - No job goes to a queue that a guard refuses: status, VO, circuit breakers, and limits and requirements
+      of sites.
     - It decides the same without the task fields that it does not declare in ``reads``.
     """
     decision = plugin.decide(world)
@@ -95,7 +95,8 @@ def _moves(decision: Decision, world: World) -> Iterator[str]:
 
 
 def _downloads(decision: Decision, world: World) -> Iterator[str]:
-    """Yield placed jobs without exactly one download for each input missing at their queue's storage."""
+    """Yield faults of placed jobs: they need exactly one download for each input missing at their queue's
+    storage."""
     sources, jobs = Sources(world.federation), {job.id: job for job in world.jobs}
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     holders: dict[str, set[str]] = {}
@@ -122,7 +123,7 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
 
 
 def _refused(decision: Decision, world: World) -> Iterator[str]:
-    """Yield placements that the server would stop, whatever the plugin says."""
+    """Yield placements that the server would refuse after the plugin's decision."""
     for id_, refusals in sorted(refused_jobs(decision, world).items()):
         for refusal in refusals:
             reason = f"{refusal.rule} {refusal.name} needs {refusal.need}, has {refusal.have[0]}"
@@ -130,7 +131,7 @@ def _refused(decision: Decision, world: World) -> Iterator[str]:
 
 
 def _undeclared(plugin: Brokerage, world: World, decision: Decision) -> Iterator[str]:
-    """Yield a difference that task fields make which the plugin does not declare to read."""
+    """Yield a fault if the decision depends on task fields that the plugin does not declare in ``reads``."""
     reads = getattr(plugin, "reads", None)
     if reads is None:
         return

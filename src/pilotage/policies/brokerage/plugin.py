@@ -1,4 +1,5 @@
-"""The brokerage's plugin interface: a class that decides, found by entry point and made with options."""
+"""The plugin interface of brokerages: a class with a method ``decide``, named by an entry point and made with
+options."""
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -25,12 +26,12 @@ __all__ = [
 class Brokerage(Protocol):
     """A policy that gives DEFINED jobs a queue, or a reason why there is none.
 
-    ``decide`` is pure: the same world gives the same decision, byte for byte. Its moves are of kind ``job``:
-    DEFINED to ACTIVATED, ASSIGNED or PENDING, each with the index of the choice that explains it.
+    ``decide`` is pure: the same world gives the same decision, byte for byte. Its moves have the kind
+    ``job``: DEFINED to ACTIVATED, ASSIGNED or PENDING, each with the index of the choice that explains it.
     """
 
     def decide(self, world: World) -> Decision:
-        """Decide the queue of each DEFINED job of the world, or that it waits."""
+        """Choose a queue for each DEFINED job of the world, or make it wait."""
 
 
 class PluginError(Exception):

@@ -1,4 +1,4 @@
-"""Refuse decisions that could never be carried out, whatever a brokerage plugin returns."""
+"""Refuse decisions of brokerage plugins that cannot be carried out."""
 
 from collections.abc import Collection, Iterator
 from itertools import chain
@@ -19,7 +19,7 @@ _COLUMNS = frozenset({"queue", "wake_at", "error"})
 def check(name: str, decision: object, world: World) -> Decision:
     """Check and return the decision of the plugin ``name``.
 
-    Raises ``PluginError`` if it is no decision, or cannot hold.
+    Raises ``PluginError`` if it is not a decision, or cannot be carried out.
     """
     try:
         fault = next(_faults(decision, world), "")
@@ -48,7 +48,7 @@ def _faults(decision: object, world: World) -> Iterator[str]:
     if len(set(ids)) != len(ids):
         yield "a job is moved twice"
     tasks = {task.id for task in world.tasks}
-    # Choices of our own engine are made on reading, and are valid.
+    # Skip choices of our own engine: they are made when read, and are valid.
     for choice in choices if isinstance(choices, (tuple, list)) else ():
         yield from _choice_faults(choice, tasks)
 

@@ -1,4 +1,5 @@
-"""All sites of a cycle: their ads in the library, common values, and how full they are."""
+"""All sites of a cycle: their ads in the ClassAd library, values that several sites share, and free
+places."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -18,7 +19,7 @@ from pilotage.policies.brokerage.engine.site_ads import MOVING, SiteAd, SiteDema
 T = TypeVar("T")
 
 NOBODY = library.ad({})
-"""The other ad of expressions that read none."""
+"""The other side's ad for expressions that do not read it."""
 
 
 def names_of(references: Iterable[AttributeReference], of_target: bool) -> frozenset[str]:
@@ -27,10 +28,10 @@ def names_of(references: Iterable[AttributeReference], of_target: bool) -> froze
 
 
 class Throttle:
-    """A demand of some sites that changes with matches, and reads nothing of a job (M6).
+    """A demand of some sites that changes with matches, and does not read the job's ad (M6).
 
-    ``closed`` (S,) marks sites where it is not true. A site that is closed to all jobs gets no more matches,
-    so it stays closed for the cycle.
+    ``closed`` (S,) marks sites where it is not true. A closed site gets no further matches, so it stays
+    closed for the cycle.
     """
 
     def __init__(self, demand: SiteDemand, sites: Mask) -> None:
@@ -42,7 +43,7 @@ class Throttle:
 class AdvertisedSites:
     """The ads of all sites (S), and this cycle's matches.
 
-    A value is computed once for all sites whose ads agree in what an expression reads.
+    An expression is evaluated once for all sites with equal values of the attributes that it reads.
     """
 
     def __init__(self, ads: Sequence[SiteAd]) -> None:
@@ -56,7 +57,7 @@ class AdvertisedSites:
         self._moment = 0
         self._work = WorkBudget()
         self.task = 0
-        """The task whose turn it is: what is evaluated is counted for it."""
+        """The current task: evaluations count against its budget."""
         self.versions = np.zeros(len(ads), dtype=np.int64)
         self.fresh: Mask = np.array([not ad.stale for ad in ads], dtype=bool)
         self.demands, self.throttles = self._sorted()
@@ -69,7 +70,8 @@ class AdvertisedSites:
         return len(self.ads)
 
     def _sorted(self) -> tuple[list[tuple[SiteDemand, Mask]], list[Throttle]]:
-        """Return the distinct demands with their sites, and those of them that are throttles."""
+        """Return the distinct demands with their sites: demands that do not change with matches, and
+        throttles."""
         sites_by_demand: dict[SiteDemand, Mask] = {}
         for place, ad in enumerate(self.ads):
             for demand in ad.demands:
@@ -83,7 +85,7 @@ class AdvertisedSites:
         return lasting, throttles
 
     def holds(self, demand: SiteDemand, site: int, job: library.Ad = NOBODY) -> bool:
-        """Return whether a demand of a site is true as the site stands."""
+        """Return whether a demand of a site is true in its current state."""
         return library.is_true(demand.part.evaluated, self._library[site], job)
 
     def library_ad(self, site: int) -> library.Ad:
@@ -101,7 +103,8 @@ class AdvertisedSites:
         value: Callable[[library.Ad], T],
         kind: type = object,
     ) -> Column:
-        """A value of an expression for each site, (S,): once for those that agree in the named attributes."""
+        """Return the value of an expression for each site (S,), computed once for sites that agree in the
+        named attributes."""
         codes, first = self._kind(names)
         self.count(part, len(first))
         values: Column = np.empty(len(first), dtype=kind)
@@ -124,12 +127,13 @@ class AdvertisedSites:
         return self._kinds[names]
 
     def hold(self, sites: Mask, jobs: int) -> None:
-        """Hold places at sites for waiting jobs that could take them: no job of lower priority does (M7)."""
+        """Reserve places at sites for waiting jobs that could take them; jobs of lower priority cannot
+        (M7)."""
         self._held[sites] += jobs
 
     @property
     def reserved_sites(self) -> Mask:
-        """Return the sites whose remaining places waiting jobs of higher priority could all take (S,)."""
+        """Return the sites with all remaining places reserved for waiting jobs of higher priority (S,)."""
         reserved: Mask = (self._held > 0) & (self._free <= self._held)
         return reserved
 
@@ -156,8 +160,8 @@ class AdvertisedSites:
     def limit(self, site: int, by_job: bool) -> int:
         """Return the most matches since its advertisement that a site may have, including this cycle's.
 
-        If requirements read matches besides the claimed limits, this is the number seen at the last decision:
-        jobs that others matched meanwhile are then handed back.
+        If requirements read matches besides the claimed limits, this is the number at this decision. If
+        others match jobs before the commit, it refuses the rest.
         """
         ad = self.ads[site]
         if not (ad.moves or by_job):

@@ -1,4 +1,4 @@
-"""Checks: small frozen objects that judge all tasks on all queues at once."""
+"""Checks: small frozen objects that judge all tasks on all queues in one call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Values per queue that differ by kind of task: (T,) holds a row number of a table (K, Q) for each
-    task."""
+    """Values per queue that differ by kind of task: a table (K, Q), and for each task the number of its row
+    (T,)."""
 
     table: Column
     of: Codes
@@ -36,7 +36,7 @@ class Verdict:
     to (T, Q).
 
     ``need`` is a single value, (T, 1) or (T, Q). ``have`` is a single value, (Q,), (T, Q) or ``Rows``, stored
-    once for all tasks of a kind. Where ``lifted_by`` depends on measurements, it replaces the check's own.
+    once for all tasks of a kind. ``lifted_by`` replaces the check's text if it depends on measurements.
     """
 
     refused: Mask
@@ -46,10 +46,10 @@ class Verdict:
 
 
 OPENED = "pilotage queues open; or the file says status: online"
-"""What lifts the refusal of a queue that is drained, closed, or not online by the federation's file."""
+"""The remedy for a queue that is drained, closed, or not online by the federation's file."""
 
 NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)
-"""Refuses nothing: for checks about something that no queue declares."""
+"""Refuses no queue: for checks about a property that no queue declares."""
 
 Judge = Callable[[TaskColumns, QueueColumns], Verdict]
 Asking = Callable[[Group], tuple[Asked, ...]]
@@ -59,8 +59,8 @@ Asking = Callable[[Group], tuple[Asked, ...]]
 class Check(Label):
     """A judge with a label. ``reads`` names the task columns that it reads.
 
-    ``asks`` names the task fields behind the need, so that users learn what to change. A check that is not
-    ``optional`` stays even if its rule is switched off.
+    ``asks`` returns the task fields behind the need, so that users learn what to change. A check that is not
+    ``optional`` runs even if its rule is switched off.
     """
 
     judge: Judge
@@ -80,7 +80,7 @@ def check(
     asks: Asking | None = None,
     optional: bool = True,
 ) -> Callable[[Judge], Check]:
-    """Return a decorator that makes a check of a judging function."""
+    """Return a decorator that turns a judging function into a check."""
 
     def make(judge: Judge) -> Check:
         return Check(

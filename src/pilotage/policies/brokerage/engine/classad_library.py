@@ -1,4 +1,5 @@
-"""The ClassAd reference library, as far as matchmaking needs it. Nothing else imports it."""
+"""The functions of the ClassAd reference library that matchmaking needs. No other module imports the
+library."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -26,15 +27,15 @@ def _plain(value: Constant) -> Constant:
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
     if isinstance(value, str) and not value.isascii():
-        # An unpaired surrogate, in the name of a task, would crash the process.
+        # An unpaired surrogate, for example in the name of a task, would crash the process.
         return value.encode(errors="replace").decode()
     return value
 
 
 def evaluated(text: str, my_ad: Ad, target_ad: Ad) -> object:
-    """The value of an expression of ``my_ad``, with ``target_ad`` as TARGET.
+    """Return the value of an expression of ``my_ad``, with ``target_ad`` as TARGET.
 
-    It is the error value where the library gives up, as at several hundred operators in a row.
+    It is the error value if the library gives up, for example at several hundred operators in a row.
     """
     try:
         return _tree(text).eval(my_ad, target_ad)
@@ -43,13 +44,13 @@ def evaluated(text: str, my_ad: Ad, target_ad: Ad) -> object:
 
 
 def is_true(text: str, my_ad: Ad, target_ad: Ad) -> bool:
-    """Return whether an expression is true as the library's own matching takes it: numbers but 0 are."""
+    """Return whether the library's matching takes an expression as true: true, or a number other than 0."""
     value = evaluated(text, my_ad, target_ad)
     return _is_number(value) and bool(value)
 
 
 def _is_number(value: object) -> bool:
-    # Python sees the library's values for undefined and error as whole numbers.
+    # In Python the library's values for undefined and error are integers.
     return isinstance(value, bool | int | float) and not isinstance(value, classad2.Value)
 
 
@@ -61,7 +62,7 @@ def rank(text: str, my_ad: Ad, target_ad: Ad) -> float:
 
 
 def plain_value(text: str, my_ad: Ad, target_ad: Ad) -> Value:
-    """Return the value of an expression for people: numbers and truth values unchanged, anything else as
+    """Return the value of an expression for people: numbers and truth values unchanged, other values as
     text."""
     value = evaluated(text, my_ad, target_ad)
     if isinstance(value, classad2.Value):

@@ -27,7 +27,7 @@ class DecisionDraft:
     def __init__(self, world: World, queues: QueueColumns) -> None:
         self._world = world
         self._queues = queues
-        # Plain texts: taking a name out of an array costs as much as the rest of a move.
+        # A list of str: to take a name out of an array would cost as much as the rest of a move.
         self._names: list[str] = queues.names.tolist()
         self._downloads = Downloads(world, queues.sources)
         self._moves: list[Move] = []
@@ -48,11 +48,11 @@ class DecisionDraft:
         """Send jobs to a queue (by code). They are ASSIGNED with their downloads, unless all input is
         ``local``.
 
-        Jobs that may leave the queue get no download if any pilot that takes them can read the input (E3).
+        Jobs that may leave the queue get no download if a pilot can read their input remotely (E3).
         """
         name, storage = self._names[queue], self._queues.storage_of(queue)
         declared = self._declared[name]
-        # Another Pilotage gets the files from the storage of its queue.
+        # A queue that forwards jobs needs the files at its storage: the other Pilotage gets them from there.
         reads = binding != "early" and not local and not declared.forwards
         creates = {} if local else self._downloads.of_jobs(ids, storage, declared if reads else None)
         ready = tuple(id_ for id_ in ids if id_ not in creates) if reads else ids if local else ()
@@ -77,7 +77,7 @@ class DecisionDraft:
     def suspend(self, group: Group, cause: str, until: float) -> tuple[int, ...]:
         """Make the group's jobs PENDING until a time (s since 1970). Return their ids in order of the moves.
 
-        A job whose input cannot reach any queue carries an error that names the file.
+        If an input of a job cannot be brought to any queue, its error names the file.
         """
         ids: list[int] = []
         for error, jobs in self._by_error(group).items():
@@ -101,7 +101,8 @@ class DecisionDraft:
         self._choices.append(choice)
 
     def decision(self, facts: Callable[[], Facts] | None = None) -> Decision:
-        """Return the whole decision of the step ``broker``. ``facts`` are those of its packable choices."""
+        """Return the whole decision of the step ``broker``. ``facts`` returns the facts that its packable
+        choices share."""
         choices: Any = self._choices
         return Decision(
             step=BROKER,
@@ -113,7 +114,7 @@ class DecisionDraft:
 
     def _by_error(self, group: Group) -> Mapping[str, Sequence[int]]:
         queued = self._queues.storage
-        # Almost always true: then there is no need to check jobs one by one.
+        # Almost always true. Then jobs need not be checked one by one.
         if all(self._queues.reach.of(holders)[queued].any() for holders, _, _ in group.inputs):
             return {"": group.jobs}
         jobs: dict[str, list[int]] = defaultdict(list)
@@ -125,7 +126,7 @@ class DecisionDraft:
 class Downloads:
     """The transfers that jobs need before they can start at a queue.
 
-    If several jobs read one file, each carries its transfer, because any of them may be handed back. The
+    If several jobs read one file, each carries its transfer, because the commit may refuse any of them. The
     commit makes it once.
     """
 
@@ -165,7 +166,7 @@ class Downloads:
         """Return a download, from its best source, for each input of a job that the storage lacks.
 
         With a ``reader`` queue, jobs that may leave it get no download if their pilot may read all inputs
-        remotely (E3). A file that several of these jobs read is delivered once for all of them.
+        remotely (E3). If several of these jobs read a file, it is delivered once for all of them.
         """
         downloads: dict[int, tuple[Creation, ...]] = {}
         lacking = {number: self._lacking(self._jobs[number], storage) for number in ids}
@@ -207,7 +208,8 @@ class Downloads:
         return self._runs[key]
 
     def missing(self, number: int, queues: QueueColumns) -> str:
-        """Return the error of a job whose input cannot reach any queue; empty if there is none."""
+        """Return an error that names the first input of a job that cannot be brought to any queue; empty if
+        there is none."""
         for name in dict.fromkeys(self._jobs[number].inputs):
             codes = tuple(
                 sorted(queues.storages[item] for item in self._holders_of(name) & queues.storages.keys())
@@ -221,7 +223,8 @@ class Downloads:
         return self._holders.get(name, set())
 
     def _download(self, job: Job, name: str, storage: str) -> NewTransfer:
-        # Per task, which has the share and priority. The commit merges those of several tasks (D2).
+        # One per task, because the task determines share and priority. The commit merges transfers of one
+        # file (D2).
         key = (job.task, name, storage)
         download = self._downloads.get(key)
         if download is None:

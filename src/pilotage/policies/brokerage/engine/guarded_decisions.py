@@ -1,4 +1,4 @@
-"""The guards of every brokerage, for plugins that do not ask them themselves (B4, F1, F2, F4, M8)."""
+"""Apply the guards to decisions of plugins that do not apply them themselves (B4, F1, F2, F4, M8)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ CAUSE = "the queue that its brokerage chose is refused"
 """Cause of the moves of jobs that a guard stopped."""
 
 Refused = Mapping[int, Sequence[Refusal]]
-"""What refuses jobs the queue that they were placed at, by job. Each refusal is of this queue alone."""
+"""Refusals of jobs at the queue that the plugin chose, by job. Each refusal covers only this queue."""
 
 
 def refused_jobs(decision: Decision, world: World) -> Refused:
-    """Return the placements of DEFINED jobs that a guard refuses."""
+    """Return the refusals of placed jobs by guards."""
     placed = {id_: str(move.changes.get("queue")) for move in _placements(decision) for id_ in move.ids}
     if not placed:
         return {}
@@ -55,7 +55,7 @@ def _at(queue: str, refusal: Refusal) -> Refusal:
 
 
 def guarded_decision(decision: Decision, world: World) -> Decision:
-    """Return the same decision, where jobs are PENDING whose queue a guard refuses, with the reason (B37)."""
+    """Return the decision with jobs PENDING if a guard refuses their queue, with the reason (B37)."""
     refused = refused_jobs(decision, world)
     if not refused:
         return decision
@@ -75,7 +75,7 @@ def guarded_decision(decision: Decision, world: World) -> Decision:
 def _divided(
     choice: Choice, stopped: Sequence[int], refused: Refused, decision: Decision
 ) -> tuple[Choice, Choice]:
-    """Return the choice without the jobs that guards stopped, and the one of these jobs."""
+    """Split a choice: one without the jobs that guards stopped, one for the stopped jobs."""
     queue_of = {id_: str(move.changes.get("queue")) for move in _placements(decision) for id_ in move.ids}
     placed = Counter(queue_of[id_] for id_ in choice.jobs if id_ in queue_of and id_ not in refused)
     refusals = {(refusal.label, refusal.queues): refusal for id_ in stopped for refusal in refused[id_]}
@@ -94,7 +94,7 @@ def _divided(
 
 
 def _joined(refusals: Iterable[Refusal]) -> Iterator[Refusal]:
-    """Yield one refusal for each label, of all its queues."""
+    """Yield one refusal for each label, with all its queues."""
     by_label = defaultdict[Label, list[Refusal]](list)
     for refusal in refusals:
         by_label[refusal.label].append(refusal)
@@ -116,7 +116,8 @@ def _chosen(values: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
 
 
 def _without(candidates: Candidates, queues: set[str]) -> Candidates:
-    """Return the candidates less some queues, and without their room, for lack of which nothing stopped."""
+    """Return the candidates without some queues, and without ``room``, because no job was stopped for lack of
+    room."""
     positions = [place for place, name in enumerate(candidates.queues) if name not in queues]
 
     ordering = candidates.ordering
@@ -131,7 +132,7 @@ def _without(candidates: Candidates, queues: set[str]) -> Candidates:
 
 
 def _parts(change: Change, refused: Refused, numbers: Mapping[int, int], until: float) -> Iterator[Change]:
-    """Yield a change in runs of jobs that are stopped or not."""
+    """Split a change into runs of stopped and other jobs; the stopped ones become PENDING."""
     if not isinstance(change, Move) or refused.keys().isdisjoint(change.ids):
         yield change
         return

@@ -1,5 +1,5 @@
-"""What holds for every brokerage: status (B4), VOs (F1), breakers (F2, F4), sites' limits and requirements
-(M8)."""
+"""Guards: checks of every brokerage on status (B4), VOs (F1), breakers (F2, F4), and sites' limits and
+requirements (M8)."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -19,19 +19,19 @@ Decide = TypeVar("Decide", bound=Callable[..., object])
 
 
 def guarded(decide: Decide) -> Decide:
-    """Mark a ``decide`` that sends no job past these guards, so that they are not asked again."""
+    """Mark a ``decide`` that applies these guards, so that they are not applied again."""
     decide.is_guarded = True  # type: ignore[attr-defined]
     return decide
 
 
 def is_guarded(decide: Callable[..., object]) -> bool:
-    """Return whether a ``decide`` is marked so."""
+    """Return whether a ``decide`` is marked as guarded."""
     return getattr(decide, "is_guarded", False)
 
 
 @check("B2", "unified queue", "operator", lifted_by="its pseudo-queues take jobs in its place")
 def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """A unified queue stands for its pseudo-queues and accepts no jobs itself."""
+    """Refuse unified queues: their pseudo-queues take the jobs."""
     return Verdict(queues.unified[None, :], "a pseudo-queue", "unified")
 
 
@@ -39,7 +39,7 @@ def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
 def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Accept queues that are online or standby, unless the task names the queue.
 
-    Merging at the input is no naming (B3). Nobody gets to a queue that is draining.
+    The choice of a queue at the input for merging is not a naming (B3). Refuse draining queues even if named.
     """
     return Verdict((~tasks.named | queues.draining) & ~queues.online, "online", queues.status)
 
@@ -52,9 +52,9 @@ def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="jobs there end, or its batch system answers",
 )
 def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Fewer jobs are at the site than its limits allow.
+    """Accept queues of sites with fewer jobs than their limits.
 
-    A job counts from its match to its end, whoever runs it.
+    A job counts from its match to its end, at any pilot.
     """
     if not queues.live.throttled:
         return NEVER
@@ -71,7 +71,7 @@ def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="the next match-making cycle",
 )
 def held_places(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """More places are left at the site than jobs of higher priority wait for there, until the next
+    """Accept queues of sites with more free places than are held for jobs of higher priority, until the next
     match-making cycle (M7)."""
     reservations = queues.live.held_places
     if not reservations or not queues.live.throttled:
@@ -82,12 +82,12 @@ def held_places(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
         waiting += (tasks.priority < reservation.priority) * np.where(
             queues.site_names == reservation.site, reservation.jobs, 0
         )
-    # A full site is the throttle's own refusal.
+    # The throttle refuses full sites.
     return Verdict((waiting >= free_places) & (free_places > 0) & (waiting > 0), waiting + 1, free_places)
 
 
 def _throttled(queues: QueueColumns) -> tuple[Column, Column]:
-    """Return the tightest limit of each queue's site, and the jobs that count against it (Q,)."""
+    """Return the tightest limit of each queue's site, and the number of jobs that count against it (Q,)."""
     limits, jobs = np.full(len(queues), np.inf), np.zeros(len(queues))
     for queue, (limit, count) in queues.live.throttled.items():
         limits[queue], jobs[queue] = limit, count
@@ -102,7 +102,7 @@ def _throttled(queues: QueueColumns) -> tuple[Column, Column]:
     lifted_by="the site asks for something else",
 )
 def site_requirements(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The site's own Requirements are true for the jobs, as its ad stands now (M4)."""
+    """Accept queues if the site's own Requirements are true for the jobs, by its current ad (M4)."""
     ads = queues.live.site_ads
     if not ads:
         return NEVER
@@ -120,7 +120,8 @@ def site_requirements(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 def _refusing(ads: tuple[SiteAd, ...], groups: list[Group]) -> Mask:
-    """Return the sites where the requirements are not true, and a last column for all others (T, S + 1)."""
+    """Return the sites where the requirements are not true; the last column is for queues of other sites (T,
+    S + 1)."""
     # The library is an optional dependency.
     from pilotage.policies.brokerage.engine.advertised_sites import AdvertisedSites
     from pilotage.policies.brokerage.engine.job_ads import JobAd, job_ad
@@ -137,10 +138,10 @@ def _refusing(ads: tuple[SiteAd, ...], groups: list[Group]) -> Mask:
 
 
 LIMITS: tuple[Check, ...] = (throttle, held_places, site_requirements)
-"""Those of sites (M8)."""
+"""Guards of sites (M8)."""
 
 GUARDS: tuple[Check, ...] = (unified, status, *local_checks.CHECKS, *LIMITS)
-"""All of them."""
+"""All guards."""
 
 
 def open_queues(groups: Sequence[Group], queues: QueueColumns) -> Mask:

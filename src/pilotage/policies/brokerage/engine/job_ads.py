@@ -1,4 +1,4 @@
-"""The ClassAd of similar jobs: the requests of their task, and its requirements of a site (M3, M4)."""
+"""The ClassAd of similar jobs: the requests of their task, and its requirements for a site (M3, M4)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,11 +45,12 @@ def job_ad(group: Group) -> JobAd:
 
 
 def _parts(spec: TaskSpec) -> tuple[Subexpression, ...]:
-    """Return the list of stations, and the user's expression. An invalid expression is never true (M3)."""
+    """Return the parts of the job's Requirements: a list of stations, and the user's expression. An invalid
+    expression is never true (M3)."""
     try:
         requirements = read(spec.site_requirements).parts if spec.site_requirements else ()
     except ClassAdError:
-        # Submission refuses it. If another version stored it, it must not match everything.
+        # Submission refuses it. If another version of Pilotage stored it, it must not match every site.
         requirements = read("false").parts
     return (_stations(spec.stations), *requirements) if spec.stations else requirements
 

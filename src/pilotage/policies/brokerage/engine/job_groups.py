@@ -1,5 +1,5 @@
-"""Groups of similar jobs: same task, changes, kind and priority, with inputs of the same sizes at the same
-storages."""
+"""Groups of similar jobs: same task, changes, kind, share and priority, with inputs of the same sizes at the
+same storages."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
 from pilotage.policies.brokerage.engine.spec_table import SpecTable, least_output
 
 SKIPPED_AFTER = 24 * 3600.0
-"""Seconds after a merge job was first skipped at its input, before it may go anywhere (B3)."""
+"""Seconds since a merge job was first skipped at its input after which it may go anywhere (B3)."""
 
 MEGABYTE = 1e6
 
@@ -28,15 +28,14 @@ Placed = tuple[tuple[int, ...], int, int]
 
 
 class Group(NamedTuple):
-    """Jobs that no check or weight can tell apart. ``jobs`` are in order of age.
+    """Jobs that are the same to every check and weight. ``jobs`` are in order of age.
 
-    ``task`` is the task with the changes of these jobs (``Job.changes``).
-    ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs request,
-    ``policy`` the options of the task's VO. ``home`` has the codes of the storages whose queues merge jobs
-    are pre-assigned to (B3). Other groups have none. ``together`` are the input files, each once, of all jobs
-    brokered together: those of the task with this kind (B11, B33). ``io_intensive`` marks work whose files
-    B11 limits. ``departures`` are the codes of queues that fast rebrokerage took these jobs from, and from
-    which no pilot has called since (B30).
+    ``task`` is the task with the changes of these jobs (``Job.changes``). ``inputs`` are the input files of
+    one job, by their storages. ``spec`` has the requests of these jobs, ``policy`` the options of the task's
+    VO. ``home`` has the codes of storages: merge jobs are pre-assigned to the queues there (B3). Other groups
+    have none. ``together`` are the input files, each once, of all jobs brokered together: all of the task
+    with this kind (B11, B33). ``io_intensive`` marks work with files that B11 limits. ``departures`` are the
+    codes of queues that fast rebrokerage took these jobs from, if no pilot has called there since (B30).
     """
 
     task: Task
@@ -54,7 +53,7 @@ class Group(NamedTuple):
 
     @property
     def output_size(self) -> float:
-        """Return the MB of a job's output: for a merge job as much as it reads, else at least 0.5 GB
+        """Return the MB of a job's output: the size of its input for a merge job, else at least 0.5 GB
         (B17)."""
         if self.kind == "merge":
             return sum(total for _, _, total in self.inputs) / MEGABYTE
@@ -62,8 +61,8 @@ class Group(NamedTuple):
 
 
 _Key = tuple[int, JobKind, str, str, int, tuple[Placed, ...], bool, tuple[int, ...]]
-"""Task, kind, changes, share, priority and inputs of a job, whether it is a merge job that is no longer
-pre-assigned, and the queues that it left."""
+"""Task, kind, changes, share, priority and inputs of a job, whether it is a merge job with an expired
+pre-assignment, and the queues that it left."""
 
 _EVERYONE = Options()
 
@@ -73,8 +72,7 @@ def groups_of(
 ) -> list[Group]:
     """Return the world's DEFINED jobs in groups, by share (see ``global_shares``), priority, then age.
 
-    ``specs`` remembers the expected needs of tasks from earlier passes. Raises ValueError for a job without
-    task.
+    ``specs`` caches the expected needs of tasks between passes. Raises ValueError for a job without task.
     """
     specs = specs or SpecTable()
     tasks = {task.id: task for task in world.tasks}
@@ -102,7 +100,7 @@ def groups_of(
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         home = _home(inputs, queues) if gathered else ()
         oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
-        # Index by position: names would take twice as long for some thousand groups.
+        # Pass fields by position: by name they would take twice as long for some thousand groups.
         read_together = together.get((number, kind), ())
         bounded = kind != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
         attributes = task, spec, policy, kind, share, priority, inputs, home, oldest_first
@@ -139,19 +137,18 @@ def _members(
 
 
 def _silent(text: str, queues: QueueColumns) -> tuple[int, ...]:
-    """Return the queues that jobs left, as far as no pilot has called from there since (B30)."""
+    """Return the queues that jobs left, if no pilot has called there since (B30)."""
     departed_queues = (
         (queues.index[name], time) for name, time in departures(text).items() if name in queues.index
     )
     # Not `<=`: NaN means that no pilot ever called.
     silent = [code for code, time in departed_queues if not queues.live.last_pilot[code] > time]
-    # Its pseudo-queues are one queue (B2).
+    # A unified queue and its pseudo-queues count as one queue (B2).
     return tuple(sorted({queue for code in silent for queue in queues.together.queues(code)}))
 
 
 def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:
-    """Return, of the storages that queues read, those with most of the bytes, or most files if all are
-    empty (B3)."""
+    """Return the storages of queues with most bytes of the input, or most files if all are empty (B3)."""
     amounts: dict[int, tuple[int, int]] = {}
     for holders, count, total in inputs:
         for code in holders:
@@ -184,7 +181,7 @@ class _Locator:
 
     def together(self, of_jobs: tuple[tuple[str, ...], ...]) -> tuple[Placed, ...]:
         """Return the files of several jobs, each once, grouped by the storages that hold them."""
-        # Usually there is one list, which is known already.
+        # Usually all jobs have the same list, which is cached.
         return self.files(of_jobs[0] if len(of_jobs) == 1 else tuple(sorted({*chain(*of_jobs)})))
 
     def _put_together(self, names: tuple[str, ...]) -> tuple[Placed, ...]:

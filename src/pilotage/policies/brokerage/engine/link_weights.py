@@ -51,6 +51,6 @@ def throughput_weight(link: Link) -> float:
     measured = throughput_of(link)
     if measured is not None:
         return _WEIGHTS[bisect_left(_THROUGHPUTS, measured)]
-    # A blocked link has closeness -1, which would weigh more than the closest link.
+    # A blocked link has closeness -1: the formula would give it more weight than the closest link.
     closeness = FARTHEST if is_blocked(link) else closeness_of(link)
     return 1 + (FARTHEST - closeness) / FARTHEST

@@ -1,5 +1,5 @@
-"""Checks for any brokerage that stand in no published text: VOs of a queue (F1), circuit breakers (F2, F4),
-and what its nodes lack (B14)."""
+"""Checks for any brokerage that no published text has: VOs of a queue (F1), circuit breakers (F2, F4), and
+programs or GPUs that its nodes lack (B14)."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ from pilotage.policies.brokerage.engine.queue_columns import QueueColumns
 from pilotage.policies.brokerage.engine.task_columns import TaskColumns
 
 SHOWN = 3
-"""Queues of which a refusal says what pilots found there."""
+"""Most queues in the advice of a refusal."""
 
 _LOOKED_AT = "a pilot finds it there, or an operator lifts the circuit breaker"
 
 
 @check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
 def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Accept queues that are open to the VO of the task's owner: they name that VO, or none."""
+    """Accept queues that name the VO of the task's owner, or none."""
     if queues.vo_kinds == ((),):
         return NEVER
     refused = [
@@ -32,7 +32,7 @@ def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("F1", "secrets stay here", "user", reads=("has_secrets",), lifted_by="leave the secrets out")
 def secrets_stay(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues that hand jobs to another Pilotage, for tasks with secrets: these stay here."""
+    """Refuse queues that forward jobs to another Pilotage, for tasks with secrets: secrets stay here."""
     if not queues.forwards.any():
         return NEVER
     have = np.where(queues.forwards, "hands jobs to another Pilotage", "")
@@ -47,8 +47,8 @@ def secrets_stay(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="its circuit breaker is half-open; then one job probes it",
 )
 def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues where job after job of the task failed fast, or jobs of two tasks of the owner, or of
-    two owners, while nothing shows that the tasks are to blame."""
+    """Refuse queues where several jobs of the task failed fast in a row, or jobs of two tasks of the owner,
+    or of two owners, unless the tasks are to blame."""
     breakers = queues.live.breakers
     if not breakers:
         return NEVER
@@ -71,8 +71,8 @@ def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="its circuit breaker is half-open; then one delivery probes it",
 )
 def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse storages where delivery after delivery failed, if the job needs them to give or take its input,
-    to take its output from its pilot, to give it, or to take it at the nucleus."""
+    """Refuse queues if the job needs a storage with failing deliveries: to read or receive its input, to
+    store its output, to read it from there, or to receive it at the nucleus."""
     breakers = queues.live.storage_breakers
     if not breakers:
         return NEVER
@@ -88,26 +88,26 @@ def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
         if source and destination:
             continue
         at_storage = queues.storage == queues.storages[source or destination]
-        # Pilots write outputs to the storage of their queue, also where it is at the nucleus.
+        # Pilots write outputs to the storage of their queue, even if it is at the nucleus.
         have[(away if source else missing | tasks.outputs) & at_storage] = breaker.sentence
     return Verdict(have != "", "storages that do not fail", have)
 
 
 @check("B14", "container runtime", "operator", reads=("container",), lifted_by=_LOOKED_AT)
 def container_runtime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues where pilots found nodes without any program for containers, and none with one."""
+    """Refuse queues where all nodes that pilots found lack programs for containers."""
     has_container = np.array([bool(container.name) for container in tasks.tables.containers], dtype=bool)
     return _on_nodes(CONTAINERS, has_container[tasks.container], queues)
 
 
 @check("B14", "GPUs of nodes", "operator", reads=("gpus",), lifted_by=_LOOKED_AT)
 def gpus_of_nodes(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues where pilots found nodes without the GPUs that they were sent for, and none with them."""
+    """Refuse queues where all nodes that pilots found lack the requested GPUs."""
     return _on_nodes(GPUS, tasks.gpus > 0, queues)
 
 
 def _on_nodes(need: str, has_need: Mask, queues: QueueColumns) -> Verdict:
-    """Refuse queues with an open breaker of this need to jobs that have it, ``has_need`` (T, 1)."""
+    """Refuse queues with an open breaker of this need, for jobs with the need (``has_need``, (T, 1))."""
     breakers = {
         queues.index[breaker.place[0]]: breaker
         for breaker in queues.live.lacking_nodes
@@ -136,7 +136,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
-    """Refuse queues that lack the request. ``codes`` (T, 1) are indexes into ``requests``.
+    """Refuse queues that do not offer the request. ``codes`` (T, 1) are indexes into ``requests``.
 
     It is evaluated once per distinct description of queues and distinct request of tasks.
     """

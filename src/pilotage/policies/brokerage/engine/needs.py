@@ -16,7 +16,7 @@ def memory_at(tasks: TaskColumns, queues: QueueColumns) -> Column:
 def walltime_at(work: Column, tasks: TaskColumns, queues: QueueColumns, unknown_power: float) -> Column:
     """Return the seconds that this work (HS23 s) takes with a job's cores at each queue: (T, Q).
 
-    ``unknown_power`` (HS23 per core) stands in for queues that declare no power.
+    ``unknown_power`` (HS23 per core) is assumed for queues that declare no power.
     """
     power = np.where(np.isnan(queues.core_power), unknown_power, queues.core_power)
     need: Column = work / (power * tasks.cores_at(queues)) + (tasks.base_time + tasks.walltime)
@@ -24,7 +24,8 @@ def walltime_at(work: Column, tasks: TaskColumns, queues: QueueColumns, unknown_
 
 
 def without_source(tasks: TaskColumns, queues: QueueColumns) -> Mask | None:
-    """Return the queues that an input file cannot reach from anywhere, (T, Q); None if there are none."""
+    """Return the queues where an input file cannot be brought from any storage, (T, Q); None if there are
+    none."""
     unreadable = tasks.input_table.unreadable
     if not unreadable.any():
         return None

@@ -1,4 +1,4 @@
-"""Links between queues and nuclei: closeness, files on the way, network weight (B34)."""
+"""Links between queues and nuclei: closeness, files in transfer, network weight (B34)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ class LinkTable:
     """One row per nucleus, one column per queue: shapes (N, Q).
 
     Without a nucleus every queue is ``here`` and weighs 1, so the nucleus rules do not apply. Every link
-    starts at the queue's storage, wherever the queue stands. These have shape (N, 1): ``exists`` is true if
-    there is a nucleus. ``closed`` is true if no storage for its outputs accepts remote writes. ``breaker``
-    says why none of them accepts any now; it is empty if one does (F4). ``arriving`` counts files of outputs
-    on the way to it from elsewhere. ``files`` wait on the queue's own link. ``weight`` is B34's.
+    starts at the queue's storage, even if the queue is at another site. These have shape (N, 1): ``exists``
+    is true if there is a nucleus. ``closed`` is true if no storage for its outputs accepts remote writes.
+    ``breaker`` is the reason if circuit breakers close all of them now, else empty (F4). ``arriving`` counts
+    output files in transfer to it from other sites. ``files`` counts files that wait on the queue's link.
+    ``weight`` is the weight of B34.
     """
 
     exists: Mask
@@ -36,7 +37,7 @@ class LinkTable:
 
     @classmethod
     def of(cls, nuclei: Sequence[tuple[str, int]], queues: QueueColumns) -> "LinkTable":
-        """Return the rows of these nuclei, each with its ``nqueued_sat_cap``.
+        """Return the rows of these nuclei, given with their ``nqueued_sat_cap``.
 
         The empty name means no nucleus. A site may be unknown.
         """
@@ -84,7 +85,8 @@ def _closed(nucleus: str, queues: QueueColumns) -> bool:
 
 
 def _breaker(nucleus: str, queues: QueueColumns) -> str:
-    """Return why no storage for outputs at the nucleus accepts any now; empty if one does, or if none may."""
+    """Return the breaker's reason if no storage for outputs at the nucleus accepts any now; empty if one
+    does, or if all are blacklisted."""
     written = {
         breaker.place[1]: breaker.sentence for breaker in queues.live.storage_breakers if not breaker.place[0]
     }

@@ -16,10 +16,10 @@ ANY, AUTO = "ANY", "AUTO"
 EVERYTHING = frozenset({"", "any"})
 EXCLUSIVE = "excl"
 PROCESSORS = frozenset({"x86_64", "aarch64", "arm64", "i686", "ppc64le", "riscv64"})
-"""Architectures that may begin a software platform's name."""
+"""Architectures that the name of a software platform may begin with."""
 
 MOST_ANSWERS = 10_000
-"""Most distinct requests whose answers are cached, with a byte per description of queues."""
+"""Most cached answers to distinct requests; an answer takes a byte per description of queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Requested attributes of processors and accelerators. None requests no such hardware."""
+    """Requested attributes of processors and accelerators; None means no request."""
 
     cpu: tuple[tuple[str, str], ...] | None
     gpu: tuple[tuple[str, str], ...] | None
@@ -101,7 +101,7 @@ def processor_of(architecture: Architecture) -> tuple[tuple[str, str], ...] | No
 class SoftwareOffer:
     """Software and hardware of all queues with one description (B14).
 
-    ``is_checked`` is false for ANY, which skips software but not hardware.
+    ``is_checked`` is false for ANY: then software is not checked, but hardware is.
     """
 
     def __init__(self, queue: Queue, sources: Mapping[str, tuple[str, ...]]) -> None:
@@ -138,8 +138,8 @@ class SoftwareOffer:
         return "any" in self._prefixes and (release.platform, release.project, release.version) in self._tags
 
     def has_container(self, container: Container) -> bool:
-        """Return whether it has the image: as a tag, or because it runs any image, or images whose name or
-        path begins like this one."""
+        """Return whether it has the image: as a tag, or because it runs any image, or images with a prefix of
+        this one's name or path."""
         if not container.name:
             return not container.base_platform or self._runs_containers
         if container.only_tags:
@@ -150,7 +150,7 @@ class SoftwareOffer:
     def has_hardware(self, machine: Machine) -> bool:
         """Return whether it has the requested processors and accelerators.
 
-        Exclusive ones need a request for them.
+        Exclusive hardware serves only jobs that request it.
         """
         return self._has_kind("cpu", machine.cpu) and self._has_kind("gpu", machine.gpu)
 
@@ -168,7 +168,7 @@ class SoftwareOffer:
     def _has_kind(self, kind: str, request: tuple[tuple[str, str], ...] | None) -> bool:
         there = self._hardware[kind]
         if not there:
-            # A queue that lists its hardware has no other accelerators.
+            # A queue that lists its hardware has no other accelerators, but may have other processors.
             return kind == "cpu" or request is None or not self.has_hardware_listed
         return any(_serves(item, dict(request or ())) for item in there)
 
@@ -183,7 +183,7 @@ def _serves(item: Hardware, request: Mapping[str, str]) -> bool:
         if value in (None, EXCLUSIVE) and EXCLUSIVE in values:
             return False
         if attribute == "arch" and not values:
-            continue  # not published, which is unknown: a platform that implies it keeps nobody out
+            continue  # unpublished, so unknown: do not refuse a platform that implies one
         if value is not None and value not in values and EVERYTHING.isdisjoint(values):
             return False
     return True
@@ -208,11 +208,11 @@ class Offers:
         self._listed = any(kind.has_hardware_listed for kind in self._kinds)
 
     def is_checked(self, aspect: Aspect) -> bool:
-        """Return whether any queue could lack this."""
+        """Return whether any queue could lack this aspect."""
         return self._listed if aspect == "hardware" else self._software
 
     def without(self, aspect: Aspect, requests: Sequence[Asked]) -> NDArray[np.bool_]:
-        """Return (T, Q), true where the queue is checked and does not offer the request (T)."""
+        """Return (T, Q): true if the queue is checked and does not offer the request (T)."""
         lacking: NDArray[np.bool_] = np.array([self._answers(aspect, request) for request in requests])
         return lacking[:, self._code]
 

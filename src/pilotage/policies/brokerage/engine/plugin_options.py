@@ -1,4 +1,4 @@
-"""The plugin's options: rules switched off, and constants changed, also for single VOs."""
+"""The plugin's options: rules to switch off, and changed constants, also for single VOs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pilotage.model.values.types import CLOSED
 
 
 class OptionError(ValueError):
-    """The plugin cannot be made with its options. ``path`` leads to the wrong one."""
+    """The plugin cannot be made with its options. ``path`` is the path to the wrong option."""
 
     def __init__(self, path: Sequence[str | int], message: str) -> None:
         self.path = tuple(path)
@@ -23,7 +23,7 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoOptions:
-    """Options of a VO: rules switched off besides those off for all, and its own constants."""
+    """Options of a VO: further rules to switch off, and its own constants."""
 
     __pydantic_config__ = CLOSED
 
@@ -63,7 +63,7 @@ class Options:
         vo_policies = {}
         for vo, options in self.by_vo.items():
             changed = _checked(BrokerageConstants, options.constants, ())
-            # Take types from the record, but only the named values. The others are the federation's.
+            # Convert the named values with the record. Keep the federation's values for the others.
             values = {name: getattr(changed, name) for name in options.constants}
             vo_policies[vo] = VoPolicy(general | set(options.off), replace(constants, **values))
         return Policies(VoPolicy(general, constants), vo_policies)

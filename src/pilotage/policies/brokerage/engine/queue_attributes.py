@@ -36,7 +36,7 @@ def attributes(queues: list[Queue]) -> dict[str, Any]:
 
 
 def _limits(queues: list[Queue]) -> dict[str, Column]:
-    """Return the resources of queues, and how much of them a job may request."""
+    """Return the resources of queues, and the limits for a job."""
     cores = {queue.name: queue.cores for queue in queues}
     return {
         "cores": _numbers(queue.cores for queue in queues),
@@ -48,7 +48,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
         "max_workdir": _numbers(queue.max_workdir for queue in queues),
         "min_walltime": _numbers(queue.min_walltime for queue in queues),
         "max_walltime": _numbers(queue.max_walltime for queue in queues),
-        # NaN compares false with everything, so an unknown limit refuses nobody.
+        # NaN compares false with everything, so an unknown limit refuses no job.
         "max_disk_io": _numbers(queue.max_disk_io or np.nan for queue in queues),
         "transferring_limit": number_column(queue.transferring_limit for queue in queues),
         **_slots(queues),
@@ -56,8 +56,8 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
 
 
 def _slots(queues: list[Queue]) -> dict[str, Column]:
-    """Return the slots that queues count as having. Pseudo-queues have those of their unified queue
-    together (B2); where it declares none, the sum of their own."""
+    """Return the slots of queues, declared ones and our pilots'. Each pseudo-queue counts with the slots of
+    its unified queue (B2), or with the sum over all pseudo-queues if that declares none."""
     together: dict[str, list[Queue]] = defaultdict(list)
     for queue in queues:
         together[queue.parent or queue.name].append(queue)

@@ -35,7 +35,7 @@ _COUNTED = (
 
 
 class Throttled(NamedTuple):
-    """The tightest limit of a site in jobs, and our jobs there that count against it (M5)."""
+    """The tightest limit of a site in jobs, and the number of our jobs that count against it (M5)."""
 
     limit: int
     jobs: int
@@ -53,17 +53,17 @@ class SpaceColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveColumns:
-    """Columns that change every cycle: jobs by state, reports, files on the way between sites.
+    """Columns that change every cycle: jobs by state, reports, files in transfer between sites.
 
     - ``by_share``: the jobs of each global share.
-    - Times, and ``disk_io``, are NaN if nobody has ever reported them.
-    - ``link_files``: live transfers by the codes of destination site and source site. ``arriving``: those of
-      outputs from other sites.
-    - ``no_pilots``: queues where this system cannot start any. ``pilots_problem``: why.
+    - Times, and ``disk_io``, are NaN without any report.
+    - ``link_files``: live transfers by the codes of destination site and source site. ``arriving``: transfers
+      of outputs from other sites.
+    - ``no_pilots``: queues where this system cannot start pilots. ``pilots_problem``: the reason.
     - Open circuit breakers: ``breakers`` of queues (F2), ``storage_breakers`` of storages (F4),
-      ``lacking_nodes`` of queues by what their nodes lack (B14).
-    - Of sites: ``throttled``, how full those with limits are (M8), by queue; ``held_places``, places there
-      that jobs wait for; ``site_ads``, the ads of sites with requirements.
+      ``lacking_nodes`` of queues with nodes that lack programs or GPUs (B14).
+    - Sites: ``throttled``, limits and jobs of sites with limits (M8), by queue; ``held_places``, places
+      reserved for waiting jobs; ``site_ads``, the ads of sites with requirements.
     """
 
     time: float
@@ -100,14 +100,15 @@ class QueueColumns:
     """All queues of a federation by attribute. ``live`` is the cycle's part (see ``during``).
 
     Codes are indexes: ``storage`` into ``storages``, ``connectivity_code`` into ``connectivity_kinds``,
-    ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``. ``no_share`` marks those of
-    the last that refuse some work (B10). ``read_storages`` has the codes of storages that any queue reads.
-    ``blacklists`` has, for each operation, a mask of queues whose own storage forbids it. ``storage_site`` is
-    the site of the queue's storage, wherever the queue stands. ``slot_cores`` are the cores that share its
-    work directory. Limits are as declared; 0 means none. ``max_disk_io``, ``transferring_limit`` and the
-    storage's ``storage_min_free`` are NaN if a constant replaces them, ``core_power`` if it is unknown.
-    ``num_slots`` is -1 if none are declared. ``own_slots`` are then the slots of this system's own pilots;
-    they are 0 if ``num_slots`` are declared. ``together`` says which queues count together (B2).
+    ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``. ``no_share`` returns which of
+    ``fairshare_kinds`` refuse some work (B10). ``read_storages`` has the codes of the queues' storages.
+    ``blacklists`` has, for each operation, a mask of queues with a storage that forbids it. ``storage_site``
+    is the site of the queue's storage, even if the queue is at another site. ``slot_cores`` are the cores
+    that share its work directory. Limits are as declared; 0 means none. ``max_disk_io``,
+    ``transferring_limit`` and the storage's ``storage_min_free`` are NaN if a constant replaces them,
+    ``core_power`` if it is unknown. ``num_slots`` is -1 if none are declared. ``own_slots`` are then the
+    slots of this system's own pilots; they are 0 if ``num_slots`` are declared. ``together`` has the queues
+    that count together (B2).
     """
 
     federation: Federation
@@ -168,7 +169,7 @@ class QueueColumns:
 
     @classmethod
     def of(cls, federation: Federation) -> "QueueColumns":
-        """Return the columns of a federation without any job yet.
+        """Return the columns of a federation without any live counts.
 
         Its references were checked when it was read.
         """
@@ -208,14 +209,14 @@ class QueueColumns:
         return self.reach.names[int(self.storage[queue])]
 
     def reading(self, inputs: Iterable[tuple[int, ...]]) -> Mask:
-        """Return the queues, (Q,), whose pilots may read inputs on these storages (E3)."""
+        """Return the queues, (Q,), with pilots that may read inputs on these storages (E3)."""
         masks = [self.reach.readers(holders)[self.storage] for holders in inputs]
         readable: Mask = np.logical_and.reduce(masks) if masks else np.ones(len(self), dtype=bool)
         return readable
 
     @property
     def sources(self) -> Sources:
-        """Return the sources of files, those with an open circuit breaker last (F4)."""
+        """Return the sources of files, which come last with an open circuit breaker (F4)."""
         sources, breakers = self.reach.sources, self.live.storage_breakers
         return replace(sources, breakers=breakers) if breakers else sources
 
@@ -260,7 +261,8 @@ class QueueColumns:
         return replace(self, live=live)
 
     def _disk_io(self, reports: Iterable[QueueReport], counts: Iterable[JobCount]) -> Column:
-        """Return the mean disk I/O of running jobs, over those of all queues that count together (B12)."""
+        """Return the mean disk I/O of running jobs at each queue and the queues that count together with it
+        (B12)."""
         rates = number_column(report.disk_io for report in reports)
         if not self.together:
             return rates
@@ -271,7 +273,7 @@ class QueueColumns:
         return self.together.mean(rates, running)
 
     def _throttled(self, world: World) -> dict[int, Throttled]:
-        """Return how full the sites with limits are, by queue (M5, M8)."""
+        """Return the tightest limit and the jobs of sites with limits, by queue (M5, M8)."""
         bounds = all_bounds(world)
         there = jobs_there(self.federation, world.job_counts) if bounds else {}
         throttled = {}
@@ -291,7 +293,7 @@ class QueueColumns:
         free_spaces = [spaces[name] for name in sorted(self.storages)]
         free = number_column(space.gigabytes for space in free_spaces)
         return SpaceColumns(
-            # Unknown free space is enough.
+            # Unknown free space counts as enough.
             free=np.where(np.isnan(free), np.inf, free)[self.storage],
             reported_at=number_column(space.measured_at for space in free_spaces)[self.storage],
         )
@@ -320,7 +322,8 @@ class QueueColumns:
         return jobs_by_share
 
     def _arriving(self, counts: Iterable[LinkCount]) -> dict[int, int]:
-        """Return the files of outputs that other sites send to a site (B7); if unknown, all files."""
+        """Return the number of output files in transfer to each site from other sites (B7); if unknown, of
+        all files."""
         sites = self.storage_sites.tolist()
         files: dict[int, int] = {}
         for row in counts:
@@ -383,7 +386,7 @@ def _children(queues: list[Queue]) -> dict[str, tuple[int, ...]]:
 class DeclaredColumns:
     """The columns of a federation's queues, built once per document.
 
-    Several threads may call it at once, each with its own document.
+    It is safe for several threads, each with its own document.
     """
 
     def __init__(self) -> None:

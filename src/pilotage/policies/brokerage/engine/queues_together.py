@@ -12,10 +12,10 @@ from pilotage.policies.brokerage.engine.arrays import Codes, Column
 
 @dataclass(frozen=True, slots=True)
 class QueuesTogether:
-    """Which queues count together, by place among the columns of all queues (Q,).
+    """The queues that count together, by their indexes (Q,).
 
-    Only queues that do not count alone are in ``places``. ``first`` (Q,) is the first of those that count
-    together with each queue.
+    ``places`` has only queues that do not count alone. ``first`` (Q,) is the first queue that counts together
+    with each.
     """
 
     places: Mapping[int, Sequence[int]]
@@ -23,7 +23,7 @@ class QueuesTogether:
 
     @classmethod
     def of(cls, federation: Federation, index: Mapping[str, int]) -> "QueuesTogether":
-        """Return those of a federation, given the places of its queues."""
+        """Return the queues of a federation that count together, given the index of each queue."""
         first = np.arange(len(index), dtype=np.intp)
         places: dict[int, Sequence[int]] = {}
         for name, names in counted_together(federation).items():
@@ -36,7 +36,7 @@ class QueuesTogether:
         return bool(self.places)
 
     def queues(self, queue: int) -> Sequence[int]:
-        """Return the places of the queues that count together with one, itself included."""
+        """Return the indexes of the queues that count together with a queue, itself included."""
         return self.places.get(queue, (queue,))
 
     def sum(self, column: Column) -> Column:
@@ -48,7 +48,7 @@ class QueuesTogether:
         return self._merged(times, np.fmax.reduce)
 
     def mean(self, values: Column, weights: Column) -> Column:
-        """Return the weighted mean over the queues that count together; an unknown value counts nothing."""
+        """Return the weighted mean over the queues that count together, without unknown values."""
         merged = self.latest(values)
         for queue, places in self.places.items():
             known_places = [place for place in places if weights[place] and not np.isnan(values[place])]

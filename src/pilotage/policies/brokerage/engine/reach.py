@@ -11,7 +11,8 @@ from pilotage.model.rules.sources import Sources
 
 
 class Reach:
-    """The rule of ``Sources`` by code: storages in order of name, shape (S,)."""
+    """The rule of ``Sources`` with codes instead of names: masks over storages in order of name, shape
+    (S,)."""
 
     def __init__(self, sources: Sources, storages: Sequence[Storage]) -> None:
         self.sources = sources
@@ -21,7 +22,7 @@ class Reach:
         self._readers: dict[tuple[int, ...], NDArray[np.bool_]] = {}
 
     def of(self, holders: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Return the storages that hold a file of these holders, or that it can reach."""
+        """Return the storages that hold the file, or that it can be brought to, given its holders."""
         if holders not in self._masks:
             sites = frozenset[str]().union(
                 *(self.sources.sites_reached(self.names[code]) for code in holders)
@@ -33,8 +34,7 @@ class Reach:
         return self._masks[holders]
 
     def readers(self, holders: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Return the storages whose pilots may read a file of these holders: at its storage, and remotely
-        (E3).
+        """Return the storages with pilots that may read the file, there or remotely, given its holders (E3).
 
         Circuit breakers of storages matter later, when a pilot takes a job.
         """
@@ -56,7 +56,8 @@ class Reach:
         return mask
 
     def held_up(self, holders: tuple[int, ...], breakers: Sequence[CircuitBreaker]) -> NDArray[np.intp]:
-        """Return what keeps a file from each storage: the number of a breaker, from 1; 0 for none (F4)."""
+        """Return the number, from 1, of the breaker that blocks a file on its way to each storage; 0 means
+        none (F4)."""
         breaker_numbers = np.zeros(len(self.names), dtype=np.intp)
         for place, name in enumerate(self.names):
             if place in holders:

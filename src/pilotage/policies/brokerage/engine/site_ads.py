@@ -25,7 +25,7 @@ _ADDRESSES = ("url", "endpoint", "host", "collector", "schedd", "context")
 """Options of adapters that locate a computing element. The first one that is set counts."""
 
 _PLACES = ("partition", "queue", "namespace")
-"""Options that name a part of it."""
+"""Options that name a part of a computing element."""
 
 _SECRET = re.compile(r"(?<=//)[^/@]*@|[?#].*$")
 """The parts of a URL that may hold a password: the user before the host, and the query."""
@@ -51,10 +51,11 @@ class SiteDemand:
 
 @dataclass(frozen=True, slots=True)
 class SiteAd:
-    """The ad of a site. ``stale`` says why it cannot match at all; empty if it can.
+    """The ad of a site. ``stale`` is the reason why it cannot match at all; empty if it can.
 
-    ``there`` are our jobs at the site now, ``room`` the further jobs that its limits allow. ``simple`` has
-    the published simple throttle. ``moves`` is true if its own requirements read the number of matches.
+    ``there`` counts our jobs at the site now, ``room`` the further jobs that its limits allow. ``simple`` is
+    true with the published simple throttle. ``moves`` is true if its own requirements read the number of
+    matches.
     """
 
     name: str
@@ -72,7 +73,7 @@ class SiteAd:
         advertised.
 
         CurMatches = CurrentJobs + JobsMatchedSinceLastAdvertisement. The second term counts matched jobs that
-        no pilot runs yet. Jobs that run or have ended submit nothing any more.
+        no pilot runs yet, because a job leaves submission when it runs or ends.
         """
         advertisement = self.advertisement
         if advertisement is None:
@@ -90,7 +91,7 @@ class SiteAd:
         }
 
     def text(self) -> str:
-        """Return the ad as people read and exchange it."""
+        """Return the ad in ClassAd syntax, for people."""
         attributes = {**self.attributes, **self.counts(0)}
         lines = [f"  {name} = {written(value)};" for name, value in attributes.items()]
         requirements = " && ".join(f"({demand.part.text})" for demand in self.demands) or "true"
@@ -109,7 +110,8 @@ def written(value: Constant) -> str:
 
 
 def site_ads(world: World) -> list[SiteAd]:
-    """Return the ad of every site with a queue, by name. A fault in one concerns only its site (M2)."""
+    """Return the ad of every site with a queue, in order of names. A fault in an ad makes only its site stale
+    (M2)."""
     advertisements = {ad.site: ad for ad in world.advertisements if ad.time}
     polled_sites = asked_sites(world.federation)
     # A separate random stream: drawing sites and queues must not depend on the number of ads.
@@ -138,9 +140,9 @@ def site_ads(world: World) -> list[SiteAd]:
 
 
 def requiring_ads(world: World) -> tuple[SiteAd, ...]:
-    """Return the ads of sites that have requirements of their own, with these alone as demands (M8).
+    """Return the ads of sites with requirements, without the demands of throttles (M8).
 
-    They hold however old an ad is.
+    Requirements count even if an ad is stale.
     """
     required = [*(site.requirements for site in world.federation.sites)]
     required += [ad.requirements for ad in world.advertisements]
@@ -154,7 +156,8 @@ def requiring_ads(world: World) -> tuple[SiteAd, ...]:
 
 
 def _usable_attributes(site: Site, advertisement: Advertisement | None) -> tuple[dict[str, Constant], str]:
-    """Return what operators and the site say, by Pilotage's names, and the fault in it if any."""
+    """Return the attributes set by operators and the site, by Pilotage's names, and a text on faults in
+    them."""
     attributes, faults = usable(site.attributes, advertisement.attributes if advertisement else {})
     words = "; ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
     return attributes, f"its advertisement cannot be used: {words}"[:400] if faults else ""
@@ -229,7 +232,7 @@ def _declared(
 ) -> dict[str, Constant]:
     """Return attributes of a site from the federation: the largest value of its queues; 0 means no limit.
 
-    Stations named by operators or the site replace those of its storages.
+    Stations named by operators or the site replace the stations of its storages.
     """
     named = told_stations(site_attributes) or stations
     addresses = tuple(dict.fromkeys(entry_points(queues)))
@@ -294,7 +297,7 @@ def _of_site(text: str) -> Label:
 def entry_points(queues: Iterable[Queue]) -> Iterator[str]:
     """Yield the address of each server of the queues' computing elements, as ``KIND://HOST/PART`` or a URL.
 
-    Without a host, it is a batch system on the server's own machine.
+    Without a host, it is a batch system on the server's machine.
     """
     for queue in queues:
         element = queue.computing_element

@@ -1,4 +1,4 @@
-"""Claims that keep sites from being overrun, whichever brokerage places jobs there (M8)."""
+"""Claims that keep sites within their limits, for the decisions of every brokerage (M8)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ Claims = Callable[[str, int], tuple[Claim, ...]]
 
 
 def with_site_claims(decision: Decision, world: World) -> Decision:
-    """Return the same decision, where jobs for a site with limits claim their places there (M5).
+    """Return the decision with claims: jobs for a site with limits claim their places there (M5).
 
     ``world`` has all queues of these sites, and the jobs there. Places that are held for jobs of higher
     priority count as taken.
@@ -68,8 +68,8 @@ def _claims(decision: Decision, world: World) -> Claims | None:
 
 
 def _match_claim(ad: SiteAd, jobs: int) -> Claim:
-    """Return a claim on as many of these matches as the site's own requirements allow (M4)."""
-    # The library is an optional dependency, which whoever placed a job at such a site has.
+    """Return a claim on as many of these ``jobs`` matches as the site's requirements allow (M4)."""
+    # The library is an optional dependency, but needed to place a job at such a site.
     from pilotage.policies.brokerage.engine.advertised_sites import AdvertisedSites
 
     sites = AdvertisedSites((ad,))
@@ -83,7 +83,7 @@ def _match_claim(ad: SiteAd, jobs: int) -> Claim:
 def _with_claims(change: Change, claimed: Claims, priorities: Mapping[int, int]) -> Change:
     if not isinstance(change, Move) or change.kind != "job" or change.target not in JOBS_AT_A_SITE:
         return change
-    # The jobs of a move are of one task: nearly always of one priority, or else their lowest counts.
+    # The jobs of a move belong to one task, and nearly always have one priority. Use the lowest.
     lowest = min(priorities.get(id_, 0) for id_ in change.ids)
     site_claims = claimed(str(change.changes.get("queue", "")), lowest)
     return replace(change, claims=(*change.claims, *site_claims)) if site_claims else change

@@ -18,7 +18,7 @@ from pilotage.policies.brokerage.engine.site_ads import MOVING
 class Term:
     """A part of either side's Requirements, with the sites (S,) where it is not true.
 
-    ``ad`` is the job's ad, with at least what the part reads.
+    ``ad`` is the job's ad, with at least the attributes that the part reads.
     """
 
     part: Subexpression
@@ -52,7 +52,7 @@ class Moving:
 
 
 class MovingRank:
-    """A Rank that moves with the matches: it is looked up again where they changed, (S,)."""
+    """A Rank that depends on matches: it is evaluated again at sites with new matches (S,)."""
 
     def __init__(self, rank: Subexpression, ad: library.Ad, sites: AdvertisedSites) -> None:
         self._rank = rank
@@ -61,7 +61,7 @@ class MovingRank:
         self._ranks = np.zeros(len(sites))
 
     def now(self, sites: AdvertisedSites) -> Column:
-        """The Rank of each site as it stands."""
+        """Return the current Rank of each site."""
         for site in np.flatnonzero(self._seen != sites.versions).tolist():
             sites.count(self._rank)
             self._ranks[site] = library.rank(self._rank.evaluated, self._ad, sites.library_ad(site))
@@ -84,7 +84,7 @@ class JobMatch:
 
     @property
     def moves(self) -> bool:
-        """Return whether it reads how many jobs were matched, so that each match is looked at again."""
+        """Return whether it reads the number of matches, so that each match may change it."""
         return bool(self.moving) or self._moving_rank is not None
 
     def now(self, sites: AdvertisedSites) -> list[Term]:
@@ -104,7 +104,7 @@ class JobMatch:
 
 
 def _ranks(rank: Subexpression | None, ad: library.Ad, sites: AdvertisedSites) -> Column:
-    """The Rank of each site, where it does not move (S,)."""
+    """Return the Rank of each site if it does not depend on matches, else 0 (S,)."""
     if rank is None or _moves(rank):
         return np.zeros(len(sites))
     names = names_of(rank.references, of_target=True)
@@ -128,7 +128,8 @@ class Matchmaker:
         )
 
     def match(self, job: JobAd) -> JobMatch:
-        """Match jobs of this ad, once for all jobs that agree in everything that any expression reads."""
+        """Match jobs of this ad. Ads that agree in all attributes that an expression reads share one
+        match."""
         attributes = {name.lower(): value for name, value in job.attributes.items()}
         parts = (*job.parts, *([job.rank] if job.rank else []))
         read = self._asked.union(*(names_of(part.references, of_target=False) for part in parts))
@@ -175,7 +176,7 @@ class Matchmaker:
                 return not library.is_true(part.evaluated, *((site, ad) if of_site else (ad, site)))
 
             refused = sites & self._sites.each(part, names, refuses, bool)
-            # The reasons tell the values at each of them.
+            # The reasons evaluate the part again at each refused site.
             self._sites.count(part, int(refused.sum()))
             self._terms[key] = Term(part, label, of_site, refused, ad)
         return self._terms[key]

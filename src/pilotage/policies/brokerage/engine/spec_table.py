@@ -13,10 +13,10 @@ from pilotage.model.values.software import parse_architecture
 from pilotage.policies.brokerage.engine.offers import request_of
 
 LEAST_OUTPUT = 500.0
-"""Least MB of output that B17 assumes (0.5 GB)."""
+"""Least output in MB that B17 assumes (0.5 GB)."""
 
 MOST_ROWS = 20_000
-"""Most cached specifications. If there are more, all are read again."""
+"""Most cached specifications. With more, the cache is emptied."""
 
 SPEC_NUMBERS = (
     "cores",
@@ -45,7 +45,7 @@ SPEC_FLAGS = (
     "has_secrets",
 )
 CODED = ("release", "container", "machine", "nucleus", "ip_connectivity")
-"""Values that many specifications share."""
+"""Attributes with values that many specifications share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Coded:
 
     @classmethod
     def chosen(cls, values: Sequence[Any], codes: NDArray[np.intp]) -> "Coded":
-        """Return the same from indexes into a longer list of distinct values, some of them unused."""
+        """Number the used values, given indexes into a longer list of distinct values."""
         if len(values) > 4 * len(codes):
             # Sorting the few used values is faster than checking every value.
             used, codes = np.unique(codes, return_inverse=True)
@@ -97,10 +97,9 @@ class SpecRows:
 
 
 class SpecTable:
-    """A cache of what specifications request. A store returns the same objects pass after pass.
+    """A cache of the requests in specifications, by object: the store returns the same objects in each pass.
 
-    Passes do not depend on each other: values are numbered by the requested rows. Several threads may call it
-    at once.
+    The result depends only on the requested rows, not on earlier passes. It is safe for several threads.
     """
 
     def __init__(self) -> None:
@@ -108,7 +107,7 @@ class SpecTable:
         self._clear()
 
     def _clear(self) -> None:
-        # Keep the objects themselves: while they live, no other object has their identity.
+        # Keep the objects too: while they live, no other object has the same ``id``.
         self._places: dict[int, tuple[int, TaskSpec]] = {}
         self._expected: dict[tuple[int, JobKind, Measured | None], tuple[TaskSpec, TaskSpec]] = {}
         self._changed: dict[tuple[int, str, bool], tuple[TaskSpec, TaskSpec]] = {}
@@ -119,7 +118,7 @@ class SpecTable:
         self._listed: tuple[list[Any], ...] = tuple([] for _ in CODED)
 
     def changed(self, task: Task, changes: str, kind: JobKind) -> Task:
-        """Return the task as jobs with these changes see it, always with the same specification."""
+        """Return the task with changes of its jobs, always with the same specification object."""
         if not changes:
             return task
         key = (id(task.spec), changes, kind == "merge")

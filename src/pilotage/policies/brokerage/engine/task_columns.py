@@ -26,8 +26,8 @@ class InputTable:
     """One row per distinct set of a job's inputs, one column per storage: shapes (I, S).
 
     ``files`` and ``size`` (bytes) are (I, 1). A file on tape does not count as available (B33).
-    ``unreadable`` marks storages that lack a file which cannot reach them from anywhere (B19). ``held_up``
-    has the number, from 1, of the breaker that keeps a file from them; 0 means none (F4).
+    ``unreadable`` marks storages where a missing file cannot be brought from any storage (B19). ``held_up``
+    has the number, from 1, of the breaker that blocks a file on the way there; 0 means none (F4).
     """
 
     files: Column
@@ -60,7 +60,7 @@ class InputTable:
             unreadable=np.zeros((len(inputs), width), dtype=bool),
             held_up=np.zeros((len(inputs), width), dtype=np.intp),
         )
-        # Not `table[...] -= counts`: that counts a storage only once if it holds several parts of the input.
+        # Not `table[...] -= counts`: that would subtract only one of several parts of the input at a storage.
         np.subtract.at(table.missing_files, (rows, codes), counts)
         np.subtract.at(table.missing_size, (rows, codes), totals)
         table._mark_unreadable(inputs, queues)
@@ -101,13 +101,13 @@ class TaskColumns:
     - ``nucleus``: row of ``links``; ``inputs``: row of ``input_table``; ``departures``: row of
       ``departure_table`` (D, Q); ``preassignment``: row of ``preassigned`` (P, Q), 0 for none.
     - ``policy``, ``work``, ``release``, ``container``, ``machine``: codes into their tables. ``owner``: code
-      into scopes (F2). ``site_request``: code into groups whose job ads differ (M8).
-    - ``together``: row of ``input_table`` for all jobs brokered together (B33). ``to_move``: the same for
+      into scopes (F2). ``site_request``: code into groups with different job ads (M8).
+    - ``together``: row of ``input_table`` for all jobs brokered together (B33). ``to_move``: the same row for
       I/O-intensive work, else a row without files (B11).
     - ``named``: true if the task names its queues.
     - ``base_memory``: MB per job. ``core_memory``: MB per core. ``cpu_work``: HS23 s of all cores.
 
-    ``distinct`` returns only the requested columns, so that a check cannot read what it does not declare.
+    ``distinct`` returns only the requested columns, so that a check cannot read undeclared columns.
     """
 
     nucleus: Column
@@ -169,7 +169,7 @@ class TaskColumns:
         self.input_table = tables.input_table
         self.preassigned = tables.preassigned
         self.departure_table = tables.departure_table
-        # Attributes of this object alone: a check that reads an undeclared column fails at once.
+        # Set attributes for these columns only, so that a check fails if it reads an undeclared column.
         vars(self).update(columns)
 
     def __len__(self) -> int:
@@ -179,14 +179,14 @@ class TaskColumns:
     def of(
         cls, groups: Sequence[Group], queues: QueueColumns, specs: SpecTable | None = None
     ) -> "TaskColumns":
-        """Return the columns of these groups, (T, 1) whatever the number of jobs.
+        """Return the columns of these groups, (T, 1), with one row per group.
 
         ``specs`` caches specifications between passes.
         """
         rows = (specs or SpecTable()).rows([group.spec for group in groups])
         policy = Coded.of(group.policy for group in groups)
         caps = Coded(tuple(options.constants.nqueued_sat_cap for options in policy.values), policy.codes)
-        # Tasks of one owner are equal, except those that a queue is closed to individually (F2).
+        # Tasks of one owner are equal, except tasks with a breaker that concerns them alone (F2).
         closed_tasks = {breaker.whose[-1] for breaker in queues.live.breakers}
         owner = Coded.of(
             (task.owner.vo, task.owner.name, task.id if task.id in closed_tasks else 0)
@@ -206,8 +206,7 @@ class TaskColumns:
             "owner": owner,
             "site_request": _site_requests(groups, queues),
         }
-        # Tables may begin with rows that no group uses as its own: no files, the files together, no
-        # pre-assignment.
+        # Tables may begin with other rows than the groups': no files, all files together, no pre-assignment.
         columns = {name: column.codes[-len(groups) :].reshape(-1, 1) for name, column in coded.items()}
         columns["together"] = coded["inputs"].codes[1 : len(groups) + 1].reshape(-1, 1)
         bounded = np.array([group.io_intensive for group in groups], dtype=bool).reshape(-1, 1)
@@ -268,7 +267,8 @@ class TaskColumns:
         return self._codes[name]
 
     def cores_at(self, queues: QueueColumns) -> Column:
-        """Return a job's cores at each queue, (T, 1) or (T, Q). If the task says 0, they are the queue's."""
+        """Return a job's cores at each queue, (T, 1) or (T, Q). 0 cores in the task mean the queue's
+        cores."""
         if (self.cores > 0).all():
             return self.cores
         used: Column = np.where(self.cores > 0, self.cores, np.maximum(queues.cores, 1))
@@ -281,7 +281,7 @@ class TaskColumns:
 
 def _dense(codes: Codes, bound: int) -> tuple[Codes, int]:
     """Return the same codes, all below ``bound``, numbered without gaps, and how many there are."""
-    # Counting needs a place per possible code. Sorting is better if most codes are unused.
+    # Counting needs an element per possible code. Sorting is better if most codes are unused.
     if bound > 4 * len(codes):
         values, numbered = np.unique(codes, return_inverse=True)
         return numbered, len(values)
@@ -341,12 +341,12 @@ def _column(values: list[Any], kind: Any) -> Column:
 
 
 def _texts(coded: Coded) -> Column:
-    """Return the values themselves, one per row."""
+    """Return the values, one per row."""
     return np.array(coded.values, dtype=object)[coded.codes].reshape(-1, 1)
 
 
 def _site_requests(groups: Sequence[Group], queues: QueueColumns) -> Coded:
-    """Return a group for each set of attributes that sites' own requirements may read, by code (M8)."""
+    """Return one group for each distinct job ad that sites' own requirements may read, by code (M8)."""
     if not queues.live.site_ads:
         return Coded(tuple(groups[:1]), np.zeros(len(groups), dtype=np.intp))
     attributes = Coded.of(tuple(map(repr, job_ad(group).attributes.values())) for group in groups)
@@ -355,10 +355,10 @@ def _site_requests(groups: Sequence[Group], queues: QueueColumns) -> Coded:
 
 
 def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
-    """Return the attributes that any fair-share policy reads, by code (B10)."""
+    """Return the distinct attributes that fair-share policies read, by code (B10)."""
     if not any(policy.entries for policy in queues.fairshare_kinds):
         return Coded((FairshareWork(),), np.zeros(len(groups), dtype=np.intp))
-    # No policy can tell priorities between two of the bounds apart.
+    # Priorities between two bounds are the same to every policy.
     bounds = sorted({bound for policy in queues.fairshare_kinds for bound in policy.priority_bounds})
     priorities = np.array([group.priority for group in groups])
     between = np.searchsorted(bounds, priorities) + np.searchsorted(bounds, priorities, side="right")
@@ -380,7 +380,7 @@ def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
 
 
 def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:
-    """Return the named queues (a unified one gives its pseudo-queues, B2), or those at home for merging
+    """Return the named queues (pseudo-queues for a unified one, B2), and the queues at ``home`` for merging
     (B3)."""
     at_home = np.zeros(len(queues.storages), dtype=bool)
     at_home[list(home)] = True

@@ -1,4 +1,5 @@
-"""All checks on all queues at once: refused pairs as bits, and reasons from the arrays that decided."""
+"""Run checks on all pairs of task and queue: refused pairs as bits, and reasons from the arrays that
+decided."""
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ Bits = NDArray[np.uint8]
 """Masks over queues: eight queues per byte, the first in the lowest bit."""
 
 AT_ONCE = 1 << 18
-"""Pairs of task and queue that a check judges at once: as many as fit a processor's cache."""
+"""Pairs of task and queue that a check judges in one call: as many as fit a processor's cache."""
 
 Asking = Callable[[Label, int], tuple[Asked, ...]]
 """Returns the task fields behind a check's need, for the task in a row."""
@@ -38,7 +39,7 @@ def mask_of(bits: Bits, queues: int) -> Mask:
 
 
 class FactsDraft:
-    """Labels and columns that the refusals of one pass share. Each is stored once."""
+    """Labels and columns that refusals of one pass share. Each is stored once."""
 
     def __init__(self, queues: QueueColumns) -> None:
         self._names = queues.names
@@ -47,7 +48,7 @@ class FactsDraft:
 
     def label(self, label: Label) -> int:
         """Return the number of a label."""
-        # A check is a larger kind of label and hashes all its fields: only the words count here.
+        # A check is a label with more fields, and hashes all of them. Only the words matter here.
         words = Label(
             rule=label.rule,
             name=label.name,
@@ -59,14 +60,14 @@ class FactsDraft:
 
     def column(self, values: Column) -> Shared:
         """Return the index of a column with a value per queue."""
-        # Compare object columns by identity: columns of texts are made once for all tasks.
+        # Compare object columns by identity: a column of texts is made once for all tasks.
         key: object = id(values) if values.dtype == object else (values.dtype.str, values.tobytes())
         if key not in self._columns:
             self._columns[key] = Shared(len(self._columns)), values
         return self._columns[key][0]
 
     def facts(self) -> Facts:
-        """Return all of them."""
+        """Return all labels and columns."""
         columns = (plain(values) for _, values in self._columns.values())
         return Facts(queues=tuple(self._names.tolist()), labels=tuple(self._labels), columns=tuple(columns))
 
@@ -80,7 +81,7 @@ def plain(values: Column) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class RefusalValues:
-    """The need or have of a ruling in its refusals: by row, by queue, by pair, or one for all."""
+    """The values of need or have in the refusals of a ruling: by row, by queue, by pair, or one for all."""
 
     kind: Literal["one", "row", "queue", "pair", "table"]
     values: Any
@@ -99,7 +100,7 @@ class RefusalValues:
 
     @classmethod
     def _of_arrays(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "RefusalValues":
-        # A check may return NEVER for a part of the tasks. A part that refuses nothing needs no values.
+        # A check may return NEVER for a part of the tasks. A part without refusals needs no values.
         telling = [part for part, mask in _pairs(parts, masks) if mask.any()]
         kinds = {_kind(part) for part in telling}
         if kinds == {"one"}:
@@ -118,7 +119,7 @@ class RefusalValues:
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
     def of_rows(self, rows: Codes, bits: Bits, kept_bits: Bits) -> "RefusalValues":
-        """Return the same for these rows. Of their refused ``bits``, ``kept_bits`` stay."""
+        """Return the values for these rows. Keep only ``kept_bits`` of their refused ``bits``."""
         if self.kind in ("one", "queue"):
             return self
         if self.starts is None:
@@ -172,8 +173,8 @@ class Ruling:
     """The result of one check. ``bits`` is (D + 1, Q / 8) for each distinct row that it reads; the last row
     is empty.
 
-    ``rows`` (T,) maps each task to its row. -1, the last row, is for tasks that the check does not concern.
-    ``number`` is the index of its label among the facts.
+    ``rows`` (T,) maps each task to its row. -1, the last row, is for tasks without this check. ``number`` is
+    the index of its label among the facts.
     """
 
     label: Label
@@ -185,7 +186,7 @@ class Ruling:
     _refusals: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
 
     def only(self, tasks: Codes, bits: Bits) -> "Ruling":
-        """Return the same for some tasks, and with only these bits of what it refuses them."""
+        """Return the ruling for some tasks only, and with only these bits of its refusals."""
         old = self.rows[tasks]
         rows = np.full_like(self.rows, -1)
         rows[tasks] = np.arange(len(tasks))
@@ -200,7 +201,7 @@ class Ruling:
 
     @property
     def refusing(self) -> Mask:
-        """Return the tasks that it refuses any queue, (T,)."""
+        """Return the tasks with a refused queue (T,)."""
         refusing: Mask = np.any(self.bits, axis=1)
         return refusing[self.rows]
 
@@ -228,7 +229,7 @@ class Examination:
         self.waived = waived
 
     def refused(self, tasks: Codes, chosen: Callable[[Ruling], bool] = lambda _: True) -> Bits:
-        """Return the queues that any chosen ruling refuses to these tasks: (len(tasks), Q / 8)."""
+        """Return the queues that a chosen ruling refuses for these tasks: (len(tasks), Q / 8)."""
         planes = np.zeros((len(tasks), -(-self._queues // 8)), dtype=np.uint8)
         for ruling in self.rulings:
             if chosen(ruling):
@@ -275,7 +276,7 @@ def examine(
 def rulings(
     checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, facts: FactsDraft
 ) -> Iterator[Ruling]:
-    """Yield the rulings of all checks that refuse anything.
+    """Yield the rulings of all checks with a refusal.
 
     A check runs once per distinct row of the task columns that it reads. Tasks that agree in these share its
     bits and its reason.
@@ -311,7 +312,7 @@ def _ruling(
         masks.append(np.broadcast_to(refused, (rows_told, len(queues))))
         needs.append(verdict.need)
         haves.append(verdict.have)
-    # One more row that refuses nothing, at -1, for tasks that a waiver excepts.
+    # Add an empty row, at -1, for tasks that a waiver excepts.
     bits = np.zeros((sum(map(len, masks)) + 1, -(-len(queues) // 8)), dtype=np.uint8)
     np.concatenate([bits_of(mask) for mask in masks], out=bits[:-1])
     if not bits.any():
