@@ -53,7 +53,7 @@ def _inflated(data: bytes) -> int:
     """Return the number of bytes before compression. Raises ValueError if there are too many, or none."""
     inflate = zlib.decompressobj()
     try:
-        # Decompress at most one byte too many: a small stream may stand for gigabytes.
+        # Decompress at most one byte too many: a small stream may expand to gigabytes.
         count = len(inflate.decompress(data, LONGEST_LOG + 1))
     except zlib.error as error:
         raise ValueError(f"data is not compressed by zlib: {error}") from error

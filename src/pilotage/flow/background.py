@@ -1,4 +1,4 @@
-"""What runs in threads of its own, from its start until it is stopped."""
+"""Services that run in their own threads from start to stop."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -31,4 +31,4 @@ class BackgroundService:
                 thread.join(self._patience)
 
     def wake(self) -> None:
-        """Let threads look at once that wait for something else than the end."""
+        """Wake threads that wait for something else than the end."""

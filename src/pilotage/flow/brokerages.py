@@ -50,8 +50,8 @@ class Brokerages:
     def lacks(self, federation: Federation, name: str, time: float, limit: TimeLimit | None = None) -> str:
         """Return why this process lacks a plugin that others may have; empty if it does not lack it.
 
-        The log says it once. It is looked for again after ``LOOKED_FOR_AGAIN``. So is one that could not
-        be made, or not within the time ``limit``: that is its own fault, and no other server does better.
+        Log it once, and look again after ``LOOKED_FOR_AGAIN`` s. Pause as long if the plugin cannot be
+        made, or not within the time ``limit``. But then it is not lacking: it would fail on every server.
         """
         reason, until = self._lacking.get(name, ("", 0.0))
         if time < until:
@@ -67,14 +67,14 @@ class Brokerages:
                 log.warning("tasks of brokerage %s are left to servers that have it: %s", name, error)
             self._lacking[name] = str(error), time + LOOKED_FOR_AGAIN
             return str(error)
-        except Exception:  # whoever lets it decide sets aside what it fails at
+        except Exception:  # the step that lets it decide sets aside its tasks
             self._lacking[name] = "", time + LOOKED_FOR_AGAIN
             return ""
         self._lacking.pop(name, None)
         return ""
 
     def left_of(self, version: int, time: float) -> frozenset[int]:
-        """The tasks that are left to others, of a federation of this version, until they are due again."""
+        """Return the tasks left to others, for this version of the federation, until they are due again."""
         if version != self._left_version or time >= self._left_until:
             self._left, self._left_version = frozenset(), version
         return self._left

@@ -2,7 +2,7 @@
 
 
 class PilotGone(Exception):
-    """The server gave up this pilot. Whatever it still runs must end: its jobs belong to others now."""
+    """The server gave up this pilot. It must end its payloads: their jobs belong to others now."""
 
 
 class PilotRefused(Exception):
@@ -18,7 +18,7 @@ class NoSuchTask(Exception):
 
 
 class NotThere(LookupError):
-    """What a person names does not exist; the message says how to find what does."""
+    """A person names something that does not exist; the message has a command that lists what exists."""
 
 
 class LeaseTooShort(ValueError):
@@ -30,4 +30,4 @@ class KeyReused(Exception):
 
 
 class NotNow(ValueError):
-    """What a person asks for does not fit how a task or job stands; the message says what would."""
+    """A request does not fit the state of a task or job; the message has a request that would."""

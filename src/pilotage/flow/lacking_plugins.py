@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def without_unserved(runtime: "Runtime", step: str, world: World) -> World:
-    """The world of a step that asks plugins, without tasks of plugins that this server lacks.
+    """Return the world of a step that asks plugins, without tasks of plugins that this server lacks.
 
-    They take no room of others: the step's next pass, which follows at once, does not read them any more,
-    until the plugin is looked for again or the federation is another one.
+    They take no room of others: the step's next pass, which follows immediately, skips them until the server
+    looks for the plugin again or the federation changes.
     """
     names = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
     lacks, limit = runtime.brokerages.lacks, runtime.time_limit

@@ -1,7 +1,7 @@
 """What steps read: fields of the store's world by name, parts of it, and news from outside.
 
-News are taken before the store is read, so that the store's state is at least as new as the question behind
-an answer. Other facts of this process are added to the store's.
+A step takes news before it reads the store, so that the store's state is at least as new as the question
+behind an answer. Then it adds other facts of this process.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ OUTSIDE: Mapping[str, News | ProcessFields] = {name: source for source in _OUTSI
 """News from outside, by field."""
 
 
-# This tells steps whose policies read the reports on queues about adapters that cannot be made here (B26).
+# Steps with policies that read queue reports use this: it adds adapters that cannot be made here (B26).
 startable = ProcessFields(
     ("queue_reports",),
     lambda runtime, world: {"queue_reports": runtime.elements.queue_reports(world)},

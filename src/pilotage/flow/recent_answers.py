@@ -1,4 +1,4 @@
-"""Expensive answers: whoever asks again within seconds gets the same."""
+"""Expensive answers: a second request within seconds gets the same one."""
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class RecentAnswers(Generic[Answer]):
-    """Answers about records, by whatever tells their versions apart. Safe to use from many threads."""
+    """Answers about records, by a key that changes with their version. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

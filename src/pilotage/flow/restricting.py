@@ -21,7 +21,7 @@ def put_in_force(runtime: Runtime, change: Change, actor: str, note: str) -> Non
 
 
 def end_lapsed(runtime: Runtime) -> None:
-    """End the restrictions whose time is over."""
+    """End restrictions that have passed their time."""
     now = runtime.clock()
     try:
         restrictions = runtime.store.restrictions()

@@ -137,7 +137,7 @@ class Runtime:
         return Matching(self.store, unreadable=self.unreadable_secrets.at)
 
     def tell_news(self) -> None:
-        """Call ``news`` after a commit of this process, or of one that tells. They must return at once."""
+        """Call ``news`` after a commit of this process, or a notice of another one's. They must not block."""
         for tell in self.news:
             tell()
 

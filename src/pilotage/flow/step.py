@@ -1,4 +1,4 @@
-"""Declarations of steps, from which loops, wake-ups, plans and documentation derive, and how to run one."""
+"""Declarations of steps, the source of loops, wake-ups, plans and documentation, and how to run a step."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -59,19 +59,19 @@ class Step:
 
     ``place`` orders the steps in lists. ``prepare`` takes in what arrived from outside for the step, before a
     pass reads its world; a plan does not call it. ``reads`` declares the fields of its world: by name, or as
-    parts with readers of their own; ``bounds`` says how much of them a pass takes. With ``asks_plugins``,
+    parts with their own readers; ``bounds`` limits how much of them a pass takes. With ``asks_plugins``,
     other servers take the tasks of brokerages that this one lacks. A step without ``reads`` has no loop,
     because pilots ask for it: its policy reads ``requested_fields``.
 
-    ``phases`` are its policies for a world, in order. With ``rereads`` each of them sees what the one before
-    it has changed. With ``foresees`` it does so without reading again, and decisions of one actor are
-    committed together. ``subjects`` are the kinds of records that its policies decide about, the first to
-    blame at the beginning: a record on which a policy fails is set aside, and concerns no other.
+    ``phases`` are its policies for a world, in order. With ``rereads`` each of them sees the changes of the
+    ones before it. With ``foresees`` it does so without reading again, and decisions of one actor are
+    committed together. ``subjects`` are the kinds of records that its policies decide about, the most likely
+    culprits first: a record that makes a policy fail is set aside, and the others continue.
 
-    ``wakes_on`` are the states of records that give it something to do, and ``idle`` says why it changes
-    nothing in a world. A pass that changed something is followed by another at once, unless ``goes_on``
-    says that it would find nothing. ``in_hand`` counts what this process has begun outside, and has not
-    recorded yet.
+    ``wakes_on`` are the states of records that give it something to do. ``idle`` yields why it changes
+    nothing in a world. After a pass that changed something, another follows immediately, unless ``goes_on``
+    returns False because it would find nothing. ``in_hand`` counts the calls that this process has begun
+    outside and has not recorded yet.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Step:
 
     @property
     def hears(self) -> frozenset[str]:
-        """Return the fields whose news wake it."""
+        """Return the fields that wake it with their news."""
         return self.plan.hears
 
 
@@ -121,9 +121,9 @@ def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
 def take(step: Step, runtime: "Runtime", now: Pass, *, ending: bool = False) -> int:
     """Run one pass of a step. Return how many records were moved or made.
 
-    A pass of a server that is ``ending`` begins nothing: it only records what was begun.
+    A pass of a server that is ``ending`` begins nothing: it only records how begun work ended.
 
-    Records on which a policy fails, or that the store refuses, are set aside, and affect nothing else.
+    Records that make a policy fail, or that the store refuses, are set aside, and affect nothing else.
     """
     if not step.has_loop:
         raise ValueError(f"step {step.name} has no pass of its own")
@@ -181,7 +181,7 @@ def _take_phase(step: Step, runtime: "Runtime", world: World, phase: Phase, tria
 def _act(
     step: Step, phase: Phase, runtime: "Runtime", world: World, decision: Decision, committed: Committed
 ) -> None:
-    """Do what follows from a commit. A fault is logged: the commit stands, and others go on."""
+    """Do what follows from a commit. Log a fault: it undoes no commit, and stops no other record."""
     if phase.act is None:
         return
     try:
@@ -195,7 +195,7 @@ def _take_phases_together(
 ) -> int:
     """Decide phase after phase, each from the world that the earlier ones leave, with one commit per actor.
 
-    What no longer holds is handed back, with everything that rests on it.
+    The commit leaves out changes that are out of date, with everything that depends on them.
     """
     changed = 0
     aside = runtime.set_aside

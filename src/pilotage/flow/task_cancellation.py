@@ -1,4 +1,4 @@
-"""Cancel a task and downloads that nobody waits for: for a person, or after its submitter fell silent."""
+"""Cancel a task and unneeded downloads: for a person, or after its submitter fell silent."""
 
 from collections.abc import Collection, Iterable
 from functools import partial
@@ -21,9 +21,9 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
 
     Returns how many records changed.
 
-    Downloads that wait for a slot go with it, unless jobs of other tasks wait for them as well (D2). Pilots
-    that run its jobs are told so at their next report; those that wait for it alone are ended in the batch
-    system. Raises ``NoSuchTask``.
+    This also cancels downloads that wait for a slot, unless jobs of other tasks need them as well (D2).
+    Pilots that run its jobs hear of it at their next report. Pilots that wait for it alone are ended in the
+    batch system. Raises ``NoSuchTask``.
     """
     decide = partial(cancellation.cancel, task_id=task, reason=reason, only=job)
     done = change_task(runtime, task, actor, decide)
@@ -63,9 +63,9 @@ def end_pilots(runtime: Runtime, world: World, decision: Decision, actor: str) -
 
 
 def give_up_downloads(runtime: Runtime, files: Collection[str]) -> int:
-    """Cancel queued downloads of these files that no job waits for any more.
+    """Cancel queued downloads of these files if no job waits for them.
 
-    Return how many. One that moves on meanwhile goes on.
+    Return how many. A download that has just started continues.
     """
     if not files:
         return 0

@@ -60,8 +60,8 @@ def change_task(
 
 
 def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
-    """Return how many jobs a decision moved, by the state that they were in; not those that only wait to be
-    merged."""
+    """Return how many jobs a decision moved, by their state before, without jobs that only wait for a
+    merge."""
     moved: Counter[State] = Counter()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if (

@@ -1,4 +1,4 @@
-"""A process's measurements go to the store from time to time, where any server reads those of all."""
+"""A process adds its measurements to the store from time to time, so that any server can read all."""
 
 import logging
 
@@ -12,7 +12,7 @@ PERIOD = 10.0
 
 
 class AddingMeasurements(BackgroundService):
-    """A process's thread that adds its measurements to those of all, what is left at its end too."""
+    """A thread that adds the process's measurements to the store, the last ones at its end."""
 
     def __init__(self, store: Store) -> None:
         super().__init__({"adding-measurements": self._loop})

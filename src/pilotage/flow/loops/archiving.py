@@ -71,7 +71,7 @@ def archive(
     """Archive records that ended before a time (s since 1970 UTC), slice by slice: write, then delete.
 
     The ``server`` has the lease of the archive. Raises ``LeaseLost``, with nothing of a slice deleted,
-    if another one has it meanwhile.
+    if another server has taken it.
     """
     while (records := store.archive.next(before, SLICE)) is not None:
         write(records.lines)

@@ -1,17 +1,17 @@
-"""Which waiting tasks found room recently: a pass reads these, in order, and little more.
+"""Which waiting tasks found room recently: a pass reads these, in order, and few others.
 
-Why it is not a set of blocked classes that wake with a queue that changes, as Nomad's evaluations do:
+Nomad's evaluations keep classes of blocked jobs, and wake a class when a queue changes. Why not here:
 
 - Nomad keeps blocked jobs in the memory of one leader. Here several servers decide, and any may stop.
-- So what is blocked would be one more table, to be written as often as jobs are.
+- So the blocked classes would need one more table, with as many writes as jobs.
 - A class would be share and requirements. Queues also refuse for inputs, links, owners and failed sites.
-- So jobs of one class may fit at different queues, and a class that is blocked may hold jobs that fit.
-- The event that wakes, room at a queue, comes with each job that ends. Most classes fit many queues.
+- So jobs of one class may fit at different queues, and a blocked class may hold jobs that fit.
+- Each ended job makes room at a queue, and this event wakes classes. Most classes fit many queues.
 - So busy federations would wake most classes all the time, and read them in each pass.
-- A pass takes no more jobs than its batch. The question is how many to read of each share and task.
+- A pass takes at most its batch of jobs. The question is how many to read of each share and task.
 - These numbers answer that: as many as found room lately, a quarter more, and a look at all now and then.
-- A wrong number costs one pass. An event that nobody saw would leave jobs waiting for ever.
-- Nobody has measured the other way on a million jobs in 1,000 tasks. Whoever tries it should begin there.
+- A wrong number costs one pass. A lost event would leave jobs waiting for ever.
+- The other way has not been measured. To try it, begin with a million jobs in 1,000 tasks.
 """
 
 from collections import Counter, defaultdict
@@ -22,9 +22,8 @@ from pilotage.ports import Clock
 from pilotage.store import Pass, Waiting
 
 LEAST = 200
-"""Least jobs of a share that a pass reads, if there are that many. An immediately following pass reads no
-more of a share with jobs left over, because its room is mostly used. It skips the tasks of those jobs:
-later placements have left them no more room."""
+"""Least jobs of a share that a pass reads, if there are that many. If a pass leaves jobs of a share, the next
+one reads only this many of it, because its room is mostly used. It skips the tasks of the jobs left."""
 
 WHOLE_AFTER = 8
 """Least number of passes between two full scans."""
@@ -66,14 +65,14 @@ class BrokerReadPlan:
     def pending_for_room(self, earlier: Callable[[], set[int]]) -> Set[int]:
         """Return tasks with jobs that are pending for lack of room: passes read these as if DEFINED (B37).
 
-        ``earlier`` is called once for those of passes before.
+        ``earlier`` is called once, and returns such tasks of passes before this process.
         """
         if self._crowded is None:
             self._crowded = earlier()
         return frozenset(self._crowded)
 
     def wait_for_room(self, tasks: Iterable[int]) -> None:
-        """Record tasks whose jobs are now pending for lack of room."""
+        """Record tasks with jobs that are now pending for lack of room."""
         self._crowded = (self._crowded or set()).union(tasks)
 
     def parts(self, waiting: Callable[[], Sequence[Waiting]], now: Pass) -> Mapping[int, int]:
@@ -144,8 +143,7 @@ class BrokerReadPlan:
                 rooms[line.share] -= jobs
                 # Tasks with equal numbers are read together, so use the same number for "all of a task".
                 parts[line.task] = limit if jobs == line.jobs else jobs
-        # Skipped tasks get the space that is left: they may be all that waits, with nothing ahead of them any
-        # more.
+        # Skipped tasks get the remaining space: perhaps no other tasks wait now.
         for line in waiting:
             jobs = min(line.jobs, rooms[line.share])
             if jobs > 0 and line.task not in parts:
@@ -157,7 +155,7 @@ class BrokerReadPlan:
     def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
         """Record a plugin's jobs in a pass, and the ids of placed ones.
 
-        Return False if none were placed while tasks were skipped: then scan all at once.
+        Return False if none were placed while tasks were skipped: then the next pass scans all.
         """
         gone, now = set(moved), self._clock()
         stayed, went = set[tuple[str, str]](), set[tuple[str, str]]()
@@ -175,7 +173,7 @@ class BrokerReadPlan:
         return False
 
     def goes_on(self, has_changed: bool = False) -> bool:
-        """Return whether another pass should follow at once although nothing has changed.
+        """Return whether another pass should follow immediately although nothing has changed.
 
         It should for jobs of one share with similar requirements if all read ones were placed, and if tasks
         were skipped and a full scan is due. Otherwise jobs stayed for lack of room, and new room wakes the
@@ -198,7 +196,7 @@ class BrokerReadPlan:
         for share, tasks in shares.items():
             read, gone = (sum(counted[task] for task in tasks) for counted in (self._were, self._went))
             following = 2 * gone if gone == read else gone * 5 // 4
-            # Room comes in bursts, between which passes find little: do not forget them at once.
+            # Room comes in bursts with little in between: lower the number slowly.
             self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
             if gone < read:
                 self._left.add(share)

@@ -1,4 +1,4 @@
-"""The deletion of events that are older than a setting says, and of old notifications, a little at a time."""
+"""The deletion of events beyond the age in the settings, and of old notifications, a little at a time."""
 
 from pilotage.flow.loops.sole import Pause, SoleLoop
 from pilotage.ports.presence import Presence

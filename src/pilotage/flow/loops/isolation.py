@@ -1,4 +1,4 @@
-"""Find the records on which a policy fails, by running it on parts of its world.
+"""Find the records that make a policy fail, by running it on parts of its world.
 
 Policies are pure, so running them is safe.
 """
@@ -27,7 +27,7 @@ MOST_OVER_BUDGET = 20
 """Most tasks over budget found in one pass. Their owners' other tasks wait for the next pass."""
 
 POLICY = "policy"
-"""The subject of a fault that lies in no record: the whole policy."""
+"""The subject of a fault that no record causes: the whole policy."""
 
 Policy = Callable[[World], Decision]
 _Block = tuple[Sequence[Key], Exception]
@@ -35,8 +35,8 @@ _Block = tuple[Sequence[Key], Exception]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A subject on which a policy fails, and the error. ``among`` counts the subjects that it could not be
-    separated from.
+    """A subject that makes a policy fail, and the error. ``among`` counts it and the subjects that it could
+    not be separated from.
 
     ``slow`` means that it took too long, ``costly`` that it used up this or another budget.
     """
@@ -51,7 +51,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What a policy failed on, and its decision without that: None if it still fails."""
+    """The subjects that made a policy fail, and its decision without them: None if it still fails."""
 
     faults: tuple[Failing, ...]
     decision: Decision | None
@@ -132,9 +132,9 @@ def _others_of(world: World, faults: Sequence[Failing]) -> Collection[Key]:
 
 
 def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: Sequence[Subject]) -> Isolated:
-    """Find the records on which a policy failed with an error, and decide about the rest.
+    """Find the records that made a policy fail with an error, and decide about the rest.
 
-    The kinds are tried in order. If nothing of a kind succeeds, the next kind may be to blame, unless
+    The kinds are tried in order. If every subject of a kind fails, the next kind may be to blame, unless
     everything belongs to one person: one person's tasks must not look like a queue's fault. If no kind can be
     separated, the first kind's subjects are to blame. If the policy takes too long, each trial costs time:
     then there are fewer of them, for the first kind only.
@@ -181,7 +181,7 @@ class Trials:
 
 
 class _Search:
-    """Finds the subjects of one kind on which a policy fails, by halving.
+    """Finds the subjects of one kind that make a policy fail, by halving.
 
     Blocks of several people come first, and are split between people. So if the trials run out, the remaining
     subjects mostly belong to people with a faulty one.

@@ -17,26 +17,26 @@ from pilotage.store import NoFederation, outage
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.01
-"""Shortest pause in s between two passes of a loop: news arriving meanwhile are processed together."""
+"""Shortest pause in s between two passes of a loop: news that arrive in it are processed together."""
 
 LONGEST_PAUSE = 86400.0
-"""Longest pause in s between two passes, whatever the federation's period."""
+"""Longest pause in s between two passes, even if the federation's period is longer."""
 
 PAUSE_AFTER_FAULT = 2.0
 """Seconds that a loop waits after a failed pass."""
 
 PAUSE_OUT_OF_TOUCH = 0.2
-"""Seconds between two looks whether a server that lost its lease has it again."""
+"""Seconds between two checks whether a server has its lost lease again."""
 
 LOOK_AT_ENDING = 0.2
-"""Longest pause in s between two passes of a loop that waits for what it has in hand, to end."""
+"""Longest pause in s between two passes of a loop that waits for its begun work before it ends."""
 
 
 class Loops(BackgroundService):
-    """The loops of some steps. A pass that changed something is followed by another at once.
+    """The loops of some steps. After a pass that changed something, the next one follows immediately.
 
-    Loops that stop begin nothing, but wait for what this process has begun outside, and record how it ended:
-    for ``finish_within`` s at most.
+    Loops that stop begin nothing new. They wait at most ``finish_within`` s for the work that this process
+    has begun outside, and record how it ended.
     """
 
     def __init__(self, runtime: Runtime, steps: Sequence[Step], finish_within: float = 0.0) -> None:
@@ -46,7 +46,7 @@ class Loops(BackgroundService):
         self._finish_until = 0.0
 
     def stop(self) -> None:
-        """Let every loop finish its pass and what it has in hand, and wait for it."""
+        """Let every loop finish its pass and its begun work, and wait for it."""
         self._finish_until = time.monotonic() + self._finish_within
         super().stop()
 

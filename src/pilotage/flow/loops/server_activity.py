@@ -1,4 +1,4 @@
-"""What a server tells others of itself: the last passes of its loops, and what it leaves to others."""
+"""A server's report to other servers: the last passes of its loops, and the parts that it lacks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,11 +11,11 @@ from pilotage.model.records.unable_ways import UnableWay
 from pilotage.store import NoFederation
 
 MOST_LACKS = 20
-"""Most missing parts that a server tells of."""
+"""Most missing parts that a server reports."""
 
 
 def server_activity(runtime: Runtime, steps: Sequence[Step], sole: Sequence[SoleLoop]) -> ServerActivity:
-    """Return what the process does now. May block while adapters are made for the first time."""
+    """Return this process's report. May block while adapters are made for the first time."""
     passes = {**runtime.passes, **{loop.name: loop.last for loop in sole if loop.last is not None}}
     try:
         federation = runtime.store.federation()

@@ -1,8 +1,7 @@
-"""Set aside records on which policies fail. Everything else goes on in the same pass, and the record is tried
-again later.
+"""Set aside records that make policies fail. The pass continues without them, and tries them again later.
 
-It is tried again after a pause that doubles each time, up to an hour. It is tried at once when the federation
-changes, and when a server starts, for example after an upgrade.
+It waits for a pause that doubles each time, up to an hour. It does not wait when the federation changes, or
+when a server starts, for example after an upgrade.
 """
 
 import logging
@@ -69,7 +68,7 @@ class SetAside:
         self._version: dict[str, int] = {}
         self._slow_tasks: dict[tuple[str, str], set[Key]] = defaultdict(set)
         self.failing_loops: dict[str, str] = {}
-        """Errors of loops whose last pass failed as a whole."""
+        """Errors of loops if their last pass failed as a whole."""
 
     def tasks(self, step: str, time: float) -> frozenset[int]:
         """Return tasks that a pass of a step must not read."""
@@ -152,7 +151,7 @@ class SetAside:
     def halves(
         self, step: str, kinds: Sequence[Subject], world: World, error: Exception, trials: Trials
     ) -> Sequence[World]:
-        """Return two halves of a world whose decision the store refused; none if a record was set aside."""
+        """Return two halves of a world after a refusal of the store; none if a record was set aside."""
         log.error("step %s: the store refused a decision: %s", step, error_line(error))
         kind = next((kind for kind in kinds if kind.keys(world)), None)
         if kind is None:
@@ -165,7 +164,7 @@ class SetAside:
         return [kind.without(world, set(half)) for half in (keys[middle:], keys[:middle])]
 
     def note(self, step: str, faults: Collection[Failing], time: float) -> None:
-        """Set aside the records on which a step failed."""
+        """Set aside the records that made a step fail."""
         records = self._of(step)
         new: list[SetAsideRecord] = []
         for fault in faults:

@@ -26,9 +26,8 @@ WITHOUT_LEASE = 1.0
 class SoleLoop(BackgroundService):
     """A thread that does some work every ``period`` s, unless another server does it.
 
-    ``work`` gets a pause that it takes between its parts: others write in between, and there it may end. It
-    has the lease that is called like the loop. The work of a server that is gone is taken over at once: call
-    ``wake``.
+    ``work`` calls the pause that it gets between its parts: there others can write, and the work may end. It
+    has a lease with the loop's name. After another server is gone, call ``wake`` to take over its work.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class SoleLoop(BackgroundService):
         self._woken = threading.Event()
 
     def wake(self) -> None:
-        """Look at once whether the work is due: a server is gone."""
+        """Check now whether the work is due: a server is gone."""
         self._woken.set()
 
     def _loop(self) -> None:

@@ -91,7 +91,7 @@ class _Run:
     def end(self) -> None:
         """Raise an exception in the thread, which takes effect at its next Python instruction.
 
-        Nothing happens before the call begins or after it has ended: the thread's own code goes on.
+        Does nothing before the call begins or after it has ended: then the thread runs other code.
         """
         if not self.begun.is_set() or self.done.is_set() or self.is_importing():
             return
@@ -120,7 +120,7 @@ class TimeLimit:
 
     def call(self, call: Callable[[], T], seconds: float | None = None) -> T:
         """Return the result of a call, or raise its exception. Raises ``OutOfTime``, or
-        ``ClientGone`` when nobody waits for the decision any more.
+        ``ClientGone`` once the client has stopped waiting for the decision.
         """
         if self.seconds is None:
             return call()

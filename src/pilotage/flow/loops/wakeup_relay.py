@@ -25,12 +25,12 @@ PAUSE = 2.0
 
 
 class WakeupRelay(BackgroundService):
-    """Tells other processes about this one's commits, and wakes its loops at their notices.
+    """Sends other processes notices of this one's commits, and wakes its loops at their notices.
 
-    ``steps`` are those that any process may run. A notice names kinds and states, so its length is bounded.
-    It says nothing about the records. ``heard`` is called at each. A loop's next period finds whatever a lost
-    connection missed. When listening starts again, all loops wake. Stores without notices (SQLite) rely on
-    the periods.
+    ``steps`` are all steps that any process may run. A notice names kinds and states but no records, so its
+    length is bounded. ``on_news`` is called at each. If a connection is lost, a loop's next period finds the
+    missed records. When listening starts again, all loops wake. Stores without notices (SQLite) rely on the
+    periods.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class WakeupRelay(BackgroundService):
             super().start()
 
     def wake(self) -> None:
-        """Send a notice at once."""
+        """Send a notice now."""
         self._has_news.set()
 
     def _committed(self, decision: Decision, committed: Committed) -> None:
@@ -67,7 +67,7 @@ class WakeupRelay(BackgroundService):
         if words:
             with self._lock:
                 self._news |= words
-        # Also where it wakes nobody: readers of events want to know.
+        # Also if it wakes no loop: readers of events want to know.
         self._has_news.set()
 
     def _tell(self) -> None:
@@ -86,7 +86,7 @@ class WakeupRelay(BackgroundService):
         while not self._stopping.is_set():
             try:
                 with closing(self._store.notices.listen()) as ears:
-                    # Notices sent while nobody listened are lost.
+                    # Notices sent before this connection are lost.
                     self._wakeups.wake_all()
                     while not self._stopping.is_set():
                         for words in ears.receive(LISTENED):

@@ -27,7 +27,7 @@ class Wakeable(Protocol):
 
     @property
     def hears(self) -> frozenset[str]:
-        """Fields of the world whose news wake it."""
+        """Fields of the world that wake it with their news."""
 
 
 class Wakeups:
@@ -86,7 +86,7 @@ class Wakeups:
         self.arrived(arrivals(decision, committed))
 
     def arrived(self, subjects: Iterable[Subject]) -> None:
-        """Wake the steps for which records in these states are work."""
+        """Wake the steps that have work with records in these states."""
         for subject in subjects:
             for name in self._steps.get(subject, ()):
                 self.wake(name)
@@ -95,7 +95,7 @@ class Wakeups:
 def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
     """Return the kinds and states that a commit's records entered and stayed in.
 
-    A job whose report takes it from SENT through RUNNING to FINISHED never took a running job's place.
+    A job that one report takes from SENT through RUNNING to FINISHED never took a running job's place.
     """
     subjects: set[Subject] = set()
     left_in: defaultdict[Kind, dict[int, State]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Whose jobs the matches of one process give to a pilot: circuit breakers (F2, F4), and readable secrets."""
+"""Which jobs the matches of one process may give to a pilot: circuit breakers (F2, F4), readable secrets."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -34,7 +34,10 @@ class Admissions:
         store.listeners.append(self._notice)
 
     def admission(self, pilot: Pilot, time: float) -> Admission:
-        """Return the admission of a pilot: all, one job as a probe, or nothing; and whose secrets stay."""
+        """Return the admission of a pilot: all, one job as a probe, or none; and owners to leave out.
+
+        The server cannot decrypt the secrets of these owners.
+        """
         answer, unreadable = self._of_breakers(pilot, time), self._unreadable(time)
         return replace(answer, unreadable=unreadable) if unreadable else answer
 

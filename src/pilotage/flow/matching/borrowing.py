@@ -37,10 +37,10 @@ WIDER = 8
 class _KnownLook:
     """What a queue's pilots saw, as of a version of the federation.
 
-    Offers that are all taken are read again at once. Others hold for ``lasts`` s. They hold for
-    ``KNOWN_FOR`` at most once a choice after the ``newest`` names the queue, for ``NOTHING_FOR`` where
-    nothing waited before. ``were_any`` tells whether there were some at first. ``misses`` are requests in a
-    row that found nothing any more.
+    The next request reads offers again if none is left. Otherwise they are valid for ``lasts`` s. Once a
+    choice after the ``newest`` names the queue, they are valid for at most ``KNOWN_FOR`` s, or
+    ``NOTHING_FOR`` s if no job waited before. ``were_any``: there were offers at first. ``misses`` counts the
+    last requests in a row without a job.
     """
 
     version: int
@@ -63,9 +63,8 @@ class _KnownLook:
 class BorrowableJobs:
     """Jobs of other queues that pilots may take (E1 to E3). Each is chosen for one pilot.
 
-    Safe to use from many threads. Several pilots may get the same spares. The store refuses a job that no
-    longer waits where it was seen, because another server's pilot may have taken it. Then it tries the next
-    choice.
+    Safe to use from many threads. Several pilots may get the same spares. The store refuses a job that has
+    left its queue, because another server's pilot may have taken it. Then it tries the next choice.
     """
 
     def __init__(self, store: Store) -> None:
@@ -84,7 +83,7 @@ class BorrowableJobs:
         seed: int,
         time: float,
     ) -> BorrowRequest | None:
-        """Ask for jobs of other queues for a pilot, which nobody else here has chosen; None for none."""
+        """Ask for jobs of other queues for a pilot, except jobs chosen here before; None without any."""
         newest = self._newest.at(time).get(queue.name)
         if newest is None:
             return None
@@ -99,7 +98,7 @@ class BorrowableJobs:
     def note(self, request: BorrowRequest, result: ClaimResult) -> None:
         """Note the jobs that a pilot got.
 
-        If it got none, a claim may no longer hold, or its reason may not. Then the next request reads all
+        If it got none, its claim or the reason for it may be out of date. Then the next request reads all
         again.
         """
         with self._lock:
@@ -115,7 +114,7 @@ class BorrowableJobs:
         look = policy.look(world, queue, self._open(world, queue))
         longest = max(KNOWN_FOR, len(self._newest.at(time)) / LOOKS)
         with self._lock:
-            # Another thread that searched meanwhile may have chosen some of these: use its result.
+            # Another thread may have searched too, and chosen some of these: use its result.
             newer = self._known.get(queue.name)
             if newer is not None and newer.holds(version, newest, max(time, newer.look.time)):
                 return newer

@@ -28,8 +28,8 @@ class IdleTimeouts:
     ) -> float:
         """Return the s that a pilot of a queue stays without work, at a time in s since 1970.
 
-        It leaves at once if jobs that the ``pilot`` could never run, ``unfit_jobs`` of them or at queues with
-        which its queue shares a limit (B2), wait for its place.
+        It leaves immediately if its place is needed for jobs that the ``pilot`` could never run: the
+        ``unfit_jobs`` of its queue, or jobs of queues that share a limit with its queue (B2).
         """
         loops = federation.loops
         if queue is not None and self._is_in_the_way(federation, queue, unfit_jobs, f"{pilot} {time}"):

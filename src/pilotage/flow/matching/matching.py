@@ -52,13 +52,13 @@ class Known:
 
 
 class Matching:
-    """Gives jobs to pilots from cached task queues. The store refuses what no longer holds.
+    """Gives jobs to pilots from cached task queues. The store refuses claims that are out of date.
 
     Safe to use from many threads. A task queue is never longer than cached, because the store reports
     activations. If it is shorter, its claim is lower than the one it was drawn with. It then keeps its turn
     with the ratio of both claims; otherwise all are drawn again. So each is drawn exactly in proportion to
     its actual priority (P13), however old the cache is. Shares of owners with several task queues use the
-    cache: one that another server emptied just now counts for its owner until it is drawn.
+    cache: if another server has just emptied one, it counts for its owner until it is drawn.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Matching:
             rest = request.less(_requirements(parts))
             claim = self._claim(waiting, rest, pilot, admission, repeats, time, seed + number)
             if not claim.heads and (borrowed := self._borrowed(waiting, pilot, rest, time, seed)):
-                # With this, the store checked that nothing of its own queue came meanwhile.
+                # With this, the store checked that its own queue got no new jobs.
                 parts += borrowed
                 if borrowed[-1].good:
                     return matched(waiting.federation, waiting.queue, parts)
@@ -141,7 +141,7 @@ class Matching:
         time: float,
         seed: int,
     ) -> ClaimRequest:
-        """What a pilot takes of its own queue: what keeps its turn (``repeats``), else what is drawn."""
+        """Return a pilot's claim on its own queue: draws that keep their turn (``repeats``), or new ones."""
         if repeats:
             return matcher.claimed(pilot, repeats, admission)
         self._shares.refresh(waiting.federation, waiting.version, time)
@@ -151,10 +151,9 @@ class Matching:
     def _borrowed(
         self, waiting: Known, pilot: Pilot, rest: MatchRequest, time: float, seed: int
     ) -> list[ClaimResult]:
-        """Give a pilot jobs of other queues for its free resources, with replacements for those that are
-        gone.
+        """Give a pilot jobs of other queues for its free resources, with replacements for jobs that are gone.
 
-        The last result says whether its basis still holds. Raises ``PilotGone``.
+        The last result has ``good`` if its basis is still valid. Raises ``PilotGone``.
         """
         results: list[ClaimResult] = []
         queue = waiting.queue
@@ -173,7 +172,7 @@ class Matching:
     def _committed(
         self, waiting: Known, pilot: Pilot, claim: ClaimRequest | BorrowRequest, time: float, seed: int
     ) -> ClaimResult:
-        """Commit what a pilot asks for, and note what it was given. Raises ``PilotGone``."""
+        """Commit a pilot's request, and note the jobs that it got. Raises ``PilotGone``."""
         decision = Decision(step=MATCH, time=time, seed=seed, changes=(claim,))
         basis = Basis(waiting.number, waiting.version, pilot.matched > 0)
         (result,) = self._admissions.probed(
@@ -306,7 +305,7 @@ class Matching:
         return waiting
 
     def _read_ahead(self, queues: Iterable[str]) -> None:
-        """Read the missing task queues of these queues, all at once."""
+        """Read the missing task queues of these queues in one query."""
         if missing := [queue for queue in queues if queue not in self._known]:
             federation = self._store.federation()
             for queue, standing in self._store.matches.standings(missing).items():
@@ -375,7 +374,7 @@ def _drawn(job: Job) -> Draw:
 
 
 def _missing(claim: ClaimRequest, result: ClaimResult) -> list[Draw]:
-    """Return the draws whose job was gone. The store never gives more than was drawn."""
+    """Return the draws that found no job. The store never gives more than was drawn."""
     if sum([head.jobs for head in claim.heads]) == len(result.jobs):
         return []
     drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in claim.heads})
@@ -396,5 +395,5 @@ def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed
 
 
 def _requirements(parts: Sequence[ClaimResult]) -> list[str]:
-    """The requirements of jobs that were given."""
+    """Return the requirements of the given jobs."""
     return [job.requirements for part in parts for job in part.jobs]

@@ -31,7 +31,7 @@ CALL_TIME = 30.0
 
 MOST_CALLS = 4
 """Most calls of one catalogue that run or wait for an answer. More are refused at once, so that a dead one
-delays few callers and nobody else."""
+delays few callers and no others."""
 
 PUBLISH_TIME = 120.0
 """Time limit in s of one call that registers outputs."""
@@ -112,7 +112,7 @@ class Catalogues:
 
 
 class BoundedCatalogue:
-    """A catalogue whose calls all run in workers."""
+    """A catalogue that makes all its calls in workers."""
 
     def __init__(
         self, name: str, catalogue: CataloguePort, workers: WorkersPort, fenced: WorkersPort

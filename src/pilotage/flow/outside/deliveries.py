@@ -70,15 +70,14 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
         self._collecting = 0
 
     def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
-        """Return the kinds of storages in a federation between which this process cannot move files, and
-        why."""
+        """Return the pairs of kinds of storages that this process cannot move files between, and why."""
         cached = self._unable
         if cached is None or cached[0] is not federation:
             cached = self._unable = federation, tuple(self._lacking(federation.storages))
         return cached[1]
 
     def unable_to_delete(self, federation: Federation) -> tuple[UnableWay, ...]:
-        """Return the kinds of storages in a federation at which this process cannot delete files, and why.
+        """Return the kinds of storages in a federation where this process cannot delete files, and why.
 
         Only the URL's scheme counts. A transfer service deletes nothing.
         """
@@ -103,7 +102,7 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
                 )
 
     def start(self, orders: Sequence[Delivery]) -> None:
-        """Begin deliveries, those of one mover together."""
+        """Begin deliveries, together for each mover."""
         by_mover: dict[int, tuple[Mover, list[Delivery]]] = {}
         for order in orders:
             try:
@@ -151,7 +150,7 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
         }
 
     def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
-        """Give up deliveries whose transfers are gone, by transfer and attempt."""
+        """Give up deliveries unless these transfers, with their attempts, still need them."""
         live_attempts = {(transfer.id, transfer.attempt) for transfer in transfers}
         for key, moving in self._copied().items():
             if key not in live_attempts and moving.reference:
@@ -162,10 +161,10 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
     def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
         """Return all matching files of a storage. Raises StorageError, LookupError or OSError.
 
-        With ``any_name`` leave out, and tell, files whose names no input may have, and links that lead out of
-        the storage. Otherwise refuse both, so that no input is missing silently.
+        Files with names that no input may have, and links out of the storage, are refused, so that no input
+        is missing silently. With ``any_name`` they are left out and reported.
 
-        A storage that hangs delays its caller by ``SCAN_GRACE`` s more, and nobody else.
+        A storage that hangs delays only its caller, by ``SCAN_GRACE`` s more.
         """
         mover = self._movers.for_storage(storage)
         limits = ScanLimits(seconds=seconds, any_name=any_name, refuse_links=not any_name)

@@ -128,7 +128,7 @@ class Elements:
     def look(self, queue: Queue, pilots: Iterable[Pilot], lost_since: float) -> None:
         """Ask about a queue's pilots, each server about its own.
 
-        Those that were missing by ``lost_since``, in s since 1970, and still are, are news again.
+        Pilots that were missing by ``lost_since``, in s since 1970, and still are, are news again.
         """
         for server, server_pilots in _by_server(pilots).items():
             with bound(queue=queue.name):
@@ -147,7 +147,7 @@ class Elements:
             self._tell(place, error)
             with self._lock:
                 self._polling.discard(place)
-            # A batch system without an answer says nothing about pilots: silence never counts as an end.
+            # No answer of a batch system is no news about pilots: silence never counts as an end.
             if not error and (news := _news(future.result(), by_reference, lost_since)):
                 self.sightings.add(news)
 
@@ -155,7 +155,7 @@ class Elements:
             statuses = self.adapter(queue, server).poll(by_reference)
             for reference, status in statuses.items():
                 if status.results:
-                    # Before anybody hears of its end: its attempts must not seem lost.
+                    # Do this before reporting its end: its attempts must not seem lost.
                     self._keep(queue, server, by_reference[reference], status.results)
             return statuses
 
@@ -183,7 +183,7 @@ class Elements:
         return replace(world, queue_reports=self.queue_reports(world)) if self._submits else world
 
     def queue_reports(self, world: World) -> tuple[QueueReport, ...]:
-        """Return a world's reports, with one for each queue whose adapter cannot be made here (B26).
+        """Return a world's reports, with one for each queue if its adapter cannot be made here (B26).
 
         If this process submits no pilots, they stay unchanged: another machine may have the adapter.
         The same holds if this one lacks a package and pilots are there or called within three hours.
@@ -201,8 +201,7 @@ class Elements:
         return tuple(reports[name] for name in sorted(reports))
 
     def lacking(self, federation: Federation) -> dict[str, str]:
-        """Return the queues for which this process lacks the adapter of some server, and why: others may
-        have it."""
+        """Return the queues that need an adapter which this process lacks, and why. Others may have it."""
         for queue in federation.queues:
             self.problem(queue)
         names = {queue.name for queue in federation.queues}
@@ -235,7 +234,7 @@ class Elements:
             return self._problems[queue.name][1]
 
     def _try(self, queue: Queue, element: ComputingElement) -> None:
-        """Make the adapter of each server once. It may be anybody's, and hang."""
+        """Make the adapter of each server once. It may be foreign code, and hang."""
         faults = [self._fault(queue, element.at(server)) for server in servers_of(element)]
         worst = None if None in faults else faults[0]
         lacks = all(isinstance(fault, AdapterError) for fault in faults)
@@ -288,7 +287,7 @@ def _is_served(report: QueueReport, time: float) -> bool:
 
 
 def place_of(queue: Queue, server: str) -> str:
-    """Return the place whose calls wait only for each other."""
+    """Return the place of a server's calls: they wait only for each other."""
     return f"queue {queue.name}" + (f", server {server}" if server else "")
 
 

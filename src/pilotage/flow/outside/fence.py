@@ -20,8 +20,7 @@ class OutOfTouch(TimeoutError):
 class FencedWorkers:
     """Workers for calls that change something outside.
 
-    A call happens only in the term of the lease in which it was asked for. Else its future fails with
-    ``OutOfTouch``.
+    A call happens only in the term of the lease of its request. Else its future fails with ``OutOfTouch``.
     """
 
     def __init__(self, workers: WorkersPort, presence: Presence) -> None:

@@ -31,7 +31,7 @@ class TooManyReaders(Exception):
 
 
 class FileReaders:
-    """Opens files, at most ``limit`` at once, from the first readable place."""
+    """Opens files, at most ``limit`` at a time, from the first readable place."""
 
     def __init__(
         self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], limit: int = MOST_READERS
@@ -84,7 +84,7 @@ class FileReaders:
     ) -> Generator[bytes | None]:
         """Yield the bytes of each file of these places and size; None if it has another or cannot be read.
 
-        All together take one reader's place. Raises TooManyReaders at once.
+        All together take one reader's place. Raises TooManyReaders before the first file.
         """
         with ExitStack() as stack:
             stack.enter_context(self.place(person))

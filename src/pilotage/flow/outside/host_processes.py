@@ -42,7 +42,7 @@ class HostProcesses:
             return False
         boot, space, number, started = parts[2:]
         if boot != self._system[0]:
-            # Without an id of its own, another machine might have the same name.
+            # Without the machine's id, another one might have the same name.
             return self._host[1] != "-"
         try:
             return space == self._system[1] and str(process_start(int(number))) != started

@@ -97,7 +97,7 @@ class Inquiries:
             )
 
     def lift(self, lifted: Iterable[LiftedBreaker]) -> None:
-        """Forget silence of servers whose breakers were lifted since: the next failure is the first."""
+        """Forget silence of servers after their breakers were lifted: the next failure is the first."""
         with self._lock:
             for breaker in lifted:
                 silent = self._silent.get(breaker.place) if breaker.kind == "list-match" else None
@@ -160,8 +160,8 @@ class Inquiries:
     ) -> None:
         """Ask a server for its batch system's load, once per ``every`` s, answered or not.
 
-        ``references`` are our recorded pilots there, also those of other queues that may lead to the same
-        batch system. Those that it still has afterwards were among the jobs that it counted (M5).
+        ``references`` are our recorded pilots there, also for other queues that may lead to the same batch
+        system. Pilots that it still has afterwards were among the jobs that it counted (M5).
         """
         key = (queue.name, server)
         with self._lock:
@@ -186,7 +186,7 @@ class Inquiries:
             self._call(key, place, call, answered, failed)
 
     def _of_scope(self, key: tuple[str, str], references: References) -> References:
-        """Return the references of queues that, as far as known, count the same jobs as a queue's server."""
+        """Return the references of queues that may count the same jobs as a queue's server."""
         queue, server = key
         scopes = {name: report.scope for (name, of), report in self._reports.items() if of == server}
         scope = scopes.get(queue)

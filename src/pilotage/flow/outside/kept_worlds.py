@@ -63,7 +63,7 @@ class KeptWorld(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the word by which people ask for it: ``20261127T020312Z-broker``."""
+        """Return the name that people use for it: ``20261127T020312Z-broker``."""
         return self.file.name.removesuffix(".json.gz")
 
     @property
@@ -123,7 +123,7 @@ class KeptWorlds:
             log.warning("the world of step %s is not kept: %s", step, error)
 
     def _forget(self, folder: Path, now: float) -> None:
-        """Delete what is too old, then the oldest beyond the most bytes."""
+        """Delete old worlds, then the oldest ones beyond the most bytes."""
         room = self._most_bytes
         for world in reversed(list_worlds(folder)):
             room -= world.size
@@ -137,7 +137,7 @@ def list_worlds(folder: Path) -> list[KeptWorld]:
     for file in sorted(folder.glob("*.json.gz")) if folder.is_dir() else ():
         if named := _NAME.fullmatch(file.name):
             moment = datetime.strptime(named[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-            with suppress(FileNotFoundError):  # its server deletes old ones meanwhile
+            with suppress(FileNotFoundError):  # its server may delete old ones now
                 worlds.append(KeptWorld(moment.timestamp(), named[2], file, file.stat().st_size))
     return worlds
 

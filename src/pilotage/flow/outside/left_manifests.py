@@ -1,7 +1,7 @@
 """Manifests of results that pilots left in sites' spools: they are verified and recorded.
 
-A manifest is believed if its pilot sealed it (``agent/files/spool_wire.py``). So whoever can write into a
-spool can destroy results there, and forge none.
+A manifest is believed if its pilot sealed it (``agent/files/spool_wire.py``). So people who can write into a
+spool can destroy results there, but not forge any.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""Results that pilots left in sites' spools are taken from there.
+"""Take the results that pilots left in sites' spools.
 
 A file is believed if it has the checksum that its manifest names (``left_manifests.py``).
 """
@@ -34,7 +34,7 @@ CHUNK = 16 << 20
 
 
 class _FalseResultsError(Exception):
-    """What lies in a spool is not what the pilot left there."""
+    """The bytes in a spool differ from the pilot's manifest."""
 
 
 def take_due(runtime: "Runtime", world: World) -> None:
@@ -50,7 +50,7 @@ def take_due(runtime: "Runtime", world: World) -> None:
 
 
 def _take(runtime: "Runtime", queue: Queue, results: SpooledResults) -> None:
-    """Take results of an attempt from their spool, unless nobody wants them any more. Remove them there."""
+    """Take results of an attempt from their spool if a job still waits for them. Remove them there."""
     try:
         keeper = runtime.elements.adapter(queue, results.server)
         if not isinstance(keeper, ResultsKeeper):
@@ -82,7 +82,7 @@ def _store_all(
 
 
 def _waiting_job(world: World, results: WaitingResults) -> Job | None:
-    """Return the job whose attempt this is; None if another attempt follows, or nobody wants it."""
+    """Return the job that waits for these results; None if it has ended or has a new attempt."""
     pairs = {(job.id, job.attempt, job.pilot): job for job in world.jobs if job.state in AT_A_PILOT}
     return pairs.get((results.job, results.attempt, results.pilot))
 
@@ -90,7 +90,7 @@ def _waiting_job(world: World, results: WaitingResults) -> Job | None:
 class _Spooled:
     """A file in a spool as a stream. Its last read raises _FalseResultsError if its checksum is wrong.
 
-    ``fault`` is that error: movers wrap what they meet.
+    ``fault`` is that error, because movers wrap it in theirs.
     """
 
     def __init__(self, keeper: ResultsKeeper, place: str, number: int, file: LeftOutput) -> None:

@@ -1,4 +1,4 @@
-"""The logs that somebody reads now, known to every server, and the pruning of stored ones."""
+"""The logs that people read now, known to every server, and the pruning of stored ones."""
 
 import threading
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ BELIEVED_FOR = 1.0
 """Seconds for which the list of readers is cached, so that reports cost no query."""
 
 READS_FOR = 90.0
-"""Seconds for which somebody counts as reading: by default pilots call every minute."""
+"""Seconds for which a person counts as reading: by default pilots call every minute."""
 
 PRUNED_EVERY = 60.0
 """Seconds between two prunings."""
 
 
 class LogReaders:
-    """Lets pilots know whose logs to send while their payloads run. Safe to use from many threads."""
+    """Lets pilots know which logs to send while their payloads run. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class LogReaders:
         self._noted: dict[tuple[str, int], float] = {}
 
     def ask(self, kind: Literal["job", "pilot"], record: int, time: float) -> None:
-        """Record that somebody reads the logs of a job or pilot."""
+        """Record that a person reads the logs of a job or pilot."""
         with self._lock:
             # A follower asks again and again: write it only after half the time is over.
             if self._noted.get((kind, record), 0.0) > time + READS_FOR / 2:

@@ -1,8 +1,8 @@
 """Membership: this process beats in the store, and watches whether the others do.
 
-No clocks are compared. Each server counts, on its own steady clock, for how long another's beat has stood
-still. A server that could not look itself, because it was frozen or the database was away, starts counting
-again. So a database that was away for a minute makes nobody look silent.
+No clocks are compared. Each server counts, on its own steady clock, for how long another's beat has not
+changed. If a server could not look, because it was frozen or the database was away, it starts counting
+again. So no server seems silent after a minute without the database.
 """
 
 import logging
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 
 class BeatTimes(NamedTuple):
-    """Seconds between two ``beats``, and seconds of silence after which its ``lease`` is over for others.
+    """Seconds between two ``beats``, and seconds of silence until other servers end its ``lease``.
 
-    A server takes it for lost after ``own_lease``, so it stops before others begin.
+    A server ends its lease itself after ``own_lease``, so it stops before others begin.
     """
 
     beats: float
@@ -73,7 +73,7 @@ def this_process(store: Store, name: str, loops: Sequence[str], url: str = "") -
 
 @dataclass(slots=True)
 class _Watched:
-    """The last beat that was seen of a server, and since when it stands still."""
+    """The last known beat of a server, and since when it has not changed."""
 
     last: ServerBeat
     since: float
@@ -93,10 +93,10 @@ def joined(url: str, loops: Sequence[str]) -> Iterator[tuple[Store, "Membership"
 
 
 class Membership(BackgroundService):
-    """This server among those of its store. It implements ``Presence``.
+    """This server among the servers of its store. It implements ``Presence``.
 
-    ``on_gone`` is called, from a thread, after others are found gone. ``report`` tells what this server does;
-    it may take long, because it has a thread of its own.
+    A thread calls ``on_gone`` after it finds that others are gone. ``report`` returns this server's activity;
+    it may take long, because a separate thread calls it.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Membership(BackgroundService):
         """See ``Presence``.
 
         Servers that have left the store's list are gone: each joins before it takes anything. Only servers
-        of versions before 0.1.0 have names that are not in the list; their host tells of them.
+        of versions before 0.1.0 have names that are not in the list; ``host`` knows whether they run.
         """
         other_servers = {name for name in names if name and name != self.name}
         ended = set(self._host.gone(other_servers))
@@ -162,7 +162,7 @@ class Membership(BackgroundService):
         super().start()
 
     def stop(self) -> None:
-        """Leave. Others take over at once."""
+        """Leave, so that others take over without waiting."""
         super().stop()
         try:
             self._store.servers.leave(self.name, self._store.clock())
@@ -191,13 +191,13 @@ class Membership(BackgroundService):
                 tell()
 
     def _note_absence(self) -> None:
-        """Note since when no server was there, if none was: pilots could call nobody."""
+        """If no server was there until now, note since when: pilots could call none."""
         self._store.absences.note(self._store.clock(), self.times.lease)
 
     def _silent(self, beats: Sequence[ServerBeat], now: float) -> list[tuple[ServerBeat, float]]:
         """Return the servers that are newly known to be gone, with the seconds of their silence."""
         if now - self._looked > 2 * self.times.beats:
-            # Nobody looked meanwhile, so nobody knows whether they were silent.
+            # This server has not looked since, so it does not know whether they were silent.
             for watched in self._watched.values():
                 watched.since = now
         self._looked = now

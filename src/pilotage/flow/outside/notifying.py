@@ -18,7 +18,7 @@ MOST_LINES = 20
 class Notifying(OutsideAnswers[NotificationSighting]):
     """Starts messages, and keeps their results until a pass has committed them. Nothing here blocks.
 
-    Each person's messages have their own workers, so a receiver that hangs delays nobody else's.
+    Each person's messages have their own workers, so a receiver that hangs delays no other person's.
     """
 
     def __init__(

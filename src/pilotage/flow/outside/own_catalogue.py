@@ -15,10 +15,10 @@ from pilotage.store import Store
 from pilotage.store.files.datasets import DatasetVersion, Member
 
 Edit = Literal["set", "add", "remove"]
-"""How given files change a dataset: all of it, more of it, or no longer part of it."""
+"""How given files change a dataset: they replace its files, join them, or leave it."""
 
 TRIES = 5
-"""Most attempts to make a version if somebody else makes one at the same moment."""
+"""Most attempts to make a version if another person makes one at the same moment."""
 
 
 class OwnCatalogue:
@@ -133,7 +133,7 @@ class OwnCatalogue:
 
 
 def _places(replicas: Sequence[Replica]) -> Mapping[str, str]:
-    """Return the paths of a file's originals by storage; empty where one lies under its name."""
+    """Return the paths of a file's originals by storage; a path is empty if it is the file's name."""
     return {replica.storage: replica.path for replica in replicas if not is_copy(replica.path)}
 
 

@@ -21,7 +21,7 @@ def submitted_beside(
 ) -> dict[str, list[str]]:
     """Return the references of live pilots at a queue's server, by queue.
 
-    Other queues of its site may lead to the same batch system, if their computing elements are of its kind.
+    Other queues of its site may lead to the same batch system, if their computing elements have its kind.
     """
     return {
         candidate.name: _submitted_to(pilots, candidate.name, server)

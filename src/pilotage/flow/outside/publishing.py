@@ -18,7 +18,7 @@ PublicationAttempt = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationOrder:
-    """The outputs that one call registers, by publication. Those of ``closing`` close the dataset."""
+    """The outputs that one call registers, by publication. Publications in ``closing`` close the dataset."""
 
     dataset: str
     files: Mapping[PublicationAttempt, OutputFile]

@@ -1,4 +1,4 @@
-"""Remove from storages what nobody needs: scratch areas of ended attempts, and forgotten copies."""
+"""Remove unneeded files from storages: scratch areas of ended attempts, and forgotten copies."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -24,10 +24,10 @@ what the server only knows as sent."""
 
 
 def clear(runtime: "Runtime", world: World, decision: Decision, committed: Committed) -> None:
-    """Have the scratch areas of the attempts removed that a committed decision ended.
+    """Have the scratch areas of attempts removed after a committed decision ended them.
 
     Each is removed once more after two leases: a silent pilot may store a file as long as its lease lasts,
-    and a slow storage may store it later. A remaining one disturbs nobody: no other attempt uses it.
+    and a slow storage may store it later. A remaining one does no harm: no other attempt uses it.
     """
     queues = {queue.name: queue.storage for queue in world.federation.queues}
     now = world.time
@@ -61,7 +61,7 @@ def remove_copies(runtime: "Runtime", gone: Iterable[Replica], now: float) -> No
 
 
 def remove_due(runtime: "Runtime", world: World) -> None:
-    """Remove what is due, in the background. What is not removed is due again later."""
+    """Make the due removals, in the background. A failed one is due again later."""
     storages = {storage.name: storage for storage in world.federation.storages}
     removals, catalogue = runtime.store.removals, runtime.store.catalogue
 
@@ -84,7 +84,7 @@ def remove_due(runtime: "Runtime", world: World) -> None:
 
 
 def _ended(world: World, decision: Decision, committed: Committed) -> Iterator[Job]:
-    """Yield the jobs, as they were, whose attempt failed, was cancelled, or was taken from its pilot."""
+    """Yield the jobs, as they were, that failed, were cancelled, or lost their pilot."""
     jobs = {job.id: job for job in world.jobs if job.state in _LEAVE_SOMETHING}
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if (

@@ -20,7 +20,7 @@ MOST_KEYS = 100
 
 
 class KeyMissing(Exception):
-    """The server cannot encrypt or decrypt; the message says why, and what to do."""
+    """The server cannot encrypt or decrypt; the message has the reason and a remedy."""
 
 
 class SecretSpoilt(Exception):
@@ -39,7 +39,7 @@ class Keys:
         return next(iter(self.by_digest))
 
     def encrypt(self, owner: str, vo: str, name: str, value: str) -> Encrypted:
-        """Encrypt a secret together with whose it is: a row that is moved to somebody else is worthless."""
+        """Encrypt a secret together with its owner: a row moved to another person is worthless."""
         from cryptography.fernet import Fernet
 
         text = to_json([owner, vo, name, value])
@@ -97,7 +97,7 @@ class SecretKeys:
     def read_or_make(self, needed: Callable[[], frozenset[str]]) -> Keys:
         """Return the keys, and make the first one if nothing was encrypted yet.
 
-        ``needed`` returns the digests of the keys that encrypted what is stored. Raises ``KeyMissing``.
+        ``needed`` returns the digests of the keys of all stored secrets. Raises ``KeyMissing``.
         """
         try:
             keys = self.read()
@@ -145,7 +145,7 @@ class SecretKeys:
         if path is None:
             raise KeyMissing("there is no home")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A file of its own for each thread: another's would be written after it became the key.
+        # One file for each thread: otherwise one thread could change the file after another made it the key.
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         draft = Path(name)
         try:

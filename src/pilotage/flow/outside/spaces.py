@@ -45,7 +45,7 @@ class Spaces(OutsideAnswers[SpaceSighting]):
         self._asked: dict[_Key, float] = {}
 
     def ask(self, storages: Iterable[Storage], period: float) -> None:
-        """Ask storages in order, as many as allowed at once, each once per ``period`` s."""
+        """Ask storages in order, up to ``AT_ONCE`` in parallel, each once per ``period`` s."""
         for storage in storages:
             key = (storage.name, storage.url)
             now = self._clock()

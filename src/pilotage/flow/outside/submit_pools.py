@@ -33,7 +33,7 @@ class SubmitPools:
         """Make, change and close pools. Submissions waiting in a removed one still happen."""
         with self._lock:
             for name in self._pools.keys() - declared.keys():
-                # Its workers end one by one when nothing waits any more.
+                # Its workers end one by one when its queue is empty.
                 self._pools.pop(name).resize(SubmitPool(min_threads_in_pool=0))
             for name, pool in declared.items():
                 existing = self._pools.get(name)
@@ -53,8 +53,8 @@ class SubmitPools:
     def submit(self, pool: str, place: str, function: Callable[[], T]) -> "Future[T]":
         """Let a pool make a call to a place.
 
-        The future fails with PlaceBusy if it accepts no more, and with TimeoutError if the call did not end
-        in time.
+        The future fails with PlaceBusy if the place is full, and with TimeoutError if the call did not end in
+        time.
         """
         with self._lock:
             target = self._pools.get(pool)
@@ -91,7 +91,7 @@ class _Pool:
             return self._running + len(self._waiting)
 
     def resize(self, declared: SubmitPool) -> None:
-        """Change the pool's limits. Workers start at once, and end when they are free."""
+        """Change the pool's limits. Workers start immediately, and end when they are free."""
         with self._changed:
             self.declared = declared
             self._start()

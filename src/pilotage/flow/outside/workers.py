@@ -32,11 +32,11 @@ TIME_LIMIT = 300.0
 """Default time limit of a call in s."""
 
 LOOK = 0.2
-"""Seconds between two checks for calls whose time is over."""
+"""Seconds between two checks for calls beyond their time limit."""
 
 
 class PlaceBusy(OSError):
-    """A place accepts no more calls: too many wait, or too many never returned."""
+    """A place is full: too many calls wait, or too many never returned."""
 
 
 class WorkersPort(Protocol):
@@ -46,7 +46,7 @@ class WorkersPort(Protocol):
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
         """Start a call to a place. The future fails with TimeoutError after ``time_limit`` s, with
-        ``PlaceBusy`` where the place takes no more calls, or with what the function raises."""
+        ``PlaceBusy`` if the place is full, or with the function's error."""
 
     def close(self) -> None:
         """Start nothing more. Running calls are left alone."""
@@ -66,7 +66,7 @@ class _Call:
     def run(self) -> None:
         try:
             result = self.context.run(self.function)
-        except BaseException as error:  # an adapter may be anybody's
+        except BaseException as error:  # an adapter may be foreign code
             self.settle(error=error)
         else:
             self.settle(result)
@@ -140,12 +140,12 @@ class Workers:
         call.run()
         with self._lock:
             there = self._places[place]
-            # It may return after it was given up: then the place has one stuck call less.
+            # It may return after its time limit: then the place has one stuck call less.
             (there.running if call in there.running else there.stuck).remove(call)
             self._start(place, there)
 
     def _watch(self) -> None:
-        """Give up calls whose time is over, until there are none."""
+        """Give up calls beyond their time limit, until no call runs or waits."""
         while not self._closed.wait(LOOK):
             late: list[_Call] = []
             with self._lock:
@@ -177,7 +177,7 @@ class Workers:
 
 
 class Inline:
-    """Runs every call at once in the caller's thread: for tests and for virtual time."""
+    """Runs every call in the caller's thread: for tests and for virtual time."""
 
     inline = True
 

@@ -75,7 +75,7 @@ def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 def _as_read(move: Move, changes: Mapping[int, str]) -> Iterator[Move]:
     """Yield the move, in parts of jobs with the same changes.
 
-    A job that a person changes meanwhile is handed back.
+    The commit leaves out a job that a person has changed since.
     """
     if len({changes[id_] for id_ in move.ids}) == 1:
         yield replace(move, changes_read=changes[move.ids[0]])
@@ -181,7 +181,7 @@ def _ready_jobs(reading: Reading) -> Mapping[str, Any]:
 
 
 def _ready(jobs: Iterable[Job], failed: Sequence[FailedDelivery], world: World) -> tuple[Job, ...]:
-    """The jobs without those that are pending since a storage failed them, until their time comes (F4)."""
+    """Return the jobs, without pending ones that wait after a storage failed them (F4)."""
     again = retried_at(failed, world.federation.staging)
     return tuple(
         job for job in jobs if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time
@@ -194,7 +194,7 @@ def _unanswered(runtime: Runtime, world: World) -> Mapping[str, Any]:
 
 
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
-    """Record which jobs found room. If none did, scan what was skipped at once."""
+    """Record which jobs found room. If none did, scan the skipped tasks now."""
     gone: set[int] = set()
     pending_for_room: set[int] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):

@@ -1,4 +1,4 @@
-"""Let tasks go on whose predecessors have ended, or say what holds them."""
+"""Let tasks start when their predecessors have ended, or hold them with the reason."""
 
 from collections.abc import Iterator
 

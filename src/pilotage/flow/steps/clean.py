@@ -22,7 +22,7 @@ MOST_COPIES = 10_000
 
 
 def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
-    """Return at which kinds of storages this process cannot delete files."""
+    """Return the kinds of storages where this process cannot delete files."""
     return {"unable": runtime.deliveries.unable_to_delete(world.federation)}
 
 
@@ -32,7 +32,7 @@ def _bounds(runtime: Runtime, now: Pass) -> Pass:
 
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
-    """Have the bytes of forgotten copies deleted, but for one that a job came to read meanwhile."""
+    """Have the bytes of forgotten copies deleted, unless a new job reads them."""
     gone = [
         replica for change in decision.changes if isinstance(change, Forget) for replica in change.replicas
     ]
@@ -51,7 +51,7 @@ def _idle(world: World) -> Iterator[str]:
 STEP = Step(
     name=CLEAN,
     place=12,
-    summary="Remove copies that nobody wants any more, by age, use and quota.",
+    summary="Remove unneeded copies, by age, use and quota.",
     reads=(copies(MOST_COPIES), ProcessFields(("unable",), _unable)),
     bounds=_bounds,
     phases=always(Phase(actor=CLEAN, decide=unwanted.remove, act=_removed)),

@@ -74,7 +74,7 @@ def _claimed(decision: Decision, committed: Committed) -> set[int]:
 
 
 def _resubmit(runtime: Runtime, world: World, claimed: set[int]) -> None:
-    """Submit pilots that this server has claimed, and again its own ones whose submission is in doubt.
+    """Submit pilots that this server has claimed, and again its own ones after a doubtful submission.
 
     The batch system knows pilots by name, and accepts none twice.
     """
@@ -89,13 +89,13 @@ def _resubmit(runtime: Runtime, world: World, claimed: set[int]) -> None:
 
 
 def _is_due(world: World, pilot: Pilot) -> bool:
-    """Return whether this server's own pilot is to be submitted, for the first time or again."""
+    """Return whether to submit this server's own pilot now, for the first time or again."""
     is_late = queue_test_pilots.is_test_pilot(pilot) or world.time - pilot.created >= ASKED_AGAIN_AFTER
     return is_late and pilot.server == world.server
 
 
 def _cancel_late(runtime: Runtime, world: World) -> None:
-    """End pilots at their sites that were given up before their submission was known."""
+    """End given-up pilots at their sites once their submission is known."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     ended = {pilot.id: pilot for pilot in world.pilots if pilot.state not in LIVE_PILOTS}
     for submission in world.submissions:

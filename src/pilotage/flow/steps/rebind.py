@@ -35,9 +35,10 @@ PATIENCE = 5.0
 def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take a plugin's waiting jobs from their queues, and choose again among queues with idle pilots.
 
-    Offer each idle queue the longest waiting jobs that it accepts and whose inputs are at its storage, at
-    most as many as its idle slots. The brokerage decides as if there were no other queue. Refused jobs stay,
-    like those bound early (E1) or at a queue that keeps its jobs. The site's limits apply to others' (M8).
+    Offer each idle queue the longest waiting jobs that it accepts and that have their inputs at its storage,
+    at most as many as its idle slots. The brokerage decides as if there were no other queue. Refused jobs
+    stay, like jobs bound early (E1) or at a queue that keeps its jobs. The site's limits apply to jobs of
+    other sites (M8).
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
@@ -85,7 +86,7 @@ class _Rooms:
         }
 
     def fitting(self, queue: str, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Return the jobs that a queue's site accepts: its own, and others as far as it has room."""
+        """Return the jobs that a queue's site accepts: its own, and others while it has room."""
         room = self._left.get(self._sites[queue])
         if room is None:
             return jobs
@@ -194,7 +195,7 @@ def _idle(world: World) -> Iterator[str]:
 STEP = Step(
     name=REBIND,
     place=4,
-    summary="Bind waiting jobs to queues whose pilots are idle.",
+    summary="Bind waiting jobs to queues with idle pilots.",
     reads=(
         *("job_counts", "queue_reports", only_where_idle_elsewhere),
         *(waiting_jobs(JobState.ACTIVATED), ahead, *OF_JOBS, *OF_PLACES, startable, held_places),

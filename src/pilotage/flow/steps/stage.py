@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 
 
 def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
-    """Return between which storages this process cannot move files, if there are any transfers.
+    """Return the pairs of storages that this process cannot move files between, if there are transfers.
 
-    Those that another server was delivering may wait within this very pass, once that server is gone.
+    Transfers of another server that is gone may wait again within this very pass.
     """
     return {"unable": runtime.deliveries.unable(world.federation) if world.transfers else ()}
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Forget recorded reports, and give up deliveries whose transfers are gone."""
+    """Forget recorded reports, and give up deliveries of transfers that are gone."""
     breaker_notices.tell(world, decision, committed)
     runtime.deliveries.forget(world.deliveries)
     runtime.deliveries.withdraw_all_but(
@@ -133,7 +133,7 @@ STEP = Step(
     foresees=True,
     subjects=(TRANSFER, TASK, SITE),
     idle=_idle,
-    # Transfers that moved on woke the step, and so did those that began while others wait for their place.
+    # Transfers that moved on woke the step, and so did new ones while others wait for their place.
     goes_on=lambda runtime: runtime.wakeups.waits(STAGE),
     in_hand=lambda runtime: runtime.deliveries.in_hand,
     wakes_on=frozenset(

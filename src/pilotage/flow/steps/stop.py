@@ -1,4 +1,4 @@
-"""Stop tasks whose first attempts all failed in the same way (F3)."""
+"""Stop tasks after their first attempts all failed in the same way (F3)."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ def _idle(world: World) -> Iterator[str]:
 STEP = Step(
     name=STOP,
     place=10,
-    summary="Stop tasks whose first attempts all failed alike.",
+    summary="Stop tasks after their first attempts all failed alike.",
     reads=(failing_alike, only_where("tasks"), live_jobs, "task_counts"),
     phases=always(Phase(actor=STOP, decide=stopping.stop, act=_let_go, in_parts=True)),
     subjects=(TASK,),

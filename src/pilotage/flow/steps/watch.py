@@ -1,4 +1,4 @@
-"""Move on records that waited too long, or whose pilot went silent (rules T)."""
+"""Move on records that waited too long, or that belong to a silent pilot (rules T)."""
 
 import logging
 from collections import defaultdict
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Remove what ended attempts left, and end given-up pilots at their sites, because they may still start
-    there.
+    """Remove the files of ended attempts, and end given-up pilots at their sites, because they may still
+    start there.
 
-    Cancel tasks whose lease is over, each with the policy for people's cancellations.
+    Cancel tasks with an ended lease, each with the policy for people's cancellations.
     """
     for queue, since in runtime.elements.closed_tunnels(world.federation, world.time):
         runtime.store.absences.note_closed(queue, since, world.time)
@@ -60,7 +60,7 @@ def _idle(world: World) -> Iterator[str]:
 STEP = Step(
     name=WATCH,
     place=9,
-    summary="Move on what has waited too long, or whose pilot has gone silent.",
+    summary="Move on records that have waited too long, or that belong to a silent pilot.",
     reads=(
         *("absences", "queue_reports", "job_counts", "failures", "lacking_nodes", due_jobs, "tasks"),
         *(waiting_results, late_pilots, lapsed),

@@ -42,7 +42,7 @@ def faults(federation: Federation) -> list[Fault]:
 
 
 def notes(federation: Federation) -> list[Fault]:
-    """Return what is no fault, but good to know before the federation is loaded."""
+    """Return remarks that are no faults, but help before the federation is loaded."""
     return [*lacking(federation), *_through_server(federation), *waiting(federation)]
 
 
@@ -70,7 +70,7 @@ def lacking(federation: Federation) -> list[Fault]:
 
 
 def _through_server(federation: Federation) -> list[Fault]:
-    """Return the storages whose files most pilots cannot reach by themselves, the first of each kind."""
+    """Return the storages that most pilots reach only through the server, the first of each kind."""
     first: dict[str, Fault] = {}
     there = InstalledMovers(lambda: None).schemes
     homes = {queue.storage for queue in federation.queues if queue.computing_element}

@@ -1,4 +1,4 @@
-"""Put a federation in force while work goes on: the changes, their effects, and refusals."""
+"""Put a federation in force in a running system: the changes, their effects, and refusals."""
 
 import logging
 from dataclasses import dataclass
@@ -153,8 +153,8 @@ def file_of(federation: Federation, path: str) -> FederationFile:
 def load(store: Store, federation: Federation, path: str, *, force: bool = False) -> None:
     """Put the federation of a server's file in force if the file's declaration has changed.
 
-    Otherwise the store's stands, with all that was changed since: a restart undoes nothing. Raises as
-    ``save`` does.
+    Otherwise the store's federation stays in force, with all later changes: a restart undoes nothing. Raises
+    the errors of ``save``.
     """
     loaded = store.loaded_version(file_of(federation, path), federation)
     if loaded is None:

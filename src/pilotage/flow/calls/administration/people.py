@@ -1,4 +1,4 @@
-"""Close a person: end what they may do and what runs for them, and name what stays."""
+"""Close a person: end their rights and their work, and name the rest."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,7 +23,7 @@ MOST_DATASETS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedPerson:
-    """What ended of a person, or would end, and what stays."""
+    """The rights and work of a person that ended, or would end, and the rest."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -54,7 +54,7 @@ def close(
 ) -> ClosedPerson:
     """End a person's tokens, tasks, private pilots, secrets and receivers of notifications, in this order.
 
-    Stored outputs and datasets stay, and so does what has ended. Raises ``NotThere``.
+    Stored outputs, datasets and ended work stay. Raises ``NotThere``.
     """
     store, reason = runtime.store, f"{person.name} was closed: {because}"
     done = _preview(runtime, person)
@@ -62,11 +62,11 @@ def close(
         raise NotThere(f"{_full_name(person)} has no token, live task, pilot, secret or dataset")
     if dry_run:
         return done
-    # First what could make more of the rest: from now on nothing is submitted.
+    # Tokens first: without them, this person cannot submit more work.
     store.tokens.close(person)
     done = replace(_preview(runtime, person), tokens=done.tokens)
     for number in done.tasks:
-        with suppress(NoSuchTask):  # it was archived meanwhile
+        with suppress(NoSuchTask):  # it was archived since
             task_cancellation.cancel(runtime, number, reason, actor)
     _end_pilots(runtime, person, reason, actor, dry_run=False)
     for secret in store.secrets.names(person.name, person.vo):
@@ -77,7 +77,7 @@ def close(
 
 
 def _preview(runtime: Runtime, person: Identity) -> ClosedPerson:
-    """Return what would end of a person now, and what stays."""
+    """Return the rights and work of a person that would end now, and the rest."""
     store = runtime.store
     live = list(_live_tasks(runtime, person))
     return ClosedPerson(
@@ -95,7 +95,7 @@ def _preview(runtime: Runtime, person: Identity) -> ClosedPerson:
 
 
 def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
-    """Return the person of a name. Raises ``NotNow`` if several VOs have one and none is given."""
+    """Return the person with a name. Raises ``NotNow`` without a VO if several VOs have one."""
     if vo is not None:
         return Identity(name=name, vo=vo)
     vos = {token.vo for token in runtime.store.tokens.of_person(name)}
@@ -109,9 +109,9 @@ def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
 
 
 def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
-    """Yield a person's live tasks, the last first: the end of a task then starts nothing that follows it."""
+    """Yield a person's live tasks, the last first: then the end of a task does not start its successors."""
     pages = (TaskPage(owner=person, state=state, limit=10 * MOST_TASKS) for state in LIVE_TASKS)
-    # By number: a task may go on while the pages are read. What goes back is in the next call.
+    # By number: a task may change its state between two pages. The next call finds tasks missed here.
     tasks = {task.id: task for page in pages for task in runtime.store.task_lists.page(page)}
     yield from sorted(tasks.values(), key=lambda task: (task.state is not TaskState.WAITING, -task.id))
 

@@ -13,9 +13,9 @@ from pilotage.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingLoop:
-    """A loop whose last pass failed on some of the live servers, with one of the errors.
+    """A loop and the live servers where its last pass failed, with one of the errors.
 
-    Without servers none of them has the loop.
+    Without servers in it, no live server runs the loop.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ServersOverview:
 
 
 def failing_loops(runtime: Runtime) -> list[FailingLoop]:
-    """Return the loops that fail on any live server, and those that no server has, by name."""
+    """Return the loops that fail on any live server or that no server has, by name."""
     overview = servers_overview(runtime.store)
     live = [server for server in overview.servers if server.state == "live"]
     errors: dict[str, dict[str, str]] = defaultdict(dict)
@@ -46,7 +46,7 @@ def failing_loops(runtime: Runtime) -> list[FailingLoop]:
             if last.error:
                 errors[loop][f"{server.name} on {server.host}"] = last.error
     for loop, error in runtime.set_aside.failing_loops.items():
-        # What happens here is known before this server has told it.
+        # This process knows its own failures before it has stored them.
         errors[loop] = errors[loop] or {"this server": error}
     failing = [
         FailingLoop(name=loop, servers=(*by_server,), error=next(iter(by_server.values())))

@@ -1,4 +1,4 @@
-"""The last simulation that a person started on the page, at whatever server it runs."""
+"""The last simulation that a person started on the page, on any server."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ MOST_TIME = 600.0
 """Seconds after which a command of a simulation is ended."""
 
 LONGEST = 2 * MOST_TIME + 60.0
-"""Seconds after which no simulation runs any more: its server ended before it did."""
+"""Seconds after which a simulation without an end counts as broken off by its server's end."""
 
 
 def last_simulation(store: Store, person: str, now: float) -> StoredSimulation | None:

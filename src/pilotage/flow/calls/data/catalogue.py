@@ -77,7 +77,7 @@ def register_each(
         try:
             return register(runtime, list(remaining.values()), actor, dry_run, paths), refused
         except FileConflict as conflict:
-            # Somebody else registered it meanwhile.
+            # Another person has registered it since.
             refused |= {
                 at: str(conflict) for at, file in remaining.items() if file.identifier == conflict.file
             }

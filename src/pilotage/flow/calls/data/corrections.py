@@ -1,8 +1,8 @@
 """Resolve contradicting descriptions of a file: its bytes decide, or an operator.
 
-A description is only its author's word. Others of the VO use the same names, so nobody's wrong description
-may block a file: if two contradict each other, ask the storages. If no bytes can be seen there, authors may
-correct their own description, until a job has started to read the file.
+A description can be wrong. Others of the VO use the same names, so a wrong description must not block a file:
+if two contradict each other, ask the storages. If these cannot show the bytes, authors may correct their own
+description, until a job has started to read the file.
 """
 
 import glob
@@ -30,12 +30,12 @@ TIME_LIMIT = 30.0
 
 
 def correct(runtime: Runtime, descriptions: Sequence[InputFile], actor: str, *, trusted: bool = False) -> int:
-    """Correct known files that contradict the given descriptions, if the latter are right. Return their
-    number.
+    """Correct known files that contradict the given descriptions, if the given ones are right. Return how
+    many.
 
-    They are right if the bytes agree, at the storages where the file is known to lie, or else at the given
-    ones. The known description wins if Pilotage moved the file under it. A ``trusted`` operator's description
-    is right without this check. If no bytes can be seen, so is that of the unconfirmed description's author.
+    They are right if the bytes agree at the storages in the catalogue, or else at the given ones. The known
+    description wins if Pilotage moved the file under it. A ``trusted`` operator is right without this check.
+    If no storage can show the bytes, the author of an unconfirmed description may replace it.
     """
     conflicts = runtime.store.queries.conflicts([description.described() for description in descriptions])
     agreeing = {description.identifier for at, description in enumerate(descriptions) if at not in conflicts}
@@ -43,7 +43,7 @@ def correct(runtime: Runtime, descriptions: Sequence[InputFile], actor: str, *, 
     records: list[Creation] = []
     corrected = 0
     for at in [*conflicts][:MOST_FILES]:
-        # Who says both at once takes nothing back.
+        # An author who gives both descriptions in one request has not withdrawn the known one.
         author = "" if descriptions[at].identifier in agreeing else actor
         creations = [*_correction(runtime, descriptions[at], author, limit, trusted=trusted)]
         corrected += bool(creations)
@@ -89,8 +89,10 @@ def _correction(
 def described(
     file: File, right: InputFile | None, lying: Mapping[str, str], author: str = ""
 ) -> Iterator[Creation]:
-    """Yield the ``right`` description of a known file, unless it is None, and where the file lies: its path
-    by storage, empty under its own name."""
+    """Yield the ``right`` description of a known file, unless it is None, and the file's replicas.
+
+    ``lying`` has its path by storage; an empty path means its own name.
+    """
     if right is not None:
         yield CorrectedFile(
             name=file.name,
@@ -112,11 +114,11 @@ def _right_at(
     known_paths: Mapping[str, str],
     limit: float,
 ) -> dict[str, str] | None:
-    """Return the storages whose bytes match the given description, with the file's path there.
+    """Return the storages where the bytes match the given description, with the file's path there.
 
-    ``known_paths`` are the paths where the catalogue knows it.
+    ``known_paths`` are its paths in the catalogue, by storage.
 
-    It is empty if no bytes can be read, and None if they match the known description, or neither.
+    Return an empty mapping if no bytes can be read, and None if they match the known description, or neither.
     """
     right: dict[str, str] = {}
     has_other_bytes = False
@@ -145,7 +147,7 @@ def _right_at(
 
 @dataclass(frozen=True, slots=True)
 class FileThere:
-    """A file as it lies at a storage, and its path there, empty under its own name."""
+    """A file at a storage, and its path there; empty if that is its name."""
 
     file: InputFile
     path: str
@@ -154,9 +156,9 @@ class FileThere:
 def look_at(
     runtime: Runtime, storage: Storage, identifier: str, seconds: float, known_path: str = ""
 ) -> FileThere | None:
-    """Return a file as it lies at a storage; None if it is not there.
+    """Return a file at a storage; None if it is not there.
 
-    It lies at the path that the catalogue knows, or else under its name, which may be a link.
+    Look at its path in the catalogue, or else under its name, which may be a link.
     Raises StorageError, LookupError or OSError if the storage cannot be read.
     """
     name = split_identifier(identifier)[1]

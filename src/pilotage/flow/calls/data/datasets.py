@@ -32,7 +32,7 @@ def edit(
     catalogue = runtime.catalogues.own
     files = [identifier(scope, name) for name in names]
     if edit == "remove":
-        # A pattern cannot find forgotten files, and their size no longer matters.
+        # A pattern cannot find forgotten files, and removal does not need their size.
         members = [File(name=name, size=0, checksum="") for name in files]
         members += _matching_members(runtime, dataset, match) if match else []
     else:

@@ -47,9 +47,9 @@ class NothingFound(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Look-ups of inputs for somebody. ``scan`` finds files on a storage; None means no catalogue.
+    """Look-ups of inputs for a person. ``scan`` finds files on a storage; None means no catalogue.
 
-    Without an ``owner``, files may be anybody's. ``is_own_task`` returns whether a task, by number, is
+    Without an ``owner``, all files are visible. ``is_own_task`` returns whether a task, by number, is
     theirs, and ``is_late`` whether the time for look-ups is over.
     """
 
@@ -62,7 +62,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A task whose inputs are all files, and the versions of datasets that they come from."""
+    """A task with all its inputs resolved to files, and the versions of datasets that they come from."""
 
     spec: TaskSpec
     datasets: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class _Findings:
             checksum = file.checksum or (earlier.checksum if earlier else "")
             rows = file.rows
             if earlier:
-                # What all rows read stays so, whatever names it again.
+                # A file without rows is for all rows, and stays so if some rows name it too.
                 rows = tuple(sorted({*earlier.rows, *rows})) if earlier.rows and rows else ()
             self.files[file.name] = replace(
                 file, checksum=checksum, replicas=tuple(sorted(replicas)), rows=rows
@@ -115,7 +115,7 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
 
 
 def is_task_of(store: Store, owner: Identity, number: int) -> bool:
-    """Return whether a task exists and belongs to somebody."""
+    """Return whether a task exists and belongs to a person."""
     task = store.queries.task(number)
     return task is not None and (task.owner, task.vo) == (owner.name, owner.vo)
 

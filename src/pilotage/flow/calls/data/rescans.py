@@ -23,7 +23,7 @@ RESCAN_TIME = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Rescan:
-    """The number of inputs to look at again, and in order the ones for which time ran out."""
+    """The number of inputs to look at again, and in order the ones that were not checked in time."""
 
     inputs: int
     unchecked: Sequence[str] = ()
@@ -72,9 +72,9 @@ def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> Res
 def _news(
     runtime: Runtime, entry: CatalogueEntry, storages: Iterable[Storage], end: float
 ) -> Iterator[Creation]:
-    """Yield what differs: another description if no storage has the known bytes, and where the file lies.
+    """Yield the file's replicas, and a new description if no storage has the known bytes.
 
-    A storage that cannot be read may have the known bytes. So they stay as they are known.
+    A storage that cannot be read may have the known bytes. Then the description stays.
     """
     file, paths = entry.file, {replica.storage: replica.path for replica in entry.replicas}
     findings: dict[str, FileThere] = {}

@@ -15,7 +15,7 @@ from pilotage.ports.moving import StorageError
 from pilotage.request_budget import asking
 
 ALL_FILES = 2**31 - 1
-"""``files_per_job`` of a task whose rows read all of their inputs in one job each."""
+"""``files_per_job`` of a task with one job for each row, which reads all inputs of the row."""
 
 MOST_TESTS = 5_000_000
 """Most tests of a name against a row's pattern: some seconds."""
@@ -31,7 +31,7 @@ Find = Callable[[InputPattern], Sequence[FoundFile]]
 
 
 def is_template(spec: TaskSpec, item: object) -> bool:
-    """Return whether an input is a pattern whose braces name parameters."""
+    """Return whether an input is a pattern with parameters in braces."""
     return isinstance(item, InputPattern) and bool(spec.parameters) and "{" in item.glob
 
 
@@ -59,7 +59,7 @@ def template_fault(spec: TaskSpec, item: InputPattern) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row's pattern, and the one name that it stands for; none if it has wildcards of its own."""
+    """A row's pattern, and the name of its only file; None if the pattern has wildcards."""
 
     number: int
     pattern: str
@@ -76,7 +76,7 @@ def files_of_rows(
 ) -> list[FoundFile]:
     """Return the files of all rows, each with the rows that read it.
 
-    One look finds the files of all rows, if the owner may list what it lists; otherwise each row has its own.
+    One look-up finds the files of all rows if ``is_listed`` allows its pattern; otherwise look up each row.
     Raises LookupError, which names the rows without a file, and the errors of ``find``.
     """
     rows = list(_rows(spec, item))
@@ -88,7 +88,7 @@ def files_of_rows(
         try:
             files = find(wide)
         except StorageError:
-            # Too many for one look, perhaps: what each row names may be few.
+            # Perhaps too many for one look-up: each row may name few.
             files = None
     readers: dict[str, list[int]] = defaultdict(list)
     by_name: dict[str, FoundFile] = {}
@@ -128,7 +128,7 @@ def _wide(spec: TaskSpec, item: InputPattern) -> InputPattern | None:
         (only, *rest) = values
         stars[name] = "*" if rest or name == INDEX else _LETTER.sub(r"[\1]", only)
     glob = filled(item.glob, stars, strict=True)
-    # Two stars side by side would stand for folders.
+    # Two stars side by side would match folders.
     return None if glob.count("**") > item.glob.count("**") else replace(item, glob=glob)
 
 

@@ -28,7 +28,7 @@ MOST_FILES = 500
 """Most files of one call."""
 
 TIME_LIMIT = 30.0
-"""Seconds of one call in which files are looked at, where they are said to lie at the new storage."""
+"""Seconds that one call has to check files at the new storage that are reported to be there."""
 
 GIGABYTE = 1e9
 
@@ -37,7 +37,7 @@ GIGABYTE = 1e9
 class WantedMove:
     """A move from one storage to another. ``same_place``: they are two names of one place.
 
-    ``again``: files whose transfer failed are asked for again.
+    ``again`` requests files again after a failed transfer.
     """
 
     old: str
@@ -49,7 +49,7 @@ class WantedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePage:
-    """What became of a page of files, and what is left at the old storage."""
+    """The results for a page of files, and the rest at the old storage."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -162,9 +162,9 @@ def _lies_at(runtime: Runtime, new: Storage, file: FileAtStorage, seconds: float
 
 
 def _are_two(runtime: Runtime, federation: Federation, old: Storage, new: Storage) -> bool:
-    """Return whether two storages are surely two places: what is written at the old one is not at the new.
+    """Return whether two storages are surely two places: a file written at the old one is not at the new one.
 
-    False means that nobody knows, so that nothing may be deleted. Raises ``NotNow`` if they are one.
+    After False, delete nothing: they may be one place. Raises ``NotNow`` if they surely are.
     """
     word = secrets.token_hex(16).encode()
     folder = f"{SCRATCH}/{federation.name}/move-{word.decode()}"
@@ -204,7 +204,7 @@ def _gone(
     files: Sequence[FileAtStorage],
     moves: Sequence[MovedFile],
 ) -> Sequence[FileAtStorage]:
-    """Return the moved files that the old storage has no more: a job may have begun to read others."""
+    """Return the moved files that have left the old storage: a job may have begun to read others."""
     moved = {file.file for file in moves if file.step == "moved"}
     remaining = runtime.store.storage_moves.page(request.old, request.new, after, MOST_FILES) if moved else []
     moved -= {file.file for file in remaining}

@@ -1,6 +1,6 @@
 """A pilot delivers results that another one left in the spool of their queue, if it may run that work (P7).
 
-The attempt stays that of the pilot that left them: who carries files only stores them.
+The attempt still belongs to the pilot that left them: the courier only stores the files.
 """
 
 import logging
@@ -22,9 +22,10 @@ log = logging.getLogger(__name__)
 
 
 def take(runtime: Runtime, pilot: int, leftover: LeftBehind) -> CourierOrder:
-    """Let a pilot deliver what it found in its spool. The job waits for it from now on.
+    """Let a pilot deliver results from its spool. The job waits for it from now on.
 
-    The answer is empty if it is not this pilot's to deliver, or if nobody's pilot left it. Raises PilotGone.
+    The answer is empty if this pilot may not deliver them, or if our pilots did not leave them. Raises
+    PilotGone.
     """
     try:
         manifest = left_manifests.read(leftover.manifest.partition("\n")[2])

@@ -1,4 +1,4 @@
-"""The storages from which a pilot reads its jobs' inputs: its queue's, or remote ones (E3)."""
+"""The storages that hold the inputs of a pilot's jobs: its queue's, or remote ones (E3)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping

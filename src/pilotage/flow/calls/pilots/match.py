@@ -46,7 +46,7 @@ def match(
     containers: bool = False,
     found: Mapping[str, Any] | None = None,
 ) -> MatchAnswer:
-    """Give a pilot what it can run now, or nothing. Store what it ``found`` of its node.
+    """Give a pilot jobs that it can run now, if there are any. Store the facts that it ``found`` on its node.
 
     Raises ``PilotGone``, and ``PilotRefused`` if its queue requires contained payloads.
     """
@@ -78,7 +78,7 @@ def _keep(
 ) -> None:
     """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12).
 
-    A forwarder says that it runs ``containers``, and finds none on its own node.
+    A forwarder runs ``containers`` although its own node has no program for them.
     """
     clock = node_facts.get("clock")
     ahead = {"clock_ahead": round(_clock_ahead(clock, time), 1)} if clock else {}
@@ -121,11 +121,11 @@ def _answer(
 ) -> MatchAnswer:
     federation = matched.federation
     works = tuple(replace(work, secrets=values.get(work.task, ())) for work in _works(runtime, matched, time))
-    # One that was given something asks again before it is idle.
+    # A pilot that gets jobs asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
         idle = runtime.idle_timeouts.seconds(federation, matched.queue, time, matched.unfit_jobs, pilot)
-    # Each job's own values stand in its work. Agents that do not know these use the shortest of all.
+    # Each job's own values are in its work. Agents that do not know these use the shortest of all.
     shortest = shortest_heartbeat(federation.timeouts)
     return MatchAnswer(
         lease=shortest * LEASED,
@@ -151,7 +151,7 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
         task = tasks[job.task]
         spec = task.changed(job.changes, job.kind).expected(job.kind)
         payload = payload_of(task, job, spec)
-        # Jobs whose texts name their index are a work each; all others of a task share one.
+        # Jobs with their index in their texts get a work each; all others of a task share one.
         group = job.task, job.kind, job.changes, "" if payload is spec else str(job.id)
         specs[group] = payload
         inputs = tuple(readings.of(job, name) for name in job.inputs)

@@ -17,9 +17,9 @@ from pilotage.store.pilots.reports import told_by_pilots
 def end(
     runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None, is_unfit: bool = False
 ) -> None:
-    """Record that a pilot runs nothing any more, and store its log. Raises ``PilotGone``.
+    """Record that a pilot has ended its work, and store its log. Raises ``PilotGone``.
 
-    A pilot whose machine ``is_unfit`` for any job fails, as if it had never called (P6).
+    If its machine ``is_unfit`` for any job, the pilot fails as if it had never called (P6).
     """
     world = _world(runtime, (pilot,))
     if not world.pilots:

@@ -1,4 +1,4 @@
-"""Test a queue: send one pilot there, which tells what its node has."""
+"""Test a queue: send one pilot there, which describes its node."""
 
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.runtime import Runtime

@@ -24,11 +24,11 @@ def report(
     logs: Sequence[KeptLog] = (),
     last_answer: float | None = None,
 ) -> list[Attempt]:
-    """Process a pilot's reports. Return the mentioned attempts that no longer belong to it.
+    """Process a pilot's reports. Return the mentioned attempts that do not belong to it now.
 
-    ``holding`` lists every attempt (job, attempt) that it has. Logs are kept before the end of their attempt
-    is, so that no attempt has failed without them; those of others' attempts and pilots are dropped. The
-    pilot knew the answer of the time ``last_answer`` when it called. Raises ``PilotGone``.
+    ``holding`` lists every attempt (job, attempt) that it has. Logs are stored before the end of their
+    attempt, so that no attempt has failed without them; logs of others' attempts and pilots are dropped.
+    ``last_answer`` is the time of the last answer that the pilot had when it called. Raises ``PilotGone``.
     """
     silent = not reports and not logs
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
@@ -57,7 +57,7 @@ def report_all(runtime: Runtime, heartbeats: Sequence[Heartbeat]) -> dict[int, l
 
 
 def receive(runtime: Runtime, world: World, actor: str) -> Committed:
-    """Commit what pilots told, and do what follows from it."""
+    """Commit the reports of pilots, and act on the results."""
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     breaker_notices.tell(world, decision, committed)

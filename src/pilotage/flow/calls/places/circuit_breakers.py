@@ -27,7 +27,7 @@ def tripped(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
 
 
 def of_queues(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
-    """Return those of queues, their servers and nodes (P6, P8, P12, F2)."""
+    """Return the breakers of queues, their servers and nodes (P6, P8, P12, F2)."""
     return (*of_pilots_and_servers(runtime), *of_jobs(runtime))
 
 
@@ -41,13 +41,13 @@ def of_pilots_and_servers(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
 
 
 def of_jobs(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
-    """Return those of queues and nodes (F2)."""
+    """Return the breakers of queues and nodes (F2)."""
     failures = runtime.store.snapshots.failures(runtime.clock())
     return job_breakers(failures, runtime.store.federation())
 
 
 def of_storages(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
-    """Return those of storages (F4)."""
+    """Return the breakers of storages (F4)."""
     staging = runtime.store.federation().staging
     return storage_breakers(runtime.store.transfer_queries.failed_deliveries(), staging, runtime.clock())
 
@@ -66,10 +66,10 @@ def _noted(runtime: Runtime, now: Iterable[CircuitBreaker], time: float) -> tupl
 
 
 def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> tuple[CircuitBreaker, ...]:
-    """Close every breaker of a storage, queue, node or server, or those of one kind; returns these.
+    """Close every breaker of a storage, queue, node or server, or only breakers of one kind. Return them.
 
-    What failed there until now counts no more: also where too little failed to trip a breaker of a storage.
-    Raises ``NotThere`` where neither the federation nor a breaker has the name.
+    Earlier failures there stop counting, even if a storage has too few to trip its breaker.
+    Raises ``NotThere`` if neither the federation nor a breaker has the name.
     """
     breakers, federation = tripped(runtime), runtime.store.federation()
     # Pseudo-queues are one place.

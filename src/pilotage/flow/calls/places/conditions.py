@@ -13,7 +13,7 @@ from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.store import TaskDetails, TaskView
 
 MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
-"""States of jobs whose files are moving, or wait to move."""
+"""States of jobs with files that move, or wait to move."""
 
 
 def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:

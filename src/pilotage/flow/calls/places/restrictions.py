@@ -13,7 +13,7 @@ from pilotage.model.rules.restricted import of_queue, of_storage
 from pilotage.store import QueueView
 
 AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
-"""Jobs whose outputs are still on the way."""
+"""Jobs with outputs still on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,11 @@ class Remaining:
     running: int = 0
     """Jobs at pilots."""
     pilot_ended: int = 0
-    """Those of them at pilots whose batch job has ended."""
+    """Some of them: their pilot's batch job has ended."""
     pilot_ended_until: float | None = None
     """When the last of these go on elsewhere, in s since 1970 UTC."""
     leaving: int = 0
-    """Jobs whose outputs are on the way to their storage."""
+    """Jobs with outputs on the way to their storage."""
     transfers: int = 0
     """Live transfers from or to a storage."""
 
@@ -72,7 +72,7 @@ def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restr
 
 
 def still_shut(runtime: Runtime, kind: RestrictedKind, name: str) -> str:
-    """Return what keeps a place shut that no restriction of its own does; empty if it is open.
+    """Return what keeps a place shut besides its own restriction; empty if nothing does.
 
     That is a restriction of its site, or the federation's file.
     """

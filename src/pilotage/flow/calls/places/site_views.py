@@ -14,7 +14,7 @@ class SiteState:
     nothing.
 
     ``jobs`` and ``slots`` are our own there now. The current counts include other people's. ``restriction``
-    says who drains or has closed it, and why.
+    names the person who drains or has closed it, and the reason.
     """
 
     site: str
@@ -35,7 +35,7 @@ class SiteState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotTrue:
-    """A part of either side's Requirements that is not true: whose, its need and the actual value."""
+    """A false part of either side's Requirements: the side, its need and the actual value."""
 
     rule: str
     name: str

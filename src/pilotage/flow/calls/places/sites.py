@@ -43,7 +43,7 @@ def withdraw(runtime: Runtime, site: str, actor: str) -> None:
 
 
 def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
-    """Match a task's jobs with all queues by their ads, whatever the task's brokerage.
+    """Match a task's jobs with all queues by their ads, even if the task uses another brokerage.
 
     Raises ``brokerage.PluginError`` if the ClassAd library is not installed.
     """

@@ -14,7 +14,7 @@ from pilotage.store import JobDetails
 from pilotage.store.jobs.borrowings import for_queue
 
 MOST_QUEUES = 5
-"""Most queues with running pilots whose valuation is shown."""
+"""Most queues with running pilots to show."""
 
 
 def said_of(runtime: Runtime, job: JobDetails) -> Binding | None:
@@ -31,9 +31,9 @@ def said_of(runtime: Runtime, job: JobDetails) -> Binding | None:
 
 
 def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Comparison]:
-    """Return comparisons like those of matches, from the same world.
+    """Compare a job's queue with others as a match would, from the same world.
 
-    Only the tails of long lines are read.
+    Only the ends of long lines are read.
     """
     names = set(queues)
     if not names:

@@ -42,7 +42,7 @@ def preview(runtime: Runtime, verb: Verb, task: int, job: int | None, edits: Wan
 
 
 def refuse_to_cancel(runtime: Runtime, job: int) -> None:
-    """Raise ``NotNow`` if nothing of a job is left to cancel."""
+    """Raise ``NotNow`` if there is nothing to cancel of a job."""
     details = runtime.store.queries.job(job)
     if details and (details.state in ENDED["job"] or details.state is JobState.MERGING):
         raise NotNow(f"job {job} is {details.state}: nothing of it is left to cancel")

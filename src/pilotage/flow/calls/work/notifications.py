@@ -33,7 +33,7 @@ def refused(runtime: Runtime, notify: Sequence[Notify]) -> Iterator[Fault]:
 
 
 def with_own(runtime: Runtime, spec: TaskSpec, defaults: Sequence[Notify]) -> TaskSpec:
-    """Return a task that names no receivers with its owner's own ones, as far as this server takes them."""
+    """Give a task without receivers its owner's receivers, if this server accepts them."""
     if spec.notify or not defaults:
         return spec
     return replace(
@@ -45,7 +45,7 @@ def with_own(runtime: Runtime, spec: TaskSpec, defaults: Sequence[Notify]) -> Ta
 
 
 def send_test(runtime: Runtime, notify: Sequence[Notify], person: Identity) -> list[int]:
-    """Send a test to receivers at once. Return the numbers of its notifications.
+    """Send a test to receivers now. Return the numbers of its notifications.
 
     Raises ``NotNow`` for a person who has sent many lately.
     """

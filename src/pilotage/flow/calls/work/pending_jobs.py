@@ -12,7 +12,7 @@ from pilotage.store.jobs.world import throttled_jobs
 from pilotage.store.tasks.world import unsplit_tasks
 
 MOST_EXPLAINED = 100
-"""Most tasks whose last decision is read, those with most pending jobs."""
+"""Most tasks to read the last decision of, with most pending jobs first."""
 
 
 class Lack(NamedTuple):
@@ -28,7 +28,7 @@ OTHERS = Lack("other", "")
 
 
 def lacks(runtime: Runtime) -> Mapping[Lack, int]:
-    """Return the numbers of pending jobs by what they lack."""
+    """Return the numbers of pending jobs by obstacle."""
     numbers = Counter[Lack]()
     pending = sorted(runtime.store.metrics_queries.pending(), key=lambda task: -task.jobs)
     for rank, task in enumerate(pending):

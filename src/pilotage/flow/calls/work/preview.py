@@ -69,9 +69,10 @@ def preview(
 ) -> Preview:
     """Decide about tasks, by index, as if they were submitted together (pure).
 
-    Of the world's work, only the load of queues and links counts. Inputs lie where the tasks say. Without an
-    ``owner`` they belong to somebody in their shares' VOs. Tasks that need too much counted work, or whose
-    brokerage exceeds the ``limit``, are returned separately with the reason.
+    Of the world's work, only the load of queues and links counts. Inputs are at the storages that the tasks
+    name. Without an ``owner`` the tasks belong to a made-up person in their shares' VOs. Tasks that need too
+    much counted work, or more time of their brokerage than the ``limit``, are returned separately with the
+    reason.
     """
     tasks = tuple(
         Task(

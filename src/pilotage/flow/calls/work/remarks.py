@@ -1,4 +1,4 @@
-"""The one place where remarks are made: on tasks, jobs, queues, transfers, and what is set aside."""
+"""The one place that makes remarks: on tasks, jobs, queues, transfers, and records set aside."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,13 +42,13 @@ MOST_SET_ASIDE = 1000
 """Most records of one answer that are set aside."""
 
 EVERYBODYS = ("queue", "site", "task queue")
-"""Kinds of records whose names everybody may read."""
+"""Kinds of records with names that everyone may read."""
 
 
 def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> tuple[Remark, ...]:
-    """Return all remarks on a task, those that matter most first.
+    """Return all remarks on a task, the most important first.
 
-    With ``is_recent``, what takes long is at most some seconds old: whoever follows a task asks often.
+    With ``is_recent``, slow parts come from a cache of some seconds: people who follow a task ask often.
     """
     subject = f"task:{task.id}"
     results = runtime.store.results_in_spools.of_task(task.id)
@@ -70,12 +70,12 @@ def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> 
 
 
 def faults_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
-    """Return what its jobs wait for now, and why nothing comes of that where somebody must act."""
+    """Return remarks on what its jobs wait for now, and on faults that a person must mend."""
     return [*_set_aside_of(runtime, task), *_of_places(runtime, task), *_waits(runtime, task)]
 
 
 def stops_of(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
-    """Yield who or what holds a task, and what comes before its jobs."""
+    """Yield who or what holds a task, and the steps before its jobs."""
     subject, queries = f"task:{task.id}", runtime.store.workflow_queries
     if task.state is TaskState.WAITING:
         before, on_end = queries.predecessors(task.id), queries.is_on_end(task.id)
@@ -103,9 +103,9 @@ def _waits(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
 
 
 def cause(runtime: Runtime, task: TaskView, state: JobState, *, is_explained: bool = True) -> Remark:
-    """Return what jobs of a task in one state wait for; unless it ``is_explained``, by their state alone.
+    """Return why jobs of a task in one state wait; unless it ``is_explained``, by their state alone.
 
-    Of jobs that wait for a pilot, why none comes; of pending ones, what is in the way.
+    For jobs that wait for a pilot, explain why none comes; for pending ones, name the obstacle.
     """
     subject, queries, choice = f"task:{task.id}", runtime.store.queries, None
     if is_explained and state is JobState.PENDING:
@@ -218,7 +218,7 @@ def _at_a_pilot(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
 
 
 def _activated(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
-    """Yield why no pilot takes a job, as far as that is known."""
+    """Yield the known reasons why no pilot takes a job."""
     subject, queries = f"job:{job.id}", runtime.store.queries
     federation, requirements = runtime.store.federation(), queries.requirements(job.id)
     queue = next((queue for queue in federation.queues if queue.name == job.queue), None)
@@ -231,7 +231,7 @@ def _activated(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
     live = queries.live_pilots()
     yield from pilots.of_full(subject, pilot_limits(federation).get(queue.name, ()), live)
     yield from _of_site(runtime, subject, queue.site, live)
-    # No server of the queue accepts pilots for it, as far as this server asked (P8).
+    # No server of the queue that this process has asked accepts pilots for it (P8).
     world = runtime.elements.with_list_matches(runtime.world())
     if requirements and (
         problem := list_match.Answers(world).problem(queue, Requirements.from_text(requirements))
@@ -284,13 +284,16 @@ def _of_breaker(breaker: CircuitBreaker, time: float) -> Remark:
 
 
 def set_aside(runtime: Runtime, *subjects: tuple[str, int | str]) -> Iterator[Remark]:
-    """Yield for each step that has set something aside, by kind and name: since when, why, what ends that."""
+    """Yield a remark for each step that has set aside one of these records, given by kind and name.
+
+    It has the time, the reason, and the event that ends this.
+    """
     records = runtime.store.set_aside
     return map(_aside, chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects))
 
 
 def everything_set_aside(runtime: Runtime, *, to_operators: bool = True) -> list[Remark]:
-    """Return the same of all records; to others than operators, of nobody's own."""
+    """Return such remarks on all records; for people who are no operators, only on shared kinds."""
     records = runtime.store.set_aside.everything()
     visible = [record for record in records if to_operators or record.subject in EVERYBODYS]
     return [*map(_aside, visible[:MOST_SET_ASIDE])]
@@ -306,7 +309,7 @@ def set_aside_errors(store: Store, subject: str) -> dict[str, str]:
 
 
 def _set_aside_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
-    """Return the same of a task, and of all that its brokerage decides, for its owner or for anybody."""
+    """Return such remarks on a task, and on its brokerage as a whole or for the task's owner."""
     owner = Identity(name=task.owner, vo=task.vo)
     plugin = plugin_of(task.spec, owner.vo, runtime.store.federation())
     ends = {POLICY: f":{plugin}", PERSON: f":{person(plugin, owner)}"}

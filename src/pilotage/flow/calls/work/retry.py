@@ -45,16 +45,15 @@ def retry(
 ) -> Effect:
     """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
 
-    Their inputs are looked at again, so that what was replaced since is read as it is now.
-    That takes ``RESCAN_TIME`` s at most. Raises ``NoSuchTask``, ``BadDocument`` for the
-    fields, and ``NotNow`` with the reason and what would work instead.
+    Their inputs are looked at again, for ``RESCAN_TIME`` s at most, so that jobs can read replaced files.
+    Raises ``NoSuchTask``, ``BadDocument`` for the fields, and ``NotNow`` with the reason and a remedy.
     """
     world, jobs, values = _checked(runtime, task, job, edits)
     looked_at(runtime, world.tasks[0], jobs, values, edits, job)
     again = rescan(runtime, world.tasks[0], jobs, actor)
 
     def decide(world: World) -> Decision:
-        # Again: the commit hands back what others' work left no room for.
+        # Again: the commit refuses jobs if other work has taken their room.
         _check_quota(runtime, world)
         return retrying.retry(world, job, values, actor)
 
@@ -115,7 +114,7 @@ def _check_quota(runtime: Runtime, world: World) -> None:
 
 
 def _version_of_others(runtime: Runtime, world: World) -> str:
-    """Return which dataset gets a next version although others made the last one meanwhile; empty if none."""
+    """Return a sentence about the dataset's next version if others have made the last one since, or ""."""
     (task,) = world.tasks
     dataset = task.spec.output_dataset
     version = runtime.store.datasets.version(dataset) if dataset and is_own(dataset) else None
@@ -138,7 +137,7 @@ def _nothing(task: Task, world: World, job: int | None) -> str:
 def publish_again(runtime: Runtime, task: int, actor: str) -> int:
     """Request all unpublished outputs of a task. Return how many."""
     count = 0
-    # One world holds a limited number. Somebody else requested those that the commit handed back.
+    # One world holds a limited number. The commit leaves out outputs that another person has requested.
     while True:
         world = runtime.world(failed_of(task))
         if not world.publications:

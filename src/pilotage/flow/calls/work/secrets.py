@@ -136,7 +136,7 @@ def of_match(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tu
 
 
 def _hold(world: World, who: str) -> Decision:
-    """Hold the world's one task, unless somebody holds it already."""
+    """Hold the world's one task, unless it is held already."""
     if world.tasks[0].held not in ("", who):
         return Decision(step="hold", time=world.time, seed=world.seed)
     return holding.hold(world, who)
@@ -175,10 +175,10 @@ def _released(runtime: Runtime, who: str, owner: Identity) -> list[int]:
 
 
 def _lack(name: str) -> str:
-    """Return what holds a task whose secret is not set."""
+    """Return the reason of a hold: a secret of the task is not set."""
     return f"its missing secret {name} (pilotage secrets set {name})"
 
 
 def _damage(name: str) -> str:
-    """Return what holds a task whose secret is not what its key encrypted."""
+    """Return the reason of a hold: the key does not decrypt a secret of the task."""
     return f"its damaged secret {name} (pilotage secrets set {name})"

@@ -37,10 +37,10 @@ def hold(runtime: Runtime, task: int, who: str) -> Moved:
 
 
 def release(runtime: Runtime, task: int, who: str) -> Moved:
-    """Release a held task; returns the jobs that are brokered again, by their state before.
+    """Release a held task. Return the jobs that are brokered again, by their state before.
 
-    One that a failed task holds starts with what is there. Raises ``NoSuchTask``, and ``NotNow``
-    where it has ended or is not held.
+    A task held because an earlier one failed starts with the inputs that exist. Raises ``NoSuchTask``, and
+    ``NotNow`` if it has ended or is not held.
     """
 
     def check(world: World) -> None:

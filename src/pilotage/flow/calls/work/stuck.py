@@ -1,4 +1,4 @@
-"""What makes no progress, for longer than usual or until somebody acts, with the reason and the command."""
+"""Records without progress, for longer than usual or until a person acts, with the reason and the command."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,13 +20,13 @@ from pilotage.model.values.types import DESCRIBED
 from pilotage.store import EndedPilot, TaskDetails, TaskPage
 
 MOST_GROUPS = 100
-"""Most groups of one answer, those that exceed their limits most."""
+"""Most groups of one answer, the furthest over their limits first."""
 
 MOST_LISTED = 100
-"""Most live tasks of a state that are read, the newest."""
+"""Most live tasks of a state that are read, the newest first."""
 
 MOST_TASKS = 50
-"""Most of these that are examined, those of most jobs that have not ended."""
+"""Most of these that are examined, those with the most live jobs first."""
 
 _UNPLACED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED)
 """Jobs that are at no queue yet: they have a share alone."""
@@ -53,11 +53,11 @@ class StuckRecords:
     limit: float | None = None
     """After how many s they count as stuck; null: at once."""
     remark: Remark
-    """Why they do not go on: about the one that entered the state first, since then."""
+    """Why they make no progress: about the record that is in the state for longest."""
 
 
 def everything(runtime: Runtime) -> list[StuckRecords]:
-    """Return what is stuck now, the worst first. Raises ``NoFederation``."""
+    """Return the stuck records, the worst first. Raises ``NoFederation``."""
     runtime.store.federation()
     certain = [
         *map(_loop, servers.failing_loops(runtime)),
@@ -77,7 +77,7 @@ def everything(runtime: Runtime) -> list[StuckRecords]:
 
 
 def _cause_of(remark: Remark) -> tuple[str, str]:
-    """Return what remarks of one cause have alike: numbers of jobs differ, what a check demands does not."""
+    """Return a key that remarks of one cause share: its check's demand, but not its numbers of jobs."""
     return (remark.rule, remark.action) if remark.rule else ("", remark.text)
 
 
@@ -85,7 +85,7 @@ def _groups(runtime: Runtime) -> Iterator[StuckRecords]:
     """Yield records that are in their states for longer than usual."""
     now, reads = runtime.clock(), runtime.store.stuck_queries
     groups = stuck(reads.staying(now), usual_times(reads.past()), now)[:MOST_GROUPS]
-    # Read all queues at once: 100 reads took half a second.
+    # Read all queues together: 100 reads took half a second.
     queue_conditions = conditions.of_queues(runtime, {group.place for group in groups})
     faults = {condition.queue.name: queues.fault(condition) for condition in queue_conditions}
     for group in groups:
@@ -103,20 +103,20 @@ def _groups(runtime: Runtime) -> Iterator[StuckRecords]:
 
 
 def what_of(kind: str, state: str, place: str, count: int) -> str:
-    """Return what is stuck: ``12 jobs activated at north-short``, ``2 jobs pending in share ops``."""
+    """Name stuck records in words: ``12 jobs activated at north-short``, ``2 jobs pending in share ops``."""
     preposition = "in share" if kind == "task" or state in _UNPLACED else "at"
     return f"{plural(count, kind)} {state}" + (f" {preposition} {place}" if place else "")
 
 
 def usual_of(group: StuckGroup) -> str:
-    """Return what counts as usual: ``usually within 4 min``, or the limit where the past says nothing."""
+    """Return the usual time: ``usually within 4 min``, or the limit if too few records have left."""
     if group.usual is None:
         return f"expected within {duration(group.limit)}"
     return f"usually within {duration(group.usual)}"
 
 
 def _reason(runtime: Runtime, group: StuckGroup, fault: Remark | None) -> Remark:
-    """Return why a group is stuck: what is known, else its last error, else what it waits for.
+    """Return why a group is stuck: a known cause, else its last error, else the usual lack in its state.
 
     ``fault`` is why nothing can start at its queue.
     """
@@ -139,7 +139,7 @@ def _plain(text: str) -> Remark:
 
 
 def _faults(runtime: Runtime) -> Iterator[StuckRecords]:
-    """Yield what holds tasks up until somebody acts, as their owners see it, and what is set aside."""
+    """Yield the causes that stop tasks until a person acts, as owners see them, and records set aside."""
     found_of = [(task, remarks.faults_of(runtime, task)) for task in _most_waiting(runtime)]
     per_task = [
         (*remarks.stops_of(runtime, task), *faults, *sure_waits.of_task(runtime, task, faults))
@@ -165,7 +165,7 @@ def _faults(runtime: Runtime) -> Iterator[StuckRecords]:
 
 
 def _most_waiting(runtime: Runtime) -> list[TaskDetails]:
-    """Return live tasks, those of most jobs first."""
+    """Return live tasks, with most jobs first."""
     pages = (runtime.store.task_lists.page(TaskPage(state=state, limit=MOST_LISTED)) for state in LIVE_TASKS)
     live = {task.id: sum(task.jobs.values()) for page in pages for task in page if not task.held}
     busiest = sorted(live, key=lambda number: (-live[number], number))[:MOST_TASKS]
@@ -215,7 +215,7 @@ def _results(runtime: Runtime) -> Iterator[StuckRecords]:
 
 
 def _ended_pilots(runtime: Runtime) -> Iterator[StuckRecords]:
-    """Yield running pilots with jobs whose batch job has ended, by queue."""
+    """Yield pilots that still have jobs after their batch job has ended, by queue."""
     for queue, pilots in _by_queue(runtime.store.queries.ended_pilots()).items():
         jobs, last = sum(pilot.jobs for pilot in pilots), max(pilot.sure_at for pilot in pilots)
         yield StuckRecords(

@@ -63,12 +63,10 @@ def submit(
 ) -> SubmissionOutcome:
     """Accept each task that can be accepted. A refused one does not keep the others out.
 
-    With ``whole`` all are accepted or none: nothing is recorded where any is refused. So it is of a
-    ``workflow``, which is made with this name. ``submission`` names
-    the request (see ``name_of``): a repeated one answers with the tasks that the first created. Raises
-    ``KeyReused`` where that had other tasks, and NotNow for a person beyond the
-    quota of stored bytes. They are cancelled at ``lease_end``
-    unless that is renewed.
+    With ``whole``, record all tasks or, if any is refused, none. This also holds for a new ``workflow`` with
+    this name. ``submission`` names the request (see ``name_of``): a repeated one returns the tasks that the
+    first created. Tasks are cancelled at ``lease_end`` unless that is renewed. Raises ``KeyReused`` if the
+    first request had other tasks, and NotNow for a person beyond the quota of stored bytes.
     """
     if submission and (earlier := runtime.store.queries.submitted(submission, MOST_TASKS)):
         if any(index >= len(specs) or specs[index].name != name for index, _, name in earlier):
@@ -172,7 +170,7 @@ def examined_offline(
     for index, spec in specs:
         request_budget.check()
         resolved, faults = inputs.resolve(spec, federation, lookup)
-        # The others are told in the same round: of the task as it was given where not all inputs were found.
+        # Check the rest in the same round: of the original task if some inputs are missing.
         further = (faults_of or faults_in)(spec if faults else resolved.spec, federation)
         faults = _all_faults(faults, further) or excess_of(resolved.spec)
         if faults:
@@ -183,7 +181,7 @@ def examined_offline(
 
 
 def _all_faults(first: Sequence[Fault], second: Iterable[Fault]) -> list[Fault]:
-    """Both, without others of an input that the first tell of, and each field's once where both know it."""
+    """Return both, but only the first faults of an input, and each field's fault once."""
     places = tuple(field.split(".")[0] for field, _ in first if field.startswith("inputs["))
     return [*first, *(fault for fault in second if not (places and fault[0].startswith(places)))]
 
@@ -194,14 +192,13 @@ def faults_in(
     owner: Identity | None = None,
     ads: Iterable[Advertisement] = (),
 ) -> list[Fault]:
-    """Return the faults that a task has in a federation whose sites sent these ads."""
+    """Return the faults that a task has in a federation, given its sites' newest ads."""
     faults = checks.check_task(spec, federation, owner, ads)
     return [(field_name(path), message) for path, message in faults]
 
 
 def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
-    """Return a fault for each task whose outputs are used but do not belong to the owner, or to another
-    instance."""
+    """Return a fault for each input that is the output of another owner's task in this federation."""
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
     outputs = {maker(federation.name, name): name for name in names if is_output(name)}
     faults: list[Fault] = []
@@ -225,7 +222,7 @@ def _record(
     ones.
 
     With ``whole`` record none then, and refuse all tasks with this file. If other requests have filled a
-    quota meanwhile, try again what still fits.
+    quota since, record the tasks that still fit.
     """
     if not accepted:
         return
@@ -259,8 +256,7 @@ def _record_fitting(
     terms: Terms,
     whole: bool,
 ) -> None:
-    """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if nothing is
-    refused."""
+    """Refuse tasks beyond the quotas, and record the rest; with ``whole`` only if all fit."""
     quota = quota_of(runtime.store, runtime.store.federation(), owner)
     faults = [(index, resolved, quota.take(resolved.spec)) for index, resolved in accepted]
     submitted.refused.extend((index, excess) for index, _, excess in faults if excess)
@@ -283,7 +279,7 @@ def _is(file: Input, identifier: str) -> bool:
 def _commit(
     runtime: Runtime, accepted: list[tuple[int, Resolved]], owner: Identity, terms: Terms
 ) -> dict[int, int]:
-    """Record tasks. Return their ids by index, including those of an earlier request with the same name.
+    """Record tasks. Return their ids by index, also if an earlier request with the same name made them.
 
     Record none if they would exceed a quota.
     """

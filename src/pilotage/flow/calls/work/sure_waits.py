@@ -31,7 +31,7 @@ MOST_QUEUES = 100
 
 
 def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
-    """Return what is sure of just submitted tasks before the brokerage decides, each once, as text."""
+    """Return the sure waits of just submitted tasks before the brokerage decides, each once, as text."""
     lines: dict[str, str] = {}
     for task in filter(None, map(runtime.store.queries.task, tasks[:MOST_TASKS])):
         for text in map(sentence, _before_decisions(runtime, task, starts=False, is_known=False)):
@@ -40,10 +40,10 @@ def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
 
 
 def of_task(runtime: Runtime, task: TaskDetails, remarks: Sequence[Remark] = ()) -> list[Remark]:
-    """Return what will keep a task's jobs waiting until somebody acts; nothing for a task that has ended.
+    """Return what will keep a task's jobs waiting until a person acts; nothing for a task that has ended.
 
     That is: the brokerage's newest refusals, pilots that cannot come, and files that this server cannot move.
-    For jobs and files that already wait, ``remarks`` say why.
+    ``remarks`` explain the jobs and files that already wait.
     """
     if task.state in ENDED["task"]:
         return []
@@ -76,8 +76,8 @@ def _warnings(task: TaskDetails, mend: Mend, texts: Iterable[str]) -> Iterator[R
 def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
     """Return the refusals for jobs without special needs, by rule (pure).
 
-    Those of B18 come from missing declarations of space. Those of B20 refuse jobs without a walltime, and so
-    scouts and merge jobs.
+    B18 refuses if declarations of space are missing. B20 refuses jobs without a walltime, and so scouts and
+    merge jobs.
     """
     spec = TaskSpec(name="any", command=("true",), scouts=0, brokerage="production")
     world = World(time=0.0, seed=0, federation=conditioned(federation))

@@ -1,4 +1,4 @@
-"""Read changed fields of a task, and of queues: the bounds are those of the documents."""
+"""Read changed fields of a task, and of queues, with the same bounds as in their documents."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, replace

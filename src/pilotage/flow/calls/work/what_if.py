@@ -85,7 +85,7 @@ def changed(world: World, changes: Changes) -> World:
     alternative = replace(
         world, federation=federation, tasks=(replace(task, spec=replace(task.spec, **lasting)),)
     )
-    # As by ``set``: merge jobs have needs of their own, and jobs may have been changed before.
+    # As by ``set``: merge jobs have other needs, and jobs may have been changed before.
     return with_changes(alternative, {name: value for name, value in values.items() if name not in STAYING})
 
 
