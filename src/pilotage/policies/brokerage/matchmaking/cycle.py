@@ -1,4 +1,4 @@
-"""The matchmaking brokerage: one match-making cycle over the groups of like jobs (M1 to M8)."""
+"""The matchmaking brokerage: one match-making cycle over the groups of similar jobs (M1 to M8)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,12 +36,12 @@ BLOCK = 1 << 20
 
 
 class Matchmaking:
-    """Takes jobs by priority, then age. Each goes to a random site among the matching ones with the highest
-    Rank.
+    """Takes jobs by priority, then age. Each goes to one of the matching sites with the highest Rank, drawn
+    at random.
 
-    Both Requirements must be true. The draw is among queues of the site that can run the job. Each match
-    counts at its site. A job without a match is PENDING until the next cycle. Between cycles, no job takes a
-    place that a waiting job of higher priority could take (M7). It takes no options.
+    Both Requirements must be true. A second draw chooses one of the site's queues that can run the job. Each
+    match counts at its site. A job without a match is PENDING until the next cycle. Between cycles, no job
+    takes a place that a waiting job of higher priority could take (M7). It takes no options.
     """
 
     reads = PLACE_FIELDS | SITE_FIELDS
@@ -110,7 +110,7 @@ class _MatchmakingCycle:
     def _shared_facts(self) -> Facts:
         """Return the facts that choices share.
 
-        They are complete when all choices are made, which is before anybody reads one.
+        They are complete only after all choices are packed.
         """
         for reasoned in self._reasoned:
             reasoned.packed()
@@ -126,8 +126,8 @@ class _MatchmakingCycle:
                 self._sites.hold(*self._could_take(turn, able[row]))
 
     def _examined(self, turns: Sequence[GroupTurn]) -> tuple[Examination, Mask, Mask]:
-        """Return the checks of the groups' queues, and masks of able ones and of those without input
-        (T, Q)."""
+        """Return the examination of the groups, and masks of queues that can run them and of queues without
+        all input (T, Q)."""
         groups = [turn.group for turn in turns]
         tasks = TaskColumns.of(groups, self._queues, self._specs)
         examination = examine(CHECKS, tasks, self._queues, self._facts)
@@ -147,7 +147,7 @@ class _MatchmakingCycle:
     def _could_take(self, turn: GroupTurn, able: Mask) -> tuple[Mask, int]:
         """Return the sites where waiting jobs could go, and the places that they could take at each.
 
-        If the jobs' request moves with the matches, they could take any remaining place.
+        If the jobs' own Requirements or Rank depend on matches, they could take any remaining place.
         """
         self._sites.task = turn.group.task.id
         match = self._matchmaker.match(job_ad(turn.group))
@@ -183,8 +183,8 @@ class _MatchmakingCycle:
         ranks = match.ranks(self._sites)[self._at]
         reserved = self._sites.reserved_sites
         chosen = np.flatnonzero(able & (match.candidates(self._sites) & ~reserved)[self._at])
-        # Sort by Rank, equals by the order of queues. What people read is stable; chance decides only the
-        # draw.
+        # Sort by Rank, then by the order of queues, so that people see a stable order. Only the draw is
+        # random.
         best = chosen[np.lexsort((chosen, -ranks[chosen]))]
         return Turn(
             group=group,
@@ -202,7 +202,7 @@ class _MatchmakingCycle:
         )
 
     def _place(self, group: Group, match: JobMatch, able: Mask) -> list[int]:
-        """Draw a site and one of its queues for job after job, until none matches. Return the queues."""
+        """Draw a site and one of its queues for each job, until no site matches. Return the queues."""
         by_site = self._by_site(able)
         placed = []
         for _ in group.jobs:
@@ -229,10 +229,10 @@ class _MatchmakingCycle:
         return int(best[self._random.integers(len(best))])
 
     def _send(self, group: Group, placed: Sequence[int], missing: Mask, match: JobMatch) -> tuple[int, ...]:
-        """Move the oldest jobs to the first queue, and so on. Return them in the order of the moves.
+        """Move the oldest jobs to the first queue, and so on. Return the moved jobs in this order.
 
-        They claim what the decision rests on: the site's advertisement, and the matches that its own
-        requirements read. Any brokerage claims the site's limits (M8).
+        They claim the site's advertisement, and the number of matches if its requirements read it, because
+        the decision depends on these. The site's limits are claimed for every brokerage (M8).
         """
         moved = 0
         for queue, jobs in Counter(placed).items():

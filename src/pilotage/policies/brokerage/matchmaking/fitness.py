@@ -1,7 +1,6 @@
-"""Queues of a site that cannot run a job whatever the ads say: part of the site's requirements (M4, F1, F2).
+"""Checks on the single queues of a site: they count as part of the site's requirements (M4, F1, F2).
 
-A site's ad describes all its queues with the largest value of any. These checks find the queues that accept
-the job.
+A site's ad has the largest value of all its queues. These checks find the queues that can run the job.
 """
 
 import numpy as np
@@ -19,8 +18,7 @@ _WALLTIME = ("cpu_work", "base_time", "walltime", "cores")
 
 @check("M4", "queue's status", "operator", lifted_by=OPENED)
 def _status(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Accept queues that are online or standby, and not unified ones, whose pseudo-queues take their
-    place."""
+    """Accept queues that are online or standby, but not unified queues: their pseudo-queues take the jobs."""
     return Verdict((~queues.online | queues.unified)[None, :], "online", queues.status)
 
 
@@ -45,16 +43,16 @@ def _gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("M4", "queue's memory", "user", reads=_MEMORY, unit="MB", lifted_by="ask for less memory")
 def _memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Accept queues whose ``max_memory`` is at least what a job may use; 0 means no limit."""
+    """Accept queues with a ``max_memory`` of at least the job's memory; 0 means no limit."""
     need = memory_at(tasks, queues)
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
 @check("M4", "queue's walltime", "user", reads=_WALLTIME, unit="s", lifted_by="give each job less to do")
 def _walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Accept queues whose ``max_walltime`` is at least the job's walltime there.
+    """Accept queues with a ``max_walltime`` of at least the job's walltime there; 0 means no limit.
 
-    Unknown power is not judged.
+    Accept queues without a declared power.
     """
     need = walltime_at(tasks.cpu_work, tasks, queues, np.inf)
     return Verdict((queues.max_walltime > 0) & (need > queues.max_walltime), need, queues.max_walltime)

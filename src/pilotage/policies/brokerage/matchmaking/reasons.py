@@ -1,4 +1,4 @@
-"""The reasons of a match: which parts of either ad were not true, where, and their values (M4, M6)."""
+"""The reasons of a match: the parts of both ads that were not true, their sites and values (M4, M6)."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class Turn:
 
 
 class Reasons:
-    """Refusals that the choices of a cycle share. Each is made once for all of them."""
+    """Refusals that the choices of a cycle share. Each is made once."""
 
     def __init__(self, sites: AdvertisedSites, at: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
         self._sites = sites
@@ -71,7 +71,7 @@ class Reasons:
         self._columns: dict[SiteDemand, tuple[Column, Column]] = {}
 
     def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
-        """Return why sites refuse: an old advertisement, a false term, a throttle, places kept for others."""
+        """Return the refusals of sites: an old advertisement, a false term, a throttle, reserved places."""
         parts = [self._stale()]
         for term in turn.terms:
             self._kept.append(term)  # so that no other object gets its id
@@ -87,8 +87,8 @@ class Reasons:
         return self._made["stale"]
 
     def _closed(self, throttle: Closed) -> PackedRefusal | None:
-        """A closed throttle stays closed, and its site unchanged: the final values are those of the
-        decision."""
+        """Use the values at the end of the cycle: a site with a closed throttle gets no more matches, so they
+        do not change."""
         key = id(throttle.sites)
         if key not in self._made:
             self._kept.append(throttle.sites)
@@ -120,16 +120,16 @@ class Reasons:
         return self._made[key]
 
     def _values(self, part: Subexpression, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:
-        """Return need and have of a part at a site: the numbers of a comparison, else its text and its
-        attributes.
+        """Return need and have of a part at a site: the numbers of a comparison, else its text and the
+        attributes that it reads.
 
-        Equal numbers explain nothing, because the part asks for more, or less, than the other side.
+        Equal numbers do not explain a strict comparison, so return the text then.
         """
         if part.comparison is not None:
             sides = part.comparison.first, part.comparison.second
             first, second = (self._sites.plain_value(text, ad, of_site, site) for text in sides)
             if _is_number(first) and _is_number(second) and first != second:
-                # One side is what the site has; the other is what the job needed.
+                # One side is the site's value, the other is the job's need.
                 return (first, second) if part.comparison.reads_other is of_site else (second, first)
         return part.text, self._sites.described(part, of_site, site)
 
@@ -156,7 +156,7 @@ def _is_number(value: Value) -> bool:
 
 
 class Reasoned:
-    """The choice of one group, made when somebody reads or stores it."""
+    """The choice of one group, made when it is read or stored."""
 
     def __init__(self, turn: Turn, examination: Examination, reasons: Reasons) -> None:
         self._turn = turn

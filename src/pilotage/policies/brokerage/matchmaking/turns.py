@@ -1,4 +1,4 @@
-"""The turns of a cycle: groups of jobs by priority, also waiting ones of the next cycle (M7)."""
+"""The turns of a cycle: groups of jobs by priority, also groups that wait for the next cycle (M7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -15,7 +15,8 @@ from pilotage.policies.brokerage.engine.spec_table import SpecTable
 
 
 class GroupTurn(NamedTuple):
-    """The turn of a group. Its jobs are matched if ``is_here``. That many similar jobs are ``waiting``."""
+    """The turn of a group. Its jobs are matched if ``is_here``. ``waiting`` counts similar jobs that are
+    not."""
 
     group: Group
     is_here: bool
@@ -23,13 +24,14 @@ class GroupTurn(NamedTuple):
 
 
 def turns_of(world: World, queues: QueueColumns, specs: SpecTable, until: float) -> list[GroupTurn]:
-    """Return groups by priority, then age. At equal priority, groups that wait for a cycle at ``until`` come
-    last.
+    """Return groups by priority, then age. At equal priority, groups that wait for the cycle at ``until``
+    come last.
 
     A pass reads only some jobs of each task. The task's other jobs wait as well.
     """
     groups = groups_of(world, queues, specs=specs)
-    # A job that waits for a storage, or for anything beyond the next cycle, could take no place now.
+    # Skip jobs that wait for longer than until the next cycle, for example for a storage: they take no place
+    # now.
     ready = tuple(
         replace(job, state=JobState.DEFINED) for job in world.ahead if (job.wake_at or -inf) <= until
     )
@@ -44,7 +46,8 @@ def turns_of(world: World, queues: QueueColumns, specs: SpecTable, until: float)
 
 
 def _unread(world: World) -> dict[tuple[int, JobState], int]:
-    """Return the jobs of tasks by state that this world does not contain; none if it does not count them."""
+    """Return the number of jobs that this world does not contain, by task and state; empty if it has no
+    counts."""
     read: defaultdict[JobState, Counter[int]] = defaultdict(Counter)
     for state, jobs in ((JobState.DEFINED, world.jobs), (JobState.PENDING, world.ahead)):
         read[state].update(_tasks_in(jobs, state))

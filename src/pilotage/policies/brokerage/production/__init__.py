@@ -2,8 +2,8 @@
 
     world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ weights, places ─▶ decision
 
-The engine makes groups and columns and runs the checks. Here are the ``checks`` themselves, ``placement``
-(weights and spreading), ``cycle`` (one pass), and ``extensions``, which organisations add.
+The engine makes groups and columns and runs the checks. This package has the ``checks``, ``placement``
+(weights and spreading), ``cycle`` (one pass), and ``extensions`` for additions by organisations.
 """
 
 from pilotage.policies.brokerage.engine.check import NEVER, Check, Verdict, check

@@ -16,11 +16,11 @@ PREFERRED, PREFERRED_BY_SCOUTS = 4.0, 100.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Columns over pairs (P,). Those of a task stand together, in the order of the queues' names.
+    """Columns over pairs (P,): by task, then in the order of the queues' names.
 
-    ``places`` is the queue's code, plus the number of queues if all input is there. ``factors`` are those
-    besides B32, by rule; ``rest`` is their product. ``starts`` has the first pair of each task from ``first``
-    on, and the end. ``without`` are tasks without a certain factor.
+    ``places`` is the queue's code, plus the number of queues if all input is there. ``factors`` are all
+    factors except B32, by rule; ``rest`` is their product. ``starts`` has the first pair of each task from
+    ``first`` on, and the end. ``without`` marks, by rule, the tasks without this factor.
     """
 
     first: int
@@ -55,9 +55,9 @@ def pairs_of(
 ) -> Pairs:
     """Return the pairs of some tasks (``rows`` of ``tasks``) with the ``willing`` queues (R, Q).
 
-    ``preferring`` (T,) are tasks that prefer their nucleus. ``further`` are factors (T, Q) by rule.
+    ``preferring`` (T,) marks tasks that prefer their nucleus. ``further`` are factors (T, Q) by rule.
     """
-    # This is much faster than asking for rows and columns at once.
+    # This is much faster than ``np.nonzero``, which returns rows and columns.
     row, queue = np.divmod(np.flatnonzero(willing), len(queues))
     task = rows[row]
     nucleus = tasks.nucleus[task, 0]
@@ -83,7 +83,7 @@ def pairs_of(
 
 
 def _local(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) -> Mask:
-    """Return the pairs whose queue's storage has all the input (B31)."""
+    """Return the pairs with all the input at the queue's storage (B31)."""
     table = tasks.input_table
     kind = tasks.inputs[task, 0]
     none_missing = table.missing_files[kind, queues.storage[queue]] == 0
@@ -92,7 +92,8 @@ def _local(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) 
 
 
 def _data_weight(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """Return B33's weight of all files that the task's jobs brokered together read; 1 if a job reads none.
+    """Return the weight of B33, by all files that the task's jobs brokered together read; 1 if a job reads
+    none.
 
     Files without bytes count by number.
     """

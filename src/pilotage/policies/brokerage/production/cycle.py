@@ -1,4 +1,4 @@
-"""The production brokerage: which queue each group of similar jobs goes to, and why (B1 to B38)."""
+"""The production brokerage: choose queues for groups of similar jobs, with reasons (B1 to B38)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,25 +34,24 @@ BLOCK = 1 << 22
 """Pairs of task and queue examined together. This bounds the memory of a pass."""
 
 OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
-"""Rules that can be switched off: not the task's choice of queues (B2), nor B36, which limits waiting
-jobs."""
+"""Rules that can be switched off: all but the task's choice of queues (B2) and the limit on waiting jobs
+(B36)."""
 
-# Jobs whose input is at the queue do not compete with jobs that still wait for theirs (B31).
+# Jobs with their input at the queue do not compete with jobs that still wait for input (B31).
 _NEAR_STATES = tuple(state for state in QUEUED_JOBS if state is not JobState.ASSIGNED)
 
 
 class Production:
     """Takes groups of similar jobs by global share, priority and age, and spreads each over its best queues.
 
-    Jobs whose input is at the queue become ACTIVATED, others ASSIGNED. Each move claims its room within B36.
-    Jobs are PENDING (B37) if every queue is refused, also by B36. That includes jobs that are left after the
-    queues are full. Jobs stay DEFINED for the next pass only if more than the best queues have room. The
-    choice says how many are ``left``.
+    Jobs with their input at the queue become ACTIVATED, others ASSIGNED. Each move claims its room within
+    B36. Jobs become PENDING (B37) if every queue is refused, also by B36. That includes the rest of a group
+    after all queues are full. Jobs stay DEFINED for the next pass only if queues beyond the best ones have
+    room. The choice has their number as ``left``.
 
     Its options are ``off`` and ``by_vo``. ``off`` lists the rules switched off. ``by_vo`` gives a VO further
-    rules that are off, and ``constants`` that replace the federation's. Organisations add ``checks`` and
-    ``factors`` to the rules. They may also sort the candidates in another ``order``, and choose a ``binding``
-    for their jobs (E1).
+    rules that are off, and ``constants`` that replace the federation's. Organisations can add ``checks`` and
+    ``factors``, sort the candidates in another ``order``, and choose a ``binding`` for their jobs (E1).
     """
 
     reads = PLACE_FIELDS | PRODUCTION_FIELDS
@@ -75,7 +74,7 @@ class Production:
 
     @property
     def binding(self) -> Binding | None:
-        """The binding that it sets for its jobs, if any (E1)."""
+        """Return the binding that it sets for its jobs, if any (E1)."""
         return self._extensions.binding
 
     @guarded
@@ -134,7 +133,7 @@ class _ProductionCycle:
         """Move the jobs of one group, and add the choice that explains it."""
         ledger = self._ledgers.of(group.share)
         limit = ledger.limit(group)
-        # Take the state before the group's jobs: the reason says which queues were full at its turn.
+        # Take the state before the group's jobs: the reason names the queues that were full at its turn.
         crowd, drawn = limit.crowd, self._ties.draw()
         standing = Contest(pairs, row - pairs.first, ledger, limit, drawn)
         placed: Sequence[Placed] = ()
@@ -151,7 +150,7 @@ class _ProductionCycle:
         self._draft.explain(ReasonedGroup(reasons, row, standing, crowd, limit, moved, placed))
 
     def _place(self, group: Group, placed: Sequence[Placed], standing: Contest) -> tuple[int, ...]:
-        """Send the oldest jobs to the best queue, and so on. Return the jobs that went anywhere."""
+        """Send the oldest jobs to the best queue, and so on. Return the placed jobs."""
         moved, limit = 0, self._ledgers.of(group.share).limit(group)
         binding, takers = self._binding(group, placed, standing)
         for queue, local, jobs in placed:
@@ -172,10 +171,10 @@ class _ProductionCycle:
     def _binding(
         self, group: Group, placed: Sequence[Placed], standing: Contest
     ) -> tuple[Binding, tuple[str, ...] | None]:
-        """Return the binding of a group's jobs, and the candidates whose pilots may take them; None means all
-        (E1).
+        """Return the binding of a group's jobs, and the candidates with pilots that may take them; None means
+        all (E1).
 
-        Jobs that nobody else could take are bound early, so that nobody requests pilots for them elsewhere.
+        Bind jobs early if no other queue's pilots could take them, so that no pilots are requested elsewhere.
         """
         spec, owner = group.task.spec, group.task.owner
         binding = binding_of(spec, owner, self._constants, self._extensions.binding)
@@ -192,7 +191,7 @@ class _ProductionCycle:
         return binding, tuple(self._queues.names[takers].tolist())
 
     def _claim(self, share: str, queue: int, local: bool, limit: int) -> tuple[Claim, ...]:
-        """Return the claims of jobs placed there: room in the share (B36)."""
+        """Return the claim of jobs placed at a queue: room for waiting jobs of the share (B36)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
             first, *names = (

@@ -1,4 +1,4 @@
-"""Additions of an organisation: its own checks and factors, and another order of candidates."""
+"""Additions by organisations: checks, factors, and another order of candidates."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ Weigh = Callable[[TaskColumns, QueueColumns], Column]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """A factor of every candidate's weight, shown under its rule. 1 changes nothing."""
+    """A factor of every candidate's weight, shown under its rule; 1 is neutral."""
 
     rule: str
     name: str
@@ -30,13 +30,14 @@ class Factor:
 
 
 def factor(rule: str, name: str) -> Callable[[Weigh], Factor]:
-    """Return a decorator that makes a factor of a weighing function."""
+    """Return a decorator that turns a weighing function into a factor."""
     return lambda weigh: Factor(rule=rule, name=name, weigh=weigh)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The candidates of a group of similar jobs (C,), by name, as codes into the columns of ``queues``.
+    """The candidates of a group of similar jobs (C,), in order of names, as codes into the columns of
+    ``queues``.
 
     ``weights`` is their current weight, the product of ``factors`` (by rule).
     """
@@ -49,12 +50,14 @@ class Ranking:
 
 
 Keys = Callable[[Ranking], Column]
-"""Returns a number per candidate (C,). The lowest comes first; equal ones sort by weight, then by name."""
+"""Returns a number per candidate (C,). The lowest comes first; equal ones sort by weight, then at random
+(B37)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateOrder:
-    """Sorts candidates by its own keys. Jobs fill them in this order, instead of B38's spreading."""
+    """An order of candidates by its own keys. Jobs fill them in this order, instead of the spreading of
+    B38."""
 
     rule: str
     name: str
@@ -63,16 +66,15 @@ class CandidateOrder:
 
 
 def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], CandidateOrder]:
-    """Return a decorator that makes an order of a function that returns keys."""
+    """Return a decorator that turns a function of keys into an order."""
     return lambda keys: CandidateOrder(rule=rule, name=name, keys=keys, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """Checks after the rules' own, factors after theirs, an order other than by weight, and a binding.
+    """Checks and factors after the published ones, an order other than by weight, and a binding.
 
-    Raises ValueError for a rule whose name is not a capital and a number, is one of Pilotage's, or occurs
-    twice.
+    Raises ValueError for a rule if its name is not a capital and a number, or is Pilotage's, or occurs twice.
     """
 
     checks: tuple[Check, ...] = ()
@@ -87,7 +89,7 @@ class Extensions:
     def weigh(self, tasks: TaskColumns, queues: QueueColumns) -> dict[str, Column]:
         """Return each factor of every pair, (T, Q), by rule.
 
-        Raises ValueError for one that is not positive.
+        Raises ValueError for a factor that is not positive.
         """
         return {
             part.rule: np.broadcast_to(
@@ -98,7 +100,7 @@ class Extensions:
 
 
 def keys_of(order: CandidateOrder, ranking: Ranking) -> Column:
-    """Return the keys of the candidates. Raises ValueError for one that is not finite."""
+    """Return the keys of the candidates. Raises ValueError for a key that is not finite."""
     return np.broadcast_to(_numbers(order, order.keys(ranking)), ranking.candidates.shape)
 
 

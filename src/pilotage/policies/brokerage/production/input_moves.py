@@ -1,4 +1,5 @@
-"""Queues to which the input may move after all, because waiting at its place would take longer (B11)."""
+"""Queues that B11 refuses, but where the input may move because waiting for the queues that have it takes
+longer."""
 
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from pilotage.policies.brokerage.production.placement import Ledgers
 
 
 def is_full(group: Group, willing: Mask, ledgers: Ledgers) -> bool:
-    """Return whether every willing queue (Q,) has its most waiting jobs of the share (B36)."""
+    """Return whether the share's waiting jobs have reached the limit at every willing queue (Q,) (B36)."""
     ledger = ledgers.of(group.share)
     near = ledger.near[willing]
     return bool((near >= ledger.limit(group).jobs[willing]).all())
@@ -22,9 +23,10 @@ def is_full(group: Group, willing: Mask, ledgers: Ledgers) -> bool:
 def quicker(
     group: Group, row: TaskColumns, willing: Mask, refused: Mask, queues: QueueColumns, ledgers: Ledgers
 ) -> Mask:
-    """Return refused queues (Q,) that all input can reach before the last job would start elsewhere.
+    """Return the refused queues (Q,) where all input can arrive before the last job would start at a willing
+    queue.
 
-    Elsewhere means the ``willing`` queues. Nothing is quicker if neither slots nor the jobs' time are known.
+    There are none if the slots of the ``willing`` queues are unknown.
     """
     wait = _wait(group, row, willing, queues, ledgers)
     quicker_queues = np.zeros(len(queues), dtype=bool)
@@ -36,7 +38,8 @@ def quicker(
 
 
 def _wait(group: Group, row: TaskColumns, willing: Mask, queues: QueueColumns, ledgers: Ledgers) -> float:
-    """Return the seconds until a group's last job would start at willing queues, given the jobs before it."""
+    """Return the seconds until a group's last job would start at the willing queues, given the jobs before
+    it."""
     ledger = ledgers.of(group.share)
     slots = ledger.slots[willing]
     total = float(slots.sum())
@@ -49,8 +52,8 @@ def _wait(group: Group, row: TaskColumns, willing: Mask, queues: QueueColumns, l
 
 
 def _seconds(group: Group, storage: int, queues: QueueColumns) -> float:
-    """Return the seconds that the group's files need to a storage over its links; infinite if one has no
-    measured rate."""
+    """Return the seconds to transfer the group's files to a storage; infinite if a link has no measured
+    rate."""
     site = int(queues.storage_sites[storage])
     links = queues.links.get(site)
     rates = dict(zip(links.sources.tolist(), links.rates.tolist(), strict=True)) if links else {}

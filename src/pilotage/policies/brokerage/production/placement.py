@@ -27,8 +27,8 @@ CROWDED = Label(
 def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
     """B30: return R, the largest of running jobs, promised batch workers, and ``num_slots``.
 
-    The slots of our own pilots count as ``num_slots`` while pilots call (B26). ``jobs`` belong to one global
-    share. Workers, running and submitted, serve all shares.
+    The slots of our own pilots count as ``num_slots`` while pilots call (B26). ``jobs`` counts jobs of one
+    global share. Workers, running and submitted, serve all shares.
     """
     running = jobs[JobState.RUNNING]
     workers = queues.live.batch_workers
@@ -41,7 +41,7 @@ def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
 def _own_slots(queues: QueueColumns) -> Column:
     """B30: return the slots of our own pilots.
 
-    That is all of them if one called lately, at most 20 if none ever did, or else none.
+    All slots count if a pilot called lately, at most 20 if none ever called, else none.
     """
     silent = queues.live.time - queues.live.last_pilot
     untried = np.where(np.isnan(silent), np.minimum(queues.own_slots, BOOTSTRAP), 0)
@@ -52,7 +52,7 @@ def _own_slots(queues: QueueColumns) -> Column:
 def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: Column) -> Column:
     """B32: return (R+1) / ((waiting+10) x ratio), where ratio is assigned/activated, kept within 1..2.
 
-    ``waiting`` is activated+assigned+starting+defined. With nothing activated, ratio is 2 if any is assigned.
+    ``waiting`` is activated+assigned+starting+defined. Without activated jobs, ratio is 2 if any is assigned.
     """
     ratio: Column | float = 1.0
     if assigned.any():
@@ -63,12 +63,12 @@ def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: 
 
 
 def cells_of(column: Column) -> "memoryview[float]":
-    """Return a column's cells in memory: numpy takes three times as long for a single number."""
+    """Return a view of a column's cells: numpy takes three times as long for a single number."""
     return memoryview(column).cast("B").cast("d")  # type: ignore[arg-type]
 
 
 def weight_of_one(slots: float, waiting: float, assigned: float, activated: float) -> float:
-    """Return the same for a single queue: arrays are slow for one number."""
+    """Return the weight of B32 for a single queue: arrays are slow for one number."""
     ratio = 1.0
     if assigned > 0:
         ratio = min(max(assigned / activated, 1.0), 2.0) if activated > 0 else 2.0
@@ -76,7 +76,7 @@ def weight_of_one(slots: float, waiting: float, assigned: float, activated: floa
 
 
 def spread(jobs: int, weights: Column, room: Column) -> list[int]:
-    """B38: return how many jobs each candidate takes, as if each job in turn took the highest weight.
+    """B38: return how many jobs each candidate takes if each job in turn goes to the highest weight.
 
     ``weights`` (C, K) holds a candidate's weight after 0, 1, 2 ... jobs, falling along a row. ``room`` (C,)
     is the most that it may take. Equal weights go to the first candidate.
@@ -85,18 +85,18 @@ def spread(jobs: int, weights: Column, room: Column) -> list[int]:
     takes = min(jobs, int(np.isfinite(offered).sum()))
     if takes == 0:
         return [0] * len(room)
-    # The weight of the last placed job: all higher weights are used, and of equal ones as many as remain.
+    # The weight of the last placed job. All higher weights are used, and as many equal ones as needed.
     least = -np.partition(-offered, takes - 1, axis=None)[takes - 1]
     above = (offered > least).sum(axis=1)
     ties = (offered == least).sum(axis=1)
-    # Number of equal weights before each candidate's own.
+    # Number of equal weights at earlier candidates.
     before = np.cumsum(ties) - ties
     counts: list[int] = (above + np.clip(takes - above.sum() - before, 0, ties)).tolist()
     return counts
 
 
 def fill(jobs: int, room: Column) -> list[int]:
-    """Return the jobs of each candidate if they are filled in order, each to its room (C,)."""
+    """Return the jobs of each candidate if candidates are filled in order, each up to its room (C,)."""
     before = np.cumsum(np.floor(room)) - np.floor(room)
     counts: list[int] = np.clip(jobs - before, 0, np.floor(room)).astype(int).tolist()
     return counts
@@ -104,9 +104,9 @@ def fill(jobs: int, room: Column) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Queues where more jobs of a share wait than allowed (B36), and the waiting jobs.
+    """Queues where more jobs of a share wait than allowed (B36), and the numbers of waiting jobs.
 
-    ``near`` are all waiting jobs except assigned ones. ``waiting`` are all; they count where input is missing
+    ``near`` counts waiting jobs except assigned ones, ``waiting`` all; it applies where input is missing
     (B31).
     """
 
@@ -131,14 +131,15 @@ class Limit:
         self._label = facts.label(CROWDED)
         self._need = facts.column(jobs)
         over = np.flatnonzero(self.room[len(jobs) :] < 0)
-        # Copy it: the ledger goes on counting, and the reason describes the present.
+        # Copy it: the ledger will change, but the reason describes the present.
         has = facts.column(ledger.waiting[len(jobs) :].copy())
         self.everywhere = self._refusal(over, has)
-        """The refusal of jobs without input. They are near anywhere, and a full queue stays full."""
+        """The refusal for jobs without input. They count as ``near`` at every queue, and a full queue stays
+        full."""
 
     @property
     def crowd(self) -> Crowd:
-        """Return the queues and shares that are full now: the same object until that changes."""
+        """Return the queues that are full now: the same object until that changes."""
         if self._crowd is None:
             size, waiting = len(self.jobs), self._ledger.waiting
             over = np.flatnonzero(self.room[:size] < 0)
@@ -146,7 +147,7 @@ class Limit:
         return self._crowd
 
     def refusal(self, crowd: Crowd, local: Mask) -> PackedRefusal | None:
-        """Return the refusal by full queues, for jobs whose input is at the ``local`` queues (Q,)."""
+        """Return the refusal by full queues, for jobs with their input at the ``local`` queues (Q,)."""
         has = np.where(local[crowd.queues], crowd.near, crowd.waiting)
         over = has > self.jobs[crowd.queues]
         return self._refusal(crowd.queues[over], plain(has[over]))
@@ -160,7 +161,7 @@ class Limit:
         return PackedRefusal(label=self._label, queues=bits, need=self._need, have=has)
 
     def update(self, queue: int, waiting: float, near: float) -> None:
-        """Update the remaining room at a queue, given the jobs that wait there now."""
+        """Update the remaining room at a queue, given the numbers of jobs that wait there now."""
         limits, room = self._cells
         room[queue] = limits[queue] - waiting
         room[queue + len(limits)] = limits[queue] - near
@@ -169,7 +170,7 @@ class Limit:
 
 
 class Ledger:
-    """Counts of a share's waiting jobs at each queue, including those placed in this cycle (B38).
+    """Counts of a share's waiting jobs at each queue, including jobs placed in this cycle (B38).
 
     ``waiting`` and ``weight`` (B32) have two halves, (2Q): first for jobs without their input at the queue,
     then for jobs with it (B31).
@@ -206,7 +207,7 @@ class Ledger:
         return self._limits[least]
 
     def take(self, queue: int, local: bool, jobs: int) -> None:
-        """Count jobs placed at a queue, at all queues that count together with it (B2)."""
+        """Count jobs placed at a queue, also at the queues that count together with it (B2)."""
         for place in self.together.queues(queue):
             self._take(place, local, jobs)
 
@@ -226,7 +227,7 @@ class Ledger:
             limit.update(queue, waiting[queue], waiting[here])
 
     def falling(self, places: Codes, jobs: Column) -> Column:
-        """B32: return the weights at these places after each took 0, 1, 2 ... of the jobs: (C, K)."""
+        """B32: return the weights at these places after each has taken 0, 1, 2 ... jobs: (C, K)."""
         places = places[:, None]
         size = len(self.slots)
         local = places >= size
@@ -239,7 +240,7 @@ class Ledger:
 class Contest:
     """The queues that fit a group, with their weights at its turn: columns over its pairs.
 
-    ``keys`` orders them, if their weight does not. ``drawn`` breaks ties.
+    ``keys`` has their sort keys, if they are not ordered by weight. ``drawn`` breaks ties.
     """
 
     __slots__ = ("drawn", "keys", "load", "pairs", "queues", "room", "task", "weights")
@@ -262,7 +263,7 @@ class Contest:
         return self.pairs.places[self.pairs.span(self.task)]
 
     def has_room(self, limit: Limit) -> bool:
-        """Return whether any fitting queue may take another job after these placements."""
+        """Return whether any fitting queue has room for another job after these placements."""
         return bool((limit.room.take(self.places) >= 1).any())
 
     def best(self, ties: Ties) -> int:
@@ -270,7 +271,7 @@ class Contest:
         weights = self.weights
         if not len(weights):
             return -1
-        # Usually one queue is heaviest, and has room.
+        # Usually a single queue has the highest weight, and has room.
         first = int(weights.argmax())
         if self.room[first] >= 1 and first + int(weights[::-1].argmax()) == len(weights) - 1:
             return first
@@ -288,7 +289,7 @@ class Contest:
         return chosen[np.lexsort((drawn, -self.weights[chosen], *keys))]
 
     def set_keys(self, group: Group, queues: QueueColumns, order: CandidateOrder) -> None:
-        """Order the queues with room by something other than their weight."""
+        """Set the sort keys of queues that are not full, by an order other than by weight."""
         chosen = self.uncrowded
         ranking = Ranking(
             group=group,
@@ -320,7 +321,7 @@ class Contest:
 
     @property
     def uncrowded(self) -> Codes:
-        """Return the pairs whose queues have no more waiting jobs than allowed."""
+        """Return the pairs with queues that are not above their limit of waiting jobs."""
         chosen: Codes = (self.room >= 0).nonzero()[0]
         return chosen
 
@@ -337,7 +338,8 @@ Placed = tuple[int, bool, int]
 
 
 class Ledgers:
-    """The ledger of each global share: a share that floods a queue does not shut out the others."""
+    """The ledger of each global share. Shares count separately, so that one that floods a queue does not
+    block the others."""
 
     def __init__(self, queues: QueueColumns, facts: FactsDraft) -> None:
         self._queues = queues
@@ -353,7 +355,7 @@ class Ledgers:
 
 def place(group: Group, standing: Contest, ledger: Ledger, ties: Ties) -> Sequence[Placed]:
     """Spread the jobs over the best candidates with room, and count them there."""
-    # Most groups have one job: sorting all candidates for it would take most of the cycle.
+    # Most groups have one job. Sorting all candidates for it would take most of the cycle.
     if len(group.jobs) == 1 and standing.keys is None:
         best = standing.best(ties)
         chosen, counts = ([best], [1]) if best >= 0 else ([], [])
@@ -374,7 +376,7 @@ def _spread_over_best(
 ) -> tuple[list[int], list[int]]:
     best = standing.order((standing.room >= 1).nonzero()[0], ties)
     if ledger.together:
-        # Pseudo-queues share their room: the best of them takes the jobs.
+        # Pseudo-queues share their room, so only the best of them takes jobs.
         best = best[np.sort(np.unique(ledger.together.first[standing.queues[best]], return_index=True)[1])]
     best = best[: group.policy.constants.max_candidates]
     if not len(best):

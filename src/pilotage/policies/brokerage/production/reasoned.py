@@ -1,4 +1,4 @@
-"""The reasons of one group's choice, kept as the arrays that decided until somebody reads or stores them."""
+"""The reasons of one group's choice: the arrays that decided, packed when the choice is read or stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pilotage.policies.brokerage.production.ties import Ties
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupReasons:
-    """The reasons that choices of groups examined together share."""
+    """The reasons that choices of groups share if they were examined together."""
 
     groups: Sequence[Group]
     tasks: TaskColumns
@@ -28,12 +28,12 @@ class GroupReasons:
     order: CandidateOrder | None
 
     def fields_to_change(self, label: Label, row: int) -> tuple[Asked, ...]:
-        """Return the task fields behind a check's need: what these jobs could request instead."""
+        """Return the task fields behind a check's need, which these jobs could change."""
         ask = label.asks if isinstance(label, Check) else None
         return ask(self.groups[row]) if ask else ()
 
     def local(self, row: int) -> Mask | None:
-        """Return the queues whose storage has all the input (B31), (Q,); None if there is no input."""
+        """Return the queues with all the input at their storage (B31), (Q,); None if there is no input."""
         table, kind = self.tasks.input_table, int(self.tasks.inputs[row, 0])
         if table.files[kind, 0] == 0:
             return None
@@ -43,7 +43,7 @@ class GroupReasons:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReasonedGroup:
-    """The choice for the group in a ``row``: the state of the queues, which were full, and the placements."""
+    """The choice for the group in a row: the state of the queues, the full ones, and the placements."""
 
     _reasons: GroupReasons
     _row: int
@@ -57,7 +57,7 @@ class ReasonedGroup:
         """Return the reasons in columns."""
         reasons, row = self._reasons, self._row
         group, names = reasons.groups[row], reasons.queues.names
-        # Only tasks without any queue need advice. For others it would only lengthen the reasons.
+        # Only tasks without any queue need advice. For others it would make the reasons longer.
         asking = None if len(self._standing.queues) else reasons.fields_to_change
         max_candidates = group.policy.constants.max_candidates
         return PackedChoice(

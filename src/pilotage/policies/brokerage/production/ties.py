@@ -13,11 +13,11 @@ class Ties:
         self._shifts = iter(default_rng([seed, 1]).integers(queues, size=groups).tolist())
 
     def draw(self) -> int:
-        """Draw for the next group."""
+        """Return the number drawn for the next group."""
         drawn: int = next(self._shifts)
         return drawn
 
     def of(self, queues: Codes, drawn: int) -> Column:
-        """Return the rank of each of these queues among equals, as drawn for a group."""
+        """Return the rank of each queue among queues of equal weight, for a number that ``draw`` returned."""
         places: Column = (self._order[queues] + drawn) % len(self._order)
         return places

@@ -1,4 +1,4 @@
-"""Rules that yield if they would leave no queue, or a worse one. The choice says so: B8, B11."""
+"""Waive B8 or B11 if it would leave no queue, or a worse one. The choice shows the waiver."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,9 +39,9 @@ def waive(
     facts: FactsDraft,
     ledgers: Ledgers,
 ) -> Mask:
-    """Set refusals aside where rules yield. Return the tasks (T,) that only prefer their nucleus (B8).
+    """Waive refusals of B8 and B11. Return the tasks (T,) that only prefer their nucleus (B8).
 
-    If a task names a queue that B4 would have refused, the choice shows that (B2).
+    If a task names a queue that B4 would have refused otherwise, the choice shows that (B2).
     """
     if tasks.named.any():
         examination.waived += rulings((waived_status,), tasks, queues, facts)
@@ -63,7 +63,8 @@ def _let_input_move(
     facts: FactsDraft,
     ledgers: Ledgers,
 ) -> None:
-    """Waive B11 if no queue would be left, or if waiting at the remaining ones takes longer than moving."""
+    """Waive B11 if no queue would be left, or if waiting for the remaining ones takes longer than moving the
+    input."""
     moving = _moving_too_much(examination, groups, len(queues))
     for ruling in _bounding(examination) if len(moving) else []:
         _set_aside(examination, ruling, ruling.bits, moving, NONE_LEFT, facts)
@@ -90,7 +91,7 @@ def _bounding(examination: Examination) -> list[Ruling]:
 
 
 def _still_bounded(examination: Examination, groups: Sequence[Group]) -> Codes:
-    """Return tasks that B11 keeps from any queue, although their policy lets input move if that is sooner."""
+    """Return tasks with a queue that B11 refuses, if their policy lets input move when that is sooner."""
     candidates = [
         place
         for place, group in enumerate(groups)
@@ -104,7 +105,7 @@ def _still_bounded(examination: Examination, groups: Sequence[Group]) -> Codes:
 
 
 def _bound_to_nucleus(tasks: TaskColumns) -> Mask:
-    """Return the tasks (T,) that B8 keeps at their nucleus, or that prefer it."""
+    """Return the tasks (T,) that B8 keeps at their nucleus, including tasks that only prefer it."""
     bound = (tasks.high | tasks.scout) & tasks.links.exists[tasks.nucleus[:, 0]]
     mask: Mask = (bound & ~tasks.switched_off("B8"))[:, 0]
     return mask
@@ -113,9 +114,9 @@ def _bound_to_nucleus(tasks: TaskColumns) -> Mask:
 def _never_at_nucleus(
     examination: Examination, chosen: Codes, tasks: TaskColumns, queues: QueueColumns
 ) -> Codes:
-    """Return the tasks of ``chosen`` that each pledged queue of their nucleus refuses for good (B8).
+    """Return the tasks of ``chosen`` that all pledged queues of their nucleus refuse for good (B8).
 
-    What time or an operator can lift, such as a downtime, is not for good.
+    A refusal that waiting or an operator can lift, such as a downtime, is not for good.
     """
     lasting = examination.refused(chosen, lambda item: item.label.mend == "user" and item.label.rule != "B8")
     here = bits_of(tasks.links.here & ~queues.opportunistic)[tasks.nucleus[chosen, 0]]
@@ -124,7 +125,7 @@ def _never_at_nucleus(
 
 
 def _prefer(examination: Examination, tasks: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
-    """Refuse these tasks only the opportunistic queues, as if the nucleus were only preferred (B8)."""
+    """Refuse only opportunistic queues for these tasks, as if they only preferred the nucleus (B8)."""
     chance = bits_of(queues.opportunistic)
     for ruling in [item for item in examination.rulings if item.label.rule == "B8"]:
         place = examination.rulings.index(ruling)
@@ -140,7 +141,7 @@ def _prefer(examination: Examination, tasks: Codes, queues: QueueColumns, facts:
 
 
 def _moving_too_much(examination: Examination, groups: Sequence[Group], queues: int) -> Codes:
-    """Return the tasks that have no queue left, but would have one without B11."""
+    """Return the tasks without a queue that would have one without B11."""
     chosen = np.array(
         [
             place
@@ -159,7 +160,7 @@ def _moving_too_much(examination: Examination, groups: Sequence[Group], queues: 
 def _set_aside(
     examination: Examination, ruling: Ruling, bits: Bits, tasks: Codes, reason: str, facts: FactsDraft
 ) -> None:
-    """Exclude some tasks from a ruling, and report the ``bits`` of it as waived."""
+    """Exclude some tasks from a ruling, and report its ``bits`` as waived."""
     rows = _only(ruling.rows, tasks)
     examination.waived.append(_waived(replace(ruling, bits=bits, rows=rows), reason, facts))
     examination.rulings[examination.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
@@ -168,7 +169,7 @@ def _set_aside(
 def _set_partly_aside(
     examination: Examination, ruling: Ruling, tasks: Codes, bits: Bits, reason: str, facts: FactsDraft
 ) -> None:
-    """Exclude some tasks from a ruling at these queues of each (len(tasks), Q / 8)."""
+    """Exclude some tasks from a ruling, each at its queues in ``bits`` (len(tasks), Q / 8)."""
     examination.waived.append(_waived(ruling.only(tasks, bits), reason, facts))
     place = examination.rulings.index(ruling)
     examination.rulings[place] = replace(ruling, rows=_but(ruling.rows, tasks))
@@ -189,6 +190,6 @@ def _only(rows: Codes, tasks: Codes) -> Codes:
 
 def _but(rows: Codes, tasks: Codes) -> Codes:
     changed = rows.copy()
-    # The last row of a ruling's bits refuses nothing.
+    # The last row of a ruling's bits is empty.
     changed[tasks] = -1
     return changed

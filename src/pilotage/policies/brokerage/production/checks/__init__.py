@@ -1,7 +1,7 @@
-"""The checks whose answers stay constant within a cycle, by family. No check knows another.
+"""Checks with results that stay constant within a cycle, by family. No check depends on another.
 
-B36 changes with every placed job, and stands in ``placement.py``. Link and transfer counts (B6, B7, B24) are
-those of the snapshot: a job placed only now has nothing to transfer to its nucleus yet.
+B36 changes with every placed job, so it is in ``placement.py``. Link and transfer counts (B6, B7, B24) come
+from the snapshot: a job placed in this cycle has no outputs to transfer yet.
 """
 
 from pilotage.policies.brokerage.engine import guards, local_checks
@@ -30,7 +30,6 @@ CHECKS: tuple[Check, ...] = tuple(
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules; Pilotage's own (F) and the sites' (M) come last. A check's index is its bit
-in the refusal matrix."""
+"""All checks in the order of the rules; Pilotage's own rules (F) and the rules of sites (M) come last."""
 
 __all__ = ["CHECKS", "Check", "Verdict"]

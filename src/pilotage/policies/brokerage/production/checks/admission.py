@@ -35,14 +35,15 @@ def container(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the CPU and GPU, and does not reserve them for tasks that request them.
 
-    Unpublished is unknown.
+    Accept queues that do not publish their hardware.
     """
     return offered("hardware", tasks.tables.machines, tasks.machine, queues)
 
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
 def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``std`` accepts no event service, ``es`` nothing else, ``eshigh`` none of it below priority 800."""
+    """``std`` accepts no event service, ``es`` only event service, ``eshigh`` event service only from
+    priority 800."""
     admission = queues.event_service
     if (admission == "all").all():
         return NEVER

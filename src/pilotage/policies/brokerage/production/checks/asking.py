@@ -9,39 +9,38 @@ from pilotage.policies.brokerage.engine.spec_table import LEAST_OUTPUT
 
 _NOTHING = Measured(finished=0)
 _BELOW = 1 + 1e-9
-"""Factor on a walltime: it must stay below the limit, so the advised value is a little less than the
-limit."""
+"""Factor on a walltime: it must be below the limit, so the advised value is a little less than the limit."""
 
 
 def nucleus(group: Group) -> tuple[Asked, ...]:
-    """No scouts, or a priority below 800. A scout with such a priority would need both."""
+    """Advise no scouts, or a priority below 800. For a scout of high priority no single change helps."""
     if group.kind == "scout":
         return () if group.priority >= HIGH_PRIORITY else no_scouts(group)
     return (Asked(field="priority", value=group.priority, instead=HIGH_PRIORITY - 1),)
 
 
 def no_scouts(group: Group) -> tuple[Asked, ...]:
-    """No scouts: only they have needs that other jobs of the task lack."""
+    """Advise no scouts, if the job is one: other jobs of the task lack this need."""
     return (Asked(field="scouts", value=group.spec.scouts, instead=0),) if group.kind == "scout" else ()
 
 
 def cores(group: Group) -> tuple[Asked, ...]:
-    """Merge jobs have one core, whatever the task requests."""
+    """Advise fewer cores; nothing for merge jobs, which always have one core."""
     return () if group.kind == "merge" else (Asked(field="cores", value=group.spec.cores, each=1.0),)
 
 
 def most_cores(group: Group) -> tuple[Asked, ...]:
-    """The bound itself."""
+    """Advise a higher ``max_cores``."""
     return (Asked(field="max_cores", value=group.spec.max_cores, each=1.0),)
 
 
 def gpus(group: Group) -> tuple[Asked, ...]:
-    """The GPUs themselves. Nothing if only the architecture names one, because that has no number."""
+    """Advise fewer GPUs; nothing if only the architecture names a GPU, because that has no number."""
     return (Asked(field="gpus", value=group.spec.gpus, each=1.0),) if group.spec.gpus else ()
 
 
 def memory(group: Group) -> tuple[Asked, ...]:
-    """Nothing if the memory was measured: the request no longer counts then."""
+    """Advise another memory; nothing if the memory was measured, because that replaces the request."""
     if _measured(group).memory is not None:
         return ()
     spec, factor = group.spec, float(group.policy.constants.memory_compensation)
@@ -59,7 +58,7 @@ def memory(group: Group) -> tuple[Asked, ...]:
 
 
 def work_directory(group: Group) -> tuple[Asked, ...]:
-    """Output and scratch of a job. The output counts as at least 0.5 GB."""
+    """Advise less output or scratch of a job. The output counts as at least 0.5 GB."""
     spec, measured = group.spec, _measured(group)
     size = sum(total for _, _, total in group.inputs) / MEGABYTE
     output, events = spec.out_disk * spec.least_events, spec.work_disk + size
@@ -75,7 +74,8 @@ def work_directory(group: Group) -> tuple[Asked, ...]:
 
 
 def walltime(group: Group) -> tuple[Asked, ...]:
-    """The walltime itself. If it follows from CPU time: the events of a job first, then estimates."""
+    """Advise another walltime. If it follows from CPU time, advise fewer events of a job first, then
+    estimates."""
     spec, measured = group.spec, _measured(group)
     if group.kind == "merge" and group.task.spec.merge:
         return (Asked(field="merge.walltime", value=float(spec.walltime), each=_BELOW),)
@@ -89,7 +89,7 @@ def walltime(group: Group) -> tuple[Asked, ...]:
 
 
 def most_walltime(group: Group) -> tuple[Asked, ...]:
-    """The same for the most events that a job may have (B21)."""
+    """Advise the same for the most events that a job may have (B21)."""
     fields = walltime(group)
     if fields and fields[0].field == "min_events":
         return (_field("events_per_job", group.spec.events_per_job, group.spec.base_time), *fields[1:])

@@ -17,7 +17,7 @@ _OPEN = "the storage is opened again"
 
 @check("B11", "input to move", "wait", reads=("to_move",), unit="GB", lifted_by="a replica arrives")
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """I/O-intensive work brokered together moves less than ``size_cutoff_to_move_input``."""
+    """I/O-intensive work brokered together moves fewer GB than ``size_cutoff_to_move_input``."""
     missing = tasks.input_table.missing_size[tasks.to_move[:, 0]] / GIGABYTE
     has_files = tasks.input_table.files[tasks.to_move[:, 0]] > 0
     return _not_above(missing, tasks.constant("size_cutoff_to_move_input"), has_files, queues)
@@ -70,7 +70,7 @@ def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B18", "storage", "wait", unit="GB", lifted_by="space is freed there")
 def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue's storage has more than ``storage_min_free`` free, by its own report."""
+    """The queue's storage reports more free space than ``storage_min_free``."""
     free, reported_at = queues.live.space
     least = _least_free(tasks, queues)
     refused = (free <= least) & ~np.isnan(reported_at)
@@ -82,7 +82,7 @@ def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 def _least_free(tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """Return the GB that must be free: by the storage, else by the brokerage, else 200 (B18)."""
+    """Return the GB that must be free: declared by the storage, else by the brokerage, else 200 (B18)."""
     configured = tasks.constant("storage_min_free")
     usual = np.where(np.isnan(configured), LEAST_FREE, configured)
     return np.where(np.isnan(queues.storage_min_free), usual, queues.storage_min_free)
@@ -117,7 +117,7 @@ def write_lan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B19", "write_wan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
 def write_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Missing input is written remotely to the queue's storage."""
+    """A job with missing input needs remote writes to the queue's storage."""
     closed = queues.blacklists["write_wan"]
     if not closed.any():
         return NEVER
@@ -150,7 +150,7 @@ def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Every missing input file can be delivered from a storage that holds it.
 
-    Staging could not do it otherwise.
+    Otherwise staging could not bring it.
     """
     refused = without_source(tasks, queues)
     return NEVER if refused is None else Verdict(refused, "read_wan at a source", "none")
@@ -158,7 +158,7 @@ def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")
 def transferring(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """At most ``transferring_limit`` jobs are transferring, or twice as many as run."""
+    """At most ``transferring_limit`` jobs are transferring, or twice the running jobs if that is more."""
     of_queue = queues.transferring_limit
     declared = np.where(np.isnan(of_queue), tasks.constant("transferring_limit"), of_queue)
     limit = np.maximum(declared, 2 * queues.live.jobs[JobState.RUNNING])

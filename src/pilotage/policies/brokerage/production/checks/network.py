@@ -11,7 +11,7 @@ TOLERANCE = 1e-9
 """Relative tolerance of a comparison with a product of constants (B27)."""
 
 REACH = {"": 0, "none": 0, "http": 1, "full": 2}
-"""How far a queue's network reaches. A queue that reaches farther also serves jobs that need less."""
+"""Levels of connectivity. A queue with a higher level also serves jobs that need less."""
 
 
 def _row(table: Column, tasks: TaskColumns) -> Column:
@@ -20,7 +20,7 @@ def _row(table: Column, tasks: TaskColumns) -> Column:
 
 @check("B5", "link blocked", "operator", reads=("nucleus",), lifted_by="the link is opened")
 def link_blocked(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues whose storage has a blocked link to the nucleus: its closeness is -1."""
+    """Refuse queues with a storage that has a blocked link to the nucleus: its closeness is -1."""
     del queues
     return Verdict(_row(tasks.links.blocked, tasks), "open link to the nucleus", "blocked")
 
@@ -43,8 +43,8 @@ def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="transfers to the nucleus drain",
 )
 def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse if more than ``nqueued_nuc_cap_for_jobs`` outputs are on their way to the nucleus from
-    elsewhere."""
+    """Refuse queues outside the nucleus if more than ``nqueued_nuc_cap_for_jobs`` outputs are in transfer to
+    it."""
     del queues
     cap = tasks.constant("nqueued_nuc_cap_for_jobs")
     files = _row(tasks.links.arriving, tasks)
@@ -59,7 +59,7 @@ def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="ask for less connectivity or no IP stack",
 )
 def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue's network reaches as far as the task needs. If the task names an IP stack, it is the same."""
+    """Accept queues with at least the task's level of connectivity, and with its IP stack if it names one."""
     requests = [_parsed(value) for value in tasks.ip_connectivity[:, 0]]
     kinds = [_parsed(value) for value in queues.connectivity_kinds]
     refused = [
@@ -79,7 +79,7 @@ def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="the link to the nucleus gets faster or drains",
 )
 def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Urgent work, or work of priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
+    """Urgent work, or work from priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
     del queues
     need = tasks.constant("nw_threshold") * tasks.constant("nw_weight_multiplier")
     weight = Rows(tasks.links.weight, tasks.nucleus[:, 0])

@@ -1,4 +1,4 @@
-"""Work that stays at its nucleus: B8, B25. Without a nucleus neither applies."""
+"""Work that stays at its nucleus: B8, B25. Neither applies to tasks without a nucleus."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ PLEDGED = "a pledged queue"
     asks=asking.nucleus,
 )
 def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Priority 800 and scouts run at the nucleus, and not on opportunistic queues.
+    """Work from priority 800, and scouts, run at the nucleus, and not on opportunistic queues.
 
     If the nucleus is only preferred (``high_priority: prefer``), other sites may run them too.
     """

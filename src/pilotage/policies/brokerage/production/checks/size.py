@@ -72,7 +72,7 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Output and scratch of a job take less than its cores' part of the work directory.
 
-    This check is for jobs without input to copy: they have none, or read it directly at the queue.
+    This check is for jobs that copy no input: they have none, or read it directly at the queue.
     """
     applies = (_input(tasks) == 0) | _reads_directly(tasks, queues)
     return _within_its_part(tasks.fixed_disk, applies, tasks, queues)
@@ -112,7 +112,8 @@ def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:
 
 
 def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """A pseudo-queue's slots share the directory of its unified queue; each core has its part."""
+    """Compare a need with the job's part of the work directory. Slots of a pseudo-queue share the directory
+    of their unified queue; each core has an equal part."""
     # One row per distinct number of cores, not per task: reasons keep these rows.
     cores, kinds = np.unique(tasks.cores[:, 0], return_inverse=True)
     used = np.where(cores[:, None] > 0, cores[:, None], np.maximum(queues.cores, 1))

@@ -1,4 +1,4 @@
-"""Which queues are considered, and whether they are alive: B1 to B4, B9, B26."""
+"""Whether a queue takes part, and works: B1 to B4, B9, B26, B30."""
 
 import numpy as np
 
@@ -37,7 +37,8 @@ def preassignment(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B3", "merge at the input", "wait", reads=("preassignment", "gathered"), lifted_by=_A_DAY)
 def merge_at_the_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Merge jobs go to queues whose storage holds most of their input, until skipped for 24 h."""
+    """Merge jobs go to queues with most of their input at the storage, until they have been skipped for 24
+    h."""
     if not tasks.gathered.any():
         return NEVER
     home = tasks.preassigned[tasks.preassignment[:, 0]]
@@ -46,9 +47,9 @@ def merge_at_the_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B4", "status", "operator", reads=("preassignment", "named"), lifted_by="the task names them")
 def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Queues that B4 would refuse if the task had not named them.
+    """Find queues that B4 would refuse if the task had not named them.
 
-    The choice shows them, but refuses nothing.
+    The choice shows them as waived.
     """
     named = tasks.preassigned[tasks.preassignment[:, 0]]
     return Verdict(tasks.named & named & ~queues.online & ~queues.draining, "online", queues.status)
@@ -63,13 +64,13 @@ def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="a job starts there",
 )
 def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues where activated jobs have waited for 2 h and none started meanwhile.
+    """Refuse queues where activated jobs have waited for 2 h and none has started since.
 
-    Never started counts too.
+    That includes queues where no job ever started.
     """
     applies = tasks.high | tasks.scout | tasks.merge | tasks.premerged
     live = queues.live
-    # fmax ignores NaN: a queue where nothing ever started is as idle as its oldest job.
+    # fmax ignores NaN: without any start, the queue has been idle since its oldest job was activated.
     since = np.where(np.isnan(live.activated_since), np.nan, np.fmax(live.last_start, live.activated_since))
     idle = live.time - since
     waiting = live.jobs[JobState.ACTIVATED] > 0
@@ -78,9 +79,9 @@ def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B26", "pilots", "wait", unit="s since last pilot", lifted_by="a pilot of the queue reports")
 def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues without a pilot for 3 h, or ever, unless pilots are started from here."""
+    """Refuse queues without a pilot's call for 3 h, or ever, unless we start pilots there."""
     silent = queues.live.time - queues.live.last_pilot
-    # Not `silent > ...`: NaN means that a pilot was never seen, and must refuse.
+    # Not `silent > ...`: NaN means that no pilot ever called, and must refuse.
     refused = ~queues.own_pilots & ~(silent <= NO_PILOTS_AFTER)
     return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
 
@@ -93,10 +94,10 @@ def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="a pilot of the queue calls; pilotage queues test sends one",
 )
 def first_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues from which no pilot ever called, 3 h after the first one was submitted from here.
+    """Refuse queues where no pilot ever called, 3 h after we first submitted one.
 
-    Ten minutes are enough once as many pilots have called that were submitted elsewhere since. A day after
-    the last submission, such a queue counts as untried again.
+    Ten minutes are enough if pilots that were submitted to other queues since have called, as many of them. A
+    day after the last submission, such a queue counts as untried again.
     """
     limit = np.where(queues.live.calls_elsewhere, NO_PILOTS_AFTER_OTHERS, NO_PILOTS_AFTER)
     waited = queues.live.time - queues.live.first_submission
@@ -112,7 +113,7 @@ def first_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="a pilot of the queue calls",
 )
 def fast_rebrokerage(tasks: TaskColumns, _: QueueColumns) -> Verdict:
-    """Refuse queues from which fast rebrokerage took the jobs, until a pilot has called from there."""
+    """Refuse queues that fast rebrokerage took the jobs from, until a pilot has called there."""
     if len(tasks.departure_table) == 1:
         return NEVER
     refused = tasks.departure_table[tasks.departures[:, 0]]
@@ -121,8 +122,8 @@ def fast_rebrokerage(tasks: TaskColumns, _: QueueColumns) -> Verdict:
 
 @check("B26", "own pilots", "operator", lifted_by="pilots can be started there again")
 def own_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues whose pilots start from here, but cannot now: no adapter, a pause, or recent failures
-    of all."""
+    """Refuse queues where we cannot start pilots now: no adapter, a pause, or recent failures of all
+    pilots."""
     refused = queues.own_pilots & queues.live.no_pilots
     return Verdict(refused[None, :], "pilots that can be started", queues.live.pilots_problem)
 

@@ -72,8 +72,8 @@ def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     asks=asking.walltime,
 )
 def walltime_at_unknown_power(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The same check for queues without a declared core power: it counts as 10 HS23, and the refusal says
-    so."""
+    """The expected walltime at queues without a declared core power: assume 10 HS23. The check's name shows
+    that."""
     unknown = np.isnan(queues.core_power)
     if not unknown.any():
         return NEVER
