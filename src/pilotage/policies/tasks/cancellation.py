@@ -26,12 +26,12 @@ _ENDS: dict[Kind, State] = {
 
 
 def cancel(world: World, task_id: int, reason: str, only: int | None = None) -> Decision:
-    """Cancel a task's live jobs and the transfers of their outputs, then the task itself once no job is live.
+    """Cancel a task's live jobs and the transfers of their outputs, then the task, once it has no live job.
 
-    With ``only`` cancel one job of it, and let the others go on. Stored outputs stay: a job that only waited
-    to be merged has finished. Transfers of inputs stay: jobs of other tasks may wait for them. The commit
-    hands back records that changed state since the world was read. Cancel again until it hands back none. A
-    task that has ended stays as it is, but its remaining records are cancelled.
+    With ``only`` cancel one job. Stored outputs stay: a job that only waits to be merged becomes FINISHED.
+    Transfers of inputs stay: jobs of other tasks may wait for them. The commit refuses records that changed
+    state since the world was read. Repeat until it refuses none. A task that has ended stays as it is, but
+    its remaining records are cancelled.
     """
     live: dict[tuple[Kind, State], list[int]] = defaultdict(list)
     for job in world.jobs:
@@ -45,7 +45,7 @@ def cancel(world: World, task_id: int, reason: str, only: int | None = None) -> 
     for transfer in world.transfers:
         if is_mine(transfer.file) and transfer.state in UNFINISHED_TRANSFERS:
             live["transfer", transfer.state].append(transfer.id)
-    # Last: its claim counts the jobs that the earlier moves have ended.
+    # Move the task last: its claim requires that the earlier moves have ended all jobs.
     for task in world.tasks:
         if task.id == task_id and task.state in LIVE_TASKS and only is None:
             live["task", task.state].append(task.id)

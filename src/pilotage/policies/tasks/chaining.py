@@ -1,4 +1,4 @@
-"""Start tasks that come after others, hold them if one of these failed, and settle their inputs."""
+"""Start tasks that wait for predecessors, with their outputs as inputs; hold them if a predecessor failed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -25,11 +25,11 @@ NOTHING_TO_READ = "has nothing to read"
 
 
 def follow(world: World) -> Decision:
-    """Register every waiting task whose predecessors ended as it asks, longest waiting first.
+    """Register every waiting task if its predecessors have ended as it requires, longest waiting first.
 
-    Its inputs become the outputs that they made. A predecessor that failed or was cancelled holds the task,
-    unless it goes on after any end; so does a quota of unfinished work. The error says so, and is gone when
-    the task is held no more. A task fails if its inputs do not exist, or are too many.
+    The predecessors' outputs become its inputs. A failed or cancelled predecessor holds the task, unless it
+    accepts any end. A quota of unfinished work may hold it too. The task's error has the reason while it is
+    held. A task fails if its inputs do not exist, or are too many.
     """
     tasks = {task.id: task for task in world.tasks if task.state is TaskState.WAITING and not task.held}
     stages = [stage for stage in world.stages if stage.task in tasks]
@@ -53,7 +53,7 @@ def follow(world: World) -> Decision:
 
 
 def _resolved(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> TaskSpec:
-    """Return the task with files in place of others' outputs; one without a match stays as it is."""
+    """Return the task with files in place of references to outputs; a reference without a match stays."""
     outputs = {predecessor.reference: predecessor.outputs for predecessor in predecessors}
     inputs: dict[str, Input] = {}
     for number, item in enumerate(spec.inputs):
@@ -88,13 +88,13 @@ def _fault(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> str:
 
 @dataclass(slots=True)
 class _Grown:
-    """By how much the tasks that start in a pass let the work of their owners and VOs grow."""
+    """The growth of work of owners and VOs by the tasks that start in this pass."""
 
     users: defaultdict[tuple[str, str], LiveWork] = field(default_factory=lambda: defaultdict(LiveWork))
     vos: defaultdict[str, LiveWork] = field(default_factory=lambda: defaultdict(LiveWork))
 
     def refused(self, world: World, task: Task, stage: Stage, spec: TaskSpec) -> str:
-        """Count a task with its inputs, or return which quotas it would exceed."""
+        """Count a task with its inputs, or return the quotas that it would exceed."""
         owner: Identity = task.owner
         user, vo = self.users[owner.name, owner.vo], self.vos[owner.vo]
         rest = task.spec

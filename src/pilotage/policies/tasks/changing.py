@@ -1,4 +1,4 @@
-"""A person changes what a task says for its jobs that have not started, and for later ones."""
+"""A person changes fields of a task, for its jobs that have not started and for later ones."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,14 +16,14 @@ from pilotage.model.rules.changed_jobs import changed_columns, in_words, words_o
 STEP = "set"
 
 _STAY = (JobState.THROTTLED, JobState.HELD)
-"""States in which a changed job stays: it is brokered later anyway."""
+"""States that a changed job stays in: it is brokered later anyway."""
 
 
 def change(world: World, values: Mapping[str, Any], who: str, only: int | None = None) -> Decision:
     """Change fields of the world's one task for its jobs that have not started, or for ``only`` one of them.
 
-    Jobs that have a queue are brokered again, as by a rebrokerage. Without ``only``, jobs that are made later
-    have the changes too.
+    Jobs with a queue are brokered again. Without ``only``, the changes also apply to jobs that are made
+    later.
     """
     (task,) = world.tasks
     if task.state not in LIVE_TASKS:
@@ -38,7 +38,8 @@ def change(world: World, values: Mapping[str, Any], who: str, only: int | None =
         for (_, _, words, *columns), jobs in sorted(groups.items(), key=lambda item: item[1][0].id)
     ]
     touched = task_changes(world, values, who, sum(len(move.ids) for move in moves), only)
-    # New jobs of the task are another attempt of it: then the change is decided again with them.
+    # The task's attempt grows with new jobs: then the commit refuses, and the change is decided again with
+    # them.
     note = Touch(
         kind="task",
         ids=(task.id,),
@@ -51,9 +52,9 @@ def change(world: World, values: Mapping[str, Any], who: str, only: int | None =
 
 
 def affected(task: Task, jobs: Iterable[Job], only: int | None = None) -> list[Job]:
-    """Return the jobs that a change concerns.
+    """Return the jobs to change.
 
-    A merge job has needs of its own: it changes alone, or with its task once no other job is left.
+    A merge job has different needs: it changes alone, or with its task once no other job is left.
     """
     merging = task.state is TaskState.MERGING
     return [
@@ -75,9 +76,9 @@ def with_changes(world: World, values: Mapping[str, Any]) -> World:
 def task_changes(
     world: World, values: Mapping[str, Any], who: str, jobs: int, only: int | None = None
 ) -> dict[str, Value]:
-    """Return the columns of the task: the changes for later jobs, and a note of who changed what.
+    """Return the columns of the task: the changes for later jobs, and a note of the change and its author.
 
-    What the task shows as its priority and share is that of later jobs.
+    The task shows the priority and share of later jobs.
     """
     (task,) = world.tasks
     columns: dict[str, Value] = {}
@@ -93,7 +94,7 @@ def task_changes(
 
 
 def _move(jobs: Iterable[Job], cause: str, columns: Mapping[str, Value]) -> Move:
-    """Return the move of jobs that are in the same state, and had the same changes before."""
+    """Return the move of jobs in the same state that had the same changes before."""
     ordered = sorted(jobs, key=lambda job: job.id)
     state = ordered[0].state
     return Move(

@@ -1,4 +1,4 @@
-"""Merge, finish or fail tasks whose jobs have all ended."""
+"""Merge, finish or fail tasks after all their jobs have ended."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task
 def complete(world: World) -> Decision:
     """Merge, finish or fail every running or merging task without a job at work.
 
-    Where all outputs are optional and no job left any, there is nothing to merge: the task finishes. A job
-    counts as failed only for good: one with an attempt left is brokered again in the commit that failed it.
-    Only who cancels a task cancels jobs: a task with such jobs is cancelled. A task without counted jobs
-    stays as it is.
+    If all outputs are optional and no job left any, the task finishes without a merge. FAILED jobs have
+    failed for good: jobs with an attempt left are brokered again in the commit that failed them. Only a
+    person who cancels a task cancels jobs, so a task with cancelled jobs becomes CANCELLED. A task without
+    counted jobs stays as it is.
     """
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:
@@ -89,14 +89,14 @@ def _is_over(task: Task, counts: Counter[JobState]) -> bool:
 def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Sequence[File]) -> str:
     """Return why the task fails, with one job's error as example; empty if it does not fail."""
     if task.finishing and counts[JobState.FINISHED if task.state == TaskState.MERGING else JobState.MERGING]:
-        return ""  # a person has it end with what it has; of one that merges, the merge job has finished
+        return ""  # a person ended it early, and it has outputs: merged ones if it was merging
     if task.finishing and not task.spec.merge and counts[JobState.FINISHED]:
         return ""
     bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
     if bad:
         failed = (job for job in jobs if job.state == JobState.FAILED)
         example = next((job for job in failed if job.kind != "scout" or not task.measured), None)
-        # In all as the task's own counts have it: with the scouts whose work others did.
+        # Include failed scouts that other jobs replaced, as the task's counts do.
         excused = task.measured.failed if task.measured else 0
         total = counts.total() + excused
         jobs_in_all = "1 job" if total == 1 else f"{total} jobs"
@@ -143,7 +143,7 @@ def _merged(task: Task, files: Sequence[File]) -> Move:
 
 
 def _cancelled(task: Task, error: str) -> Move:
-    """The move of a task that somebody cancels, and whose last job ended meanwhile."""
+    """Return the move of a task that a person is cancelling, if its last job has ended."""
     return Move(
         kind="task",
         ids=(task.id,),
@@ -155,7 +155,7 @@ def _cancelled(task: Task, error: str) -> Move:
 
 
 def _finished(time: float, state: TaskState, tasks: Sequence[Task]) -> Move:
-    """Return the move of finished tasks. Their output datasets get closed."""
+    """Return the move of finished tasks, with requests to close their output datasets."""
     closed = {
         task.id: (NewPublication(task=task.id, dataset=task.spec.output_dataset, asked=time),)
         for task in tasks

@@ -1,4 +1,4 @@
-"""A person ends a task with what it has: its merge takes the outputs so far, and the rest is closed."""
+"""A person ends a task early: the outputs so far are merged, and the remaining jobs are closed."""
 
 from collections import defaultdict
 
@@ -13,9 +13,9 @@ _ALMOST_DONE = (JobState.HOLDING, JobState.TRANSFERRING)
 
 
 def finish(world: World) -> Decision:
-    """Close the jobs of the world's one task that have not ended well, and let ``finish`` end it.
+    """Close the unfinished jobs of the world's one task, and let ``finish`` end it.
 
-    Jobs whose payload has ended well go on to store their outputs. No more jobs are made.
+    Jobs with a successful payload still store their outputs. No further jobs are made.
     """
     (task,) = world.tasks
     if task.state not in LIVE_TASKS:

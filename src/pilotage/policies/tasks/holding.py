@@ -1,4 +1,4 @@
-"""A person holds a task: none of its jobs starts until it is released. Running ones go on."""
+"""A person holds a task: none of its jobs starts until it is released. Running jobs are not stopped."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from pilotage.model.records.work import Job
 from pilotage.model.values.step_names import BROKER
 
 HOLDABLE = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
-"""States of jobs that have not started; throttled ones are held as soon as there is room for them."""
+"""States of jobs to hold. Throttled jobs are held later, when their quota has room."""
 
 
 def hold(world: World, who: str) -> Decision:
@@ -26,7 +26,7 @@ def hold(world: World, who: str) -> Decision:
 def release(world: World) -> Decision:
     """Release the world's one task: its held jobs are brokered again.
 
-    One that nobody holds, but that waits for other tasks, goes on however these ended.
+    If it is not held, but waits for predecessors, it accepts any end of them.
     """
     (task,) = world.tasks
     if task.state not in LIVE_TASKS:
@@ -40,7 +40,7 @@ def release(world: World) -> Decision:
 
 
 def hold_back(world: World) -> Decision:
-    """Hold the jobs that came to be brokered although their task is held: new ones, and next attempts."""
+    """Hold jobs that would be brokered although their task is held: new jobs, and next attempts."""
     holders = {task.id: task.held for task in world.tasks if task.held}
     by_person: dict[str, list[Job]] = defaultdict(list)
     for job in world.jobs:

@@ -1,4 +1,4 @@
-"""Limits of the messages that begin within an hour: of a person, and to an e-mail address or URL."""
+"""Limits on messages that begin within an hour: by a person, and to an e-mail address or URL."""
 
 from collections import Counter
 
@@ -11,12 +11,12 @@ Person = tuple[str, str]
 
 
 class Allowance:
-    """How many messages may still begin in a world, after the ones that were taken from it.
+    """The messages that may still begin in this pass.
 
-    Whoever has sent nothing to an address within the hour may send it one message, however many others
-    have sent: nobody keeps others' news from their receivers. The operator's own commands have no limit of
-    their own. Servers that decide at the same time may each pass a limit by the messages that they begin at
-    once.
+    A person who has sent nothing to an address within the hour may send it one message, even if others have
+    reached the limit, so that one person cannot block the news of others. Commands of the operator count only
+    for the person. Servers that decide at the same time may together exceed a limit by the messages of one
+    pass.
     """
 
     def __init__(self, world: World) -> None:
@@ -27,8 +27,8 @@ class Allowance:
             self._count((message.vo, message.owner), message.receiver, message.messages, message.first)
 
     def limit(self, notification: Notification) -> tuple[str, float]:
-        """Return why the message that begins with a notification may not begin now, and until when, in s
-        since 1970; empty: it may. A message that is sent again has been counted already."""
+        """Return why a message may not begin now, and until when, in s since 1970; empty if it may. The
+        message starts with this ``notification``. A repeated message has been counted already."""
         person, address = (notification.vo, notification.owner), _address(notification.receiver)
         if notification.attempt > 1:
             return "", 0.0
@@ -41,7 +41,7 @@ class Allowance:
         return "", 0.0
 
     def take(self, notification: Notification) -> None:
-        """Count the message that begins with a notification."""
+        """Count a message, which starts with this ``notification``, unless it is a repeated one."""
         if notification.attempt == 1:
             self._count((notification.vo, notification.owner), notification.receiver, 1, self._time)
 
@@ -53,11 +53,11 @@ class Allowance:
             self._first[key] = min(first, self._first.get(key, first))
 
     def _free(self, key: Person | str) -> float:
-        """Return when the first message of the hour counts no more."""
+        """Return when the first message of the hour ceases to count."""
         return self._first[key] + HOUR
 
 
 def _address(receiver: str) -> str:
-    """Return an e-mail address or URL in the form in which it is counted; empty for a command."""
+    """Return an e-mail address (in lower case) or a URL, to count by; empty for a command."""
     kind, _, address = receiver.partition(":")
     return address.lower() if kind == "email" else address if kind == "url" else ""

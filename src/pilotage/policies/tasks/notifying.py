@@ -1,4 +1,4 @@
-"""Tell people about their tasks: the news, the times of sending, and the effects of each attempt."""
+"""Notify people about their tasks: news to send, times of sending, and results of each attempt."""
 
 import json
 from collections import Counter, defaultdict
@@ -21,28 +21,28 @@ from pilotage.model.values.step_names import NOTIFY
 from pilotage.policies.tasks.notification_limits import Allowance
 
 BUNDLED_FOR = 10.0
-"""Seconds that news wait for others for the same receiver, which go into the same message."""
+"""Seconds that news wait for further news to the same receiver, to share a message."""
 
 MOST_OF_MESSAGE = 100
 """Most news of one message."""
 
 MOST_UNSENT = 1000
-"""Most unsent notifications of a person. Further news wait at their tasks."""
+"""Most unsent notifications of a person. Further news wait at the task."""
 
 EACH_AT_ONCE = 2
-"""Most messages of one person on their way at the same time."""
+"""Most messages of one person in sending at the same time."""
 
 ALL_AT_ONCE = 20
-"""Most messages on their way at the same time."""
+"""Most messages in sending at the same time."""
 
 FIRST_DELAY, LONGEST_DELAY = 30.0, 3600.0
-"""Seconds before the second attempt, doubled for each further one, and at most."""
+"""Seconds before the second attempt, doubled for each further one; and the maximum."""
 
 GIVEN_UP_AFTER = 86400.0
 """Seconds after which a notification is given up."""
 
 LEASE = 120.0
-"""Seconds after which a server that sends counts as ended, if nobody can tell."""
+"""Seconds after which a sending server counts as ended, unless it is recorded as gone earlier."""
 
 LONGEST_ERROR = 1000
 """Most characters of a task's error in a message."""
@@ -54,8 +54,8 @@ Person = tuple[str, str]
 def noted(world: World) -> Decision:
     """Make a notification of each task's news for each receiver that wants it.
 
-    Only one server does at a time: of two that decide from the same world, one is handed back. News of
-    persons with ``MOST_UNSENT`` notifications wait.
+    If two servers decide from the same world, the commit refuses one of them. News of persons with
+    ``MOST_UNSENT`` notifications wait.
     """
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:
@@ -77,7 +77,7 @@ def noted(world: World) -> Decision:
 
 
 def for_test(world: World, receivers: tuple[Notify, ...], person: Identity) -> Decision:
-    """Send a test to receivers at once."""
+    """Send a test to receivers without waiting for further news."""
     records = tuple(
         NewNotification(
             task=0,
@@ -96,8 +96,8 @@ def for_test(world: World, receivers: tuple[Notify, ...], person: Identity) -> D
 def observed(world: World) -> Decision:
     """Record results of sending: sent, to be tried again, or failed.
 
-    The wait doubles from ``FIRST_DELAY`` to ``LONGEST_DELAY``. If its server has ended, a
-    notification is sent again at once: its receiver may get it twice, with the same number.
+    The wait doubles from ``FIRST_DELAY`` to ``LONGEST_DELAY``. If its server has ended, a notification is
+    sent again without a wait: its receiver may get it twice, with the same number.
     """
     sightings = {(result.notification, result.attempt): result for result in world.notified}
     moves = _Deliveries(world)
@@ -124,10 +124,10 @@ def observed(world: World) -> Decision:
 
 
 def begin(world: World) -> Decision:
-    """Choose the messages to send now: each receiver gets all of its news at once.
+    """Choose the messages to send now: a message has all news for its receiver.
 
-    At most ``EACH_AT_ONCE`` of a person and ``ALL_AT_ONCE`` in all are on their way, and none to a
-    receiver that one is on the way to. News beyond a limit of messages within an hour wait, and say so.
+    At most ``EACH_AT_ONCE`` of a person and ``ALL_AT_ONCE`` in all are in sending, and one per receiver. News
+    beyond a limit of messages within an hour wait, with the limit as their error.
     """
     busy: dict[Person, set[str]] = defaultdict(set)
     for notification in world.notifications:
@@ -136,7 +136,7 @@ def begin(world: World) -> Decision:
     room = ALL_AT_ONCE - sum(map(len, busy.values()))
     allowance = Allowance(world)
     moves = _Deliveries(world)
-    # The person with the fewest messages on their way goes first.
+    # The person with the fewest messages in sending goes first.
     messages = sorted(messages_due(world), key=lambda message: len(busy[message[0].vo, message[0].owner]))
     for message in messages:
         head, there = message[0], busy[message[0].vo, message[0].owner]
@@ -155,10 +155,10 @@ def begin(world: World) -> Decision:
 
 
 def messages_due(world: World) -> list[list[Notification]]:
-    """Return the messages that are due, the longest due first, each with all that waits for its receiver.
+    """Return the messages that are due, the longest due first, each with all waiting news for its receiver.
 
-    A message that failed is sent again as it was, with the same number. Until its receiver has taken it, or
-    it is given up, further news for that receiver wait.
+    A failed message is sent again unchanged, with the same number. Further news for its receiver wait until
+    it succeeds or is given up.
     """
     by_receiver: dict[tuple[Person, str], list[Notification]] = defaultdict(list)
     for notification in sorted(world.notifications, key=lambda notification: notification.id):
@@ -178,7 +178,7 @@ def messages_due(world: World) -> list[list[Notification]]:
 
 
 def _news(task: Task, counts: Mapping[JobState, int]) -> tuple[list[NoticeTopic], str]:
-    """Return a task's news, the most important first, and its ``notices`` afterwards."""
+    """Return a task's news, the most important first, and the new value of its ``notices``."""
     topics = task.notices.split()
     failed = counts.get(JobState.FAILED, 0) - (task.measured.failed if task.measured else 0)
     has_failed = "failure" in topics and (failed > 0 or task.state is TaskState.FAILED)
@@ -198,7 +198,7 @@ def _news(task: Task, counts: Mapping[JobState, int]) -> tuple[list[NoticeTopic]
 
 
 def _hold(task: Task) -> str:
-    """Return who holds a task, or why it does not follow the tasks before it; empty if it is not held."""
+    """Return who holds a task, or why it does not start after its predecessors; empty if it is not held."""
     if task.held or task.state in ENDED["task"]:
         return task.held
     return task.error if task.state is TaskState.WAITING else ""
@@ -207,7 +207,7 @@ def _hold(task: Task) -> str:
 def _notifications(
     task: Task, counts: Mapping[JobState, int], topics: list[NoticeTopic], time: float
 ) -> list[NewNotification]:
-    """Return the notifications of a task's news. Of an ended task, a receiver hears once."""
+    """Return the notifications of a task's news. A receiver gets only one about the end of a task."""
     is_over = task.state in ENDED["task"]
     facts = _facts(task, counts)
     notifications: list[NewNotification] = []
@@ -229,7 +229,7 @@ def _notifications(
 
 
 def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
-    """Return the text about a task, as JSON."""
+    """Return the facts about a task, as JSON."""
     return json.dumps(
         {
             "name": task.spec.name,
@@ -243,7 +243,7 @@ def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
 
 
 def _unheard(notification: Notification, world: World) -> NotificationSighting | None:
-    """Return a result for a notification if nobody else will report one."""
+    """Return a failure for a notification if its server has ended without a report; else None."""
     if notification.server not in world.servers_gone and world.time - notification.since <= LEASE:
         return None
     error = "the server that sent it has ended"
@@ -255,7 +255,7 @@ def _delay(attempt: int) -> float:
 
 
 class _Deliveries:
-    """Moves of notifications, those with the same change together."""
+    """Moves of notifications, one for all with the same change."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -268,7 +268,7 @@ class _Deliveries:
         self._alike[notification.state, target, cause, tuple(changes.items())].append(notification)
 
     def wait(self, message: list[Notification], **changes: Value) -> None:
-        """Let a message that is due wait."""
+        """Postpone a message that is due."""
         ids, attempts = (
             tuple(notification.id for notification in message),
             tuple(notification.attempt for notification in message),

@@ -1,4 +1,4 @@
-"""Quotas: how many unfinished tasks, jobs and input files a user and a VO may have."""
+"""Quotas: limits on the unfinished tasks, jobs and input files of a user and a VO."""
 
 from dataclasses import dataclass, field
 
@@ -39,14 +39,15 @@ class Quota:
             )
             if have > quota
         ]
-        # A refused task takes nothing, so the next one of the submission may still fit.
+        # Do not count a refused task, so that the next one of the submission may still fit.
         if not faults:
             self.user, self.vo = user, vo
         return faults
 
     @property
     def limits(self) -> tuple[WorkLimit, ...]:
-        """Return the limits for the commit: concurrent requests do not see each other's tasks."""
+        """Return the limits for the commit to check, because concurrent requests do not see each other's
+        tasks."""
         vo = self.owner.vo
         return (
             WorkLimit(vo=vo, owner=self.owner.name, most=self.constants.of_user),

@@ -1,4 +1,4 @@
-"""A person retries the jobs of a task that ended badly: finished ones stay."""
+"""A person retries the jobs of a task that ended badly. Finished jobs stay."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 """States of jobs that may be retried."""
 
 ENDED = (TaskState.FAILED, TaskState.CANCELLED)
-"""States of tasks that go on when they are retried."""
+"""States of tasks that run again when they are retried."""
 
 CAUSE = "retried by a person"
 _MAY_HAVE_OUTPUTS = (JobState.CLOSED, JobState.CANCELLED, JobState.FINISHED)
@@ -31,13 +31,13 @@ _KEPT = "its task is retried: its outputs are kept"
 def retry(
     world: World, only: int | None = None, values: Mapping[str, Any] | None = None, who: str = ""
 ) -> Decision:
-    """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task goes on.
+    """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task runs again.
 
-    Each becomes its next attempt; attempts before count no more. A task without jobs that comes after others
-    waits for these again. A job whose outputs were there to be merged keeps them. Jobs beyond a quota of live
-    jobs wait for room (T). An ended task must fit the quotas of unfinished work. The task moves last: where
-    the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change for the
-    retried jobs, and without ``only`` for jobs that are made later.
+    Each becomes its next attempt; earlier attempts do not count. A task without jobs that has predecessors
+    waits for them again. A job that left outputs to be merged keeps them. Jobs beyond a quota of live jobs
+    wait for room (T). An ended task must fit the quotas of unfinished work. The task moves last: if a part of
+    a large decision is lost, the same call can be repeated. Fields in ``values`` change for the retried jobs,
+    and without ``only`` for jobs that are made later.
     """
     (task,) = world.tasks
     if task.state is TaskState.FINISHED:
@@ -63,7 +63,7 @@ def retry(
 
 
 def retryable(task: Task, jobs: Iterable[Job]) -> list[Job]:
-    """The jobs that ended badly, less scouts that failed and whose work others do."""
+    """Return the jobs that ended badly, without failed scouts that other jobs replace."""
     return [
         job
         for job in jobs
@@ -72,7 +72,7 @@ def retryable(task: Task, jobs: Iterable[Job]) -> list[Job]:
 
 
 def _with_outputs(world: World, task: Task) -> set[int]:
-    """Jobs of a task that ended which had ended well, and only waited for the others to be merged with."""
+    """Return the jobs of an ended task that had succeeded, and only waited to be merged."""
     if not task.spec.merge or task.state not in ENDED:
         return set()
     makers = {file.job for file in world.files}
@@ -87,7 +87,7 @@ def _again(
     values: Mapping[str, Any],
     quotas: QuotaConstants | None = None,
 ) -> Iterable[Move]:
-    """Return the next attempts of jobs, those with equal changes together."""
+    """Yield moves to the next attempts of jobs, one for all jobs with equal changes."""
     groups: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in jobs:
         columns = changed_columns(task, job, values) if values else {}
@@ -123,7 +123,7 @@ def _moves(
 
 
 def _continued(task: Task, world: World, jobs: list[Job], columns: Mapping[str, Value]) -> Move:
-    """The move of a task that had ended back to where it was."""
+    """Return the move of an ended task back to a live state."""
     return Move(
         kind="task",
         ids=(task.id,),
@@ -143,7 +143,7 @@ def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
     count = sum(count.jobs for count in world.task_counts if count.task == task.id)
     if not count and task.spec.after:
         return TaskState.WAITING
-    # Other jobs do the work of failed scouts.
+    # Other jobs replace failed scouts.
     count -= task.measured.failed if task.measured else 0
     if task.measured is None and any(job.kind == "scout" for job in jobs):
         return TaskState.SCOUTING

@@ -53,7 +53,7 @@ def conclude(world: World) -> Decision:
 
 
 def _error(scouts: Sequence[Job], constants: ScoutConstants) -> str:
-    """Return why the task fails, with one scout's error as example; empty if it goes on."""
+    """Return why the task fails, with one scout's error as example; empty if enough scouts succeeded."""
     finished = sum(job.state in _WELL for job in scouts)
     needed = max(1, ceil(constants.success * len(scouts)))
     if finished >= needed:
@@ -126,11 +126,12 @@ def _with_margin(margin: float, values: Iterable[float]) -> float | None:
 
 
 def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence) -> Measured:
-    """Return the most that any scout needed, plus a margin: a few jobs do not show how far others go.
+    """Return the highest needs of all scouts, plus a margin, because other jobs may need more than a few
+    scouts.
 
-    A job that exceeds its estimate need not end for that. But a queue that only fits the estimate may end it,
-    so no scout is dropped as an outlier. A pilot without a wall time gives no measurement. A queue whose core
-    power is no longer known gives no CPU time.
+    A queue that just fits the estimate may end a job that exceeds it, so no scout is dropped as an outlier. A
+    usage without a wall time is not a measurement. Scouts at a queue that has left the federation, so that
+    its core power is unknown, count without CPU time.
     """
     constants, cores = evidence.constants, max(1, task.spec.cores)
     ran = [
@@ -157,7 +158,7 @@ def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence
         cpu_time=cpu_time or None,
         base_time=unexplained,
         walltime=largest(usage.wall_seconds for _, usage in ran),
-        # Round up in steps: memory is part of a task queue's name, and similar tasks should share a queue.
+        # Round up in steps: memory is part of a task queue's name, and similar tasks should share one.
         memory=max(1, ceil(memory / step)) * float(step) if memory else None,
         work_disk=largest(max(0.0, usage.max_workdir - output[job.id]) for job, usage in ran),
         out_disk=largest(output[job.id] / job.events for job in finished),

@@ -27,19 +27,19 @@ from pilotage.model.values.step_names import SPLIT
 from pilotage.policies.tasks.throttling import admitted, released
 
 SLICE = 1000
-"""Most jobs made in one pass: it blocks the only writer for well under 100 ms."""
+"""Most jobs made in one pass, so that the commit blocks the only writer for well under 100 ms."""
 
 TURN = 100
-"""Least share of a pass for one task, so that a pass covers at most ten large tasks."""
+"""Least number of jobs for one task in a pass, so that a pass covers at most ten large tasks."""
 
 
 def split(world: World) -> Decision:
     """Make the next jobs of tasks, longest waiting first, at most ``SLICE`` of them.
 
     Make a job for each ``files_per_job`` inputs in order of name, or ``jobs`` jobs without inputs; with
-    parameters do so for each row in turn. A task with scouts first gets only these, from the first of its
-    inputs. A task fails if nobody holds some of its inputs, and the error names them. Jobs beyond a quota of
-    live jobs are throttled. Earlier ones are released first.
+    parameters do so for each row in turn. A task with scouts gets these first, from its first inputs. A task
+    fails if no storage holds some of its inputs; the error has an example. Jobs beyond a quota of live jobs
+    are throttled. Earlier throttled jobs are released first.
     """
     counts: Counter[int] = Counter()
     for count in world.task_counts:
@@ -57,7 +57,7 @@ def split(world: World) -> Decision:
     for task in tasks:
         if slots <= 0:
             break
-        # Each part is cut from all inputs of the task.
+        # Count all inputs of the task, because each part is cut from all of them.
         work.spend(task.id, FILES, len(task.spec.inputs))
         if fault := _fault(task):
             failed.append(_cannot(task, fault))
@@ -115,8 +115,8 @@ _CAUSES = {
 def _moves(parts: Sequence[_Part], quotas: QuotaConstants) -> list[Move]:
     """Return one move for all tasks with the same transition and the same changes.
 
-    The commit refuses a part that another pass has made, a part of a task that a person has changed since,
-    and a part if other jobs took the room.
+    The commit refuses a part if another pass has made it, if a person has changed the task since, or if other
+    jobs took the room.
     """
     groups: dict[tuple[TaskState, TaskState, str], list[_Part]] = defaultdict(list)
     for part in sorted(parts, key=lambda part: part.task.id):
@@ -173,12 +173,13 @@ def _fault(task: Task) -> str:
 
 
 def _scouts(spec: TaskSpec) -> int:
-    """Return the number of scouts. An empty payload shows nothing, and a few jobs are not worth the wait."""
+    """Return the number of scouts; none for an empty payload, or for so few jobs that scouts are not worth
+    the wait."""
     return spec.scouts if spec.command and spec.planned_jobs > 2 * spec.scouts else 0
 
 
 def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
-    """Return the inputs of each job, in order of the jobs. The same task always gives the same."""
+    """Return the inputs of each job, in order of the jobs. The order is always the same for a task."""
     files = [file for file in spec.inputs if isinstance(file, InputFile)]
     rows = row_count(spec.parameters)
     if any(file.rows for file in files):
@@ -192,7 +193,7 @@ def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
 
 
 def _of_rows(files: Iterable[InputFile], rows: int) -> Sequence[tuple[str, ...]]:
-    """Return the inputs of each row: its own, and the common ones of all rows."""
+    """Return the inputs of each row, with the inputs that all rows share."""
     shared = [file.identifier for file in files if not file.rows]
     of_row: dict[int, list[str]] = defaultdict(list)
     for file in files:
@@ -204,7 +205,7 @@ def _of_rows(files: Iterable[InputFile], rows: int) -> Sequence[tuple[str, ...]]
 def _jobs(
     task: Task, kind: JobKind, chunks: Iterable[tuple[int | None, tuple[str, ...]]]
 ) -> tuple[NewJob, ...]:
-    """Return a job for each chunk of inputs. Its index is the chunk's place in the whole task."""
+    """Return a job for each chunk of inputs, with the chunk's index in the whole task."""
     changed = task.changed(task.changes, kind)
     spec = changed.spec
     requirements = Requirements.of(changed.expected(kind), task.owner).text

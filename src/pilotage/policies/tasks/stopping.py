@@ -1,4 +1,4 @@
-"""Stop tasks whose first jobs all failed in the same way, because the others would fail too (F3)."""
+"""Stop tasks if their first jobs all failed in the same way, because the others would fail too (F3)."""
 
 from collections import defaultdict
 
@@ -15,13 +15,13 @@ STOP = "stop"
 
 
 def stop(world: World) -> Decision:
-    """Fail every task whose attempts so far all failed in the same way, and close its live jobs.
+    """Fail every task if its attempts so far all failed in the same way, and close its live jobs.
 
     Kind, exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
-    succeeded. Of a task with fewer jobs, but at least three, once per job is enough, if they failed at
-    several nodes or their queue has few pilots. If the place may be to blame, the task goes on: its jobs
-    elsewhere will show (F2).
-    An attempt counts if its kind says so, and if the next one asks for no more (``Failure.stops_tasks``).
+    succeeded. For a task with fewer jobs, but at least three, once per job is enough, if they failed at
+    several nodes or their queue has few pilots. If the place may be to blame, the task is not stopped: its
+    jobs elsewhere will show (F2). An attempt counts by its kind of failure, and if the next one does not get
+    larger limits (``Failure.stops_tasks``).
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
@@ -55,12 +55,12 @@ def _is_hopeless(
     least = constants.same
     jobs = sum(counts.values())
     if task.state is TaskState.SCOUTING:
-        # A task with few scouts never has as many failures as others do.
+        # A task with few scouts can never have as many failures.
         least = min(least, max(constants.fewest, jobs))
     elif task.state is TaskState.RUNNING and constants.fewest <= jobs == len(
         {failure.job for failure in failures}
     ):
-        # A task of fewer jobs has as many attempts as its jobs may have.
+        # A task with few jobs may never have as many failures: one per job is enough.
         least = min(least, jobs) if _is_shown(failures, constants) else least
     signatures = {failure.signature for failure in failures}
     doubtful = any(failure.may_follow_place for failure in failures)
@@ -68,16 +68,17 @@ def _is_hopeless(
 
 
 def _is_shown(failures: list[Failure], constants: GuardConstants) -> bool:
-    """Return whether the failures are not of one node among many: that one may be a black hole (F2)."""
+    """Return whether the task is to blame: failures at one node among many may be due to a black hole
+    (F2)."""
     if len({(failure.queue, failure.node) for failure in failures}) > 1:
         return True
     return all(constants.pilots * failure.pilots <= 1 for failure in failures)
 
 
 def _error(task: Task, failures: list[Failure]) -> str:
-    """Return what failed, and how to go on where only these jobs are bad.
+    """Return an error with the failure, and how to run the others if only these jobs are bad.
 
-    One job that ends well lets the others run: then it is not the task that fails.
+    If one job succeeds, the task is not stopped again, so the others run.
     """
     first = failures[0]
     count = len({failure.job for failure in failures})

@@ -19,8 +19,8 @@ RELEASED = "its quotas of live jobs have room"
 def released(world: World, rooms: JobRooms, limit: int) -> tuple[Move, ...]:
     """Release throttled jobs that have room, and count them in ``rooms``.
 
-    An owner's jobs go in the order of submission. If several owners compete for room, the one with the fewest
-    live jobs is next, so nobody's backlog delays another owner.
+    Release an owner's jobs in the order of submission. If several owners compete for room, the one with the
+    fewest live jobs is next, so that a backlog does not delay other owners.
     """
     owners = {task.id: task.owner for task in world.tasks}
     waiting: dict[tuple[str, str, str], deque[Job]] = defaultdict(deque)
@@ -58,9 +58,9 @@ def _move(jobs: Sequence[Job], quotas: QuotaConstants) -> Move:
 
 
 def admitted(jobs: tuple[NewJob, ...], owner: Identity, rooms: JobRooms) -> tuple[NewJob, ...]:
-    """Return new jobs of an owner.
+    """Return new jobs of an owner, some of them throttled.
 
-    Those beyond its room are throttled; all are while earlier ones still are.
+    Throttle jobs beyond its room, and all jobs while earlier ones are throttled.
     """
     free = 0 if rooms.has_backlog(owner) else min(len(jobs), rooms.room(owner))
     rooms.take(owner, free)

@@ -1,1 +1,1 @@
-"""Time-outs: move on records that waited too long or went silent."""
+"""Time-outs: end or rebroker records that waited too long or went silent."""

@@ -1,4 +1,4 @@
-"""Time-outs (rules T): move on records that waited too long, or whose pilot went silent."""
+"""Time-outs (rules T): end or rebroker records that waited too long, or jobs with a silent pilot."""
 
 from collections import defaultdict
 
@@ -47,7 +47,7 @@ class _Watchdog:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        # A pilot that said goodbye, or ended with its batch job, runs nothing: nobody need wait for it.
+        # Leave out pilots that reported their end, or ended with their batch job: they run no payload.
         self._pilots = {pilot.id: pilot for pilot in world.pilots if not _runs_nothing(pilot)}
         self._holders = {pilot.id: pilot for pilot in world.pilots}
         self._tasks = {task.id: task for task in world.tasks}
@@ -77,7 +77,7 @@ class _Watchdog:
                 self._silences[job.pilot] = max(longest, self._silence(job))
 
     def pilots(self) -> tuple[Move, ...]:
-        """Return moves of pilots that were never submitted, waited too long, or are lost."""
+        """Return the moves of pilots that were never submitted, waited too long, or are lost."""
         moves = []
         for rule in RULES:
             ids = tuple(sorted(pilot.id for pilot in self._pilots.values() if self._given_up(pilot, rule)))
@@ -86,12 +86,12 @@ class _Watchdog:
         return tuple(moves)
 
     def jobs(self) -> tuple[Move, ...]:
-        """Return moves of jobs that go back to the brokerage, at once or as another attempt."""
+        """Return the moves of jobs that end, or return to the brokerage, some as their next attempt."""
         moves = JobMoves()
         stay: list[Job] = []
         for job in self._world.jobs:
             if (job.id, job.attempt, job.pilot) in self._waiting:
-                # Its payload has ended well, and a server takes its results from the site's spool.
+                # Its payload has succeeded, and a server will take its results from the site's spool.
                 continue
             outcome, cause = self._over(job)
             error = self._excess(job) or cause
@@ -114,7 +114,7 @@ class _Watchdog:
                 stay.append(job)
         for job in self._too_many(stay):
             cause = "more wait here than its queue works off: fast rebrokerage"
-            # A pilot has a starting job: it must not begin the attempt that another pilot gets.
+            # A pilot already has a starting job. The next attempt is for another pilot.
             is_held = job.state is JobState.STARTING
             changes = {**FRESH, "departures": with_departure(job, self._world.time)}
             moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=changes, next_attempt=is_held)
@@ -127,10 +127,11 @@ class _Watchdog:
         return pilot.error if pilot and stopped and exceeded_by(pilot.error) else ""
 
     def _wait(self, job: Job) -> Wait | None:
-        """Wait until a disconnected pilot has stopped the old attempt; None if no pilot needs to.
+        """Return the wait until a disconnected pilot has stopped the old attempt; None if there is no such
+        pilot.
 
-        A connected pilot gets the order to stop at its next report. A disconnected one stops at the end of
-        the lease.
+        A connected pilot learns at its next report that it must stop. A disconnected one stops at the end of
+        its lease.
         """
         pilot = self._pilots.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None or self._world.time - pilot.last_heard <= 2 * self._federation.loops.heartbeat:
@@ -139,18 +140,20 @@ class _Watchdog:
         return Wait(until, "its pilot may still run the old one") if until > self._world.time else None
 
     def _elapsed(self, queue: str, since: float) -> float:
-        """Return the s since then in which a queue's pilots could call some server."""
+        """Return the seconds since ``since``, without the time when a queue's pilots could not call any
+        server."""
         return self._world.time - since - self._absent(queue, since)
 
     def _absent(self, queue: str, since: float) -> float:
         return absent(self._world.absences, queue, self._constants, since, self._world.time)
 
     def _silence(self, job: Job) -> float:
-        """Return the seconds of silence after which a pilot loses a job, by its workflow."""
+        """Return how many seconds of silence make a pilot lose a job, by the job's workflow."""
         return heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
 
     def _lost(self, job: Job, error: str, *, grows: bool) -> tuple[Failure, ...]:
-        """Return the failure of an attempt whose pilot is lost, or was stopped for its memory or walltime."""
+        """Return the failure of an attempt if its pilot is lost, or was stopped for its memory or
+        walltime."""
         pilot = self._holders.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None:
             return ()
@@ -161,14 +164,14 @@ class _Watchdog:
         return (self._failed_attempts.lost(job, pilot, error, grows),)
 
     def _tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
-        """Return how many attempts of a job count, after those that ``failed`` now."""
+        """Return how many attempts of a job count, including the ones that ``failed`` now."""
         guard, tries = self._federation.guard, self._tasks[job.task].tries(job)
         return tries_of((*self._world.failures, *failed), job.id, guard, tries)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
-        """Return the oldest jobs that have not started, as many as their queue has too many.
+        """Return the jobs to move by fast rebrokerage: at each queue the excess number of jobs, oldest first.
 
-        A job in preparation at a pilot moves as its next attempt. It stays if it has no attempt left.
+        A starting job moves as its next attempt. It stays if it has no attempt left.
         """
         before = self._world.time - self._constants.fast_rebro_wait
         waiting: dict[tuple[str, str], list[Job]] = defaultdict(list)
@@ -182,8 +185,8 @@ class _Watchdog:
         ]
 
     def _may_move_fast(self, job: Job) -> bool:
-        """Return whether a job may move: not its last attempt, one that a disconnected pilot may begin, nor
-        one of a task that names this queue alone."""
+        """Return whether a job may move. Jobs stay if they start in their last attempt, if a disconnected
+        pilot may begin them, or if their task names only this queue."""
         if job.state not in MOVED_FAST:
             return False
         is_starting = job.state is JobState.STARTING
@@ -192,7 +195,7 @@ class _Watchdog:
         return not stays and not is_pinned(spec, job.queue, self._federation)
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
-        """Return the outcome for a job, and why; "none" while it may stay."""
+        """Return the outcome for a job, and why; "none" if it may stay."""
         if job.state == JobState.PENDING and job.wake_at is not None:
             cause = "its time to wait is over"
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
@@ -212,7 +215,7 @@ class _Watchdog:
         return "none", ""
 
     def _closed(self, job: Job) -> str:
-        """Return why a job's queue accepts no more jobs; empty if it does."""
+        """Return why a job's queue does not start it; empty if it does."""
         if job.queue not in self._queues:
             return "its queue is not in the federation any more"
         if job.queue in self._draining:
@@ -230,7 +233,8 @@ class _Watchdog:
         return next((f"its queue has {error}" for error in missed), "")
 
     def _limit(self, job: Job, rule: Rule) -> float:
-        """Return a job's limit in s: at high priority the shorter one, if the rule has one that applies."""
+        """Return a job's limit in s; at high priority the rule's shorter limit, if it has one that
+        applies."""
         limit = rule.seconds(self._federation)
         if not rule.high or job.priority < HIGH_PRIORITY:
             return limit
@@ -246,7 +250,7 @@ class _Watchdog:
             return (
                 self._elapsed(pilot.queue, pilot.last_heard) >= silence and pilot.queue not in self._resting
             )
-        # The pilot was submitted after all. Only the commit that says so was lost, and the pilot may still
+        # A pilot with a reference was submitted, although the commit of its state was lost. It may still
         # call.
         if rule.outcome == "fail" and pilot.reference:
             return False
@@ -264,6 +268,6 @@ class _Watchdog:
 
 
 def _runs_nothing(pilot: Pilot) -> bool:
-    """Return whether a pilot has surely ended, with everything that it ran."""
+    """Return whether a pilot has certainly ended, and its payloads too."""
     has_failed = pilot.state is PilotState.FAILED and pilot.ended_there_since is not None
     return has_failed or pilot.state is PilotState.FINISHED

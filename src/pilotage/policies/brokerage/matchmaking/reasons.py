@@ -87,8 +87,8 @@ class Reasons:
         return self._made["stale"]
 
     def _closed(self, throttle: Closed) -> PackedRefusal | None:
-        """Use the values at the end of the cycle: a site with a closed throttle gets no more matches, so they
-        do not change."""
+        """Use the values at the end of the cycle: they stay constant, because a site with a closed throttle
+        gets no matches."""
         key = id(throttle.sites)
         if key not in self._made:
             self._kept.append(throttle.sites)

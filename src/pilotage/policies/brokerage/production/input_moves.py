@@ -26,7 +26,7 @@ def quicker(
     """Return the refused queues (Q,) where all input can arrive before the last job would start at a willing
     queue.
 
-    There are none if the slots of the ``willing`` queues are unknown.
+    There are none if the slots of the ``willing`` queues or the jobs' walltime are unknown.
     """
     wait = _wait(group, row, willing, queues, ledgers)
     quicker_queues = np.zeros(len(queues), dtype=bool)

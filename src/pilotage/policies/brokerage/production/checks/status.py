@@ -96,8 +96,8 @@ def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
 def first_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse queues where no pilot ever called, 3 h after we first submitted one.
 
-    Ten minutes are enough if pilots that were submitted to other queues since have called, as many of them. A
-    day after the last submission, such a queue counts as untried again.
+    Ten minutes are enough if as many pilots that were submitted to other queues since have called. A day
+    after the last submission, such a queue counts as untried again.
     """
     limit = np.where(queues.live.calls_elsewhere, NO_PILOTS_AFTER_OTHERS, NO_PILOTS_AFTER)
     waited = queues.live.time - queues.live.first_submission
