@@ -1,6 +1,5 @@
-"""Data staging: which transfers run now, and what follows from their end.
+"""Data staging: choose the transfers to run now, and process their ends.
 
 All policies are pure. ``slots`` gives a queue's slots to shares and their transfers, and ``preparing``
-settles sources. ``retries`` decides what follows from a delivery's end for the transfer, ``settle`` for the
-jobs.
+settles sources. After a delivery ends, ``retries`` decides on the transfer, and ``settle`` on the jobs.
 """

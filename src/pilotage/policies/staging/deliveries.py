@@ -1,4 +1,4 @@
-"""Process movers' reports on deliveries: arrived, failed, or still moving."""
+"""Process movers' reports on deliveries: delivered, failed, or still moving."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ from pilotage.policies.staging.sources_now import SourcesNow
 def observed(world: World) -> Decision:
     """Finish delivered transfers, retry failed ones, and keep moving ones alive.
 
-    A report on a transfer that is not DELIVERING, or on an earlier attempt, changes nothing. The commit hands
-    back transfers that changed since. Whoever runs their deliveries gives them up.
+    Ignore reports on transfers that are not DELIVERING, or on an earlier attempt. The commit refuses
+    transfers that changed since. Then the server that runs their deliveries stops them.
     """
     transfers = {(transfer.id, transfer.attempt): transfer for transfer in world.transfers}
     by_state: dict[str, list[tuple[Transfer, DeliverySighting]]] = defaultdict(list)
@@ -50,7 +50,7 @@ def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]])
 
 
 def _heartbeats(world: World, moving: Iterable[Transfer]) -> list[Change]:
-    """Write heartbeats at most every fifth of the time-out, though every pass may report moved bytes."""
+    """Write a heartbeat at most five times per time-out, although every pass may report moved bytes."""
     oldest = world.time - world.federation.staging.delivery_timeout / 5
     ordered = sorted(
         (t for t in moving if (t.since if t.heartbeat is None else t.heartbeat) <= oldest),

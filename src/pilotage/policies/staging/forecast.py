@@ -1,5 +1,5 @@
-"""Forecast when a waiting transfer will be delivered, if all waiting transfers take as long as the last
-ones did (D3)."""
+"""Forecast the start of a waiting transfer's delivery, if all deliveries take as long as the last ones
+(D3)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,8 @@ HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ShareLoad:
-    """The work of a share: its remaining deliveries, each of one slot and one length of time."""
+    """The work of a share: ``rest`` counts its remaining deliveries, each with one slot and the same
+    duration."""
 
     priority: int
     rest: float
@@ -32,10 +33,10 @@ class ShareLoad:
 def deliveries_before(
     transfer: Transfer, ahead: float, counts: Iterable[TransferCount], constants: StagingConstants, room: Room
 ) -> float:
-    """Return the time until a transfer's delivery starts, in lengths of one delivery.
+    """Return the time until a transfer's delivery starts, in units of one delivery's duration.
 
-    ``ahead`` are the slots that earlier transfers of its share take. Storages and links with limits act as
-    slots of their own, with their own waiting transfers. The longest of these waits counts.
+    ``ahead`` counts the slots that earlier transfers of its share take. A limit of a storage or link acts
+    like a separate number of slots, with its own waiting transfers. The longest of these waits counts.
     """
     counts = [count for count in counts if count.state in WAITING or count.state is TransferState.DELIVERING]
     mine = max(ahead, 0.0) + 1
@@ -43,7 +44,7 @@ def deliveries_before(
     for place, limit in room.limits(transfer).items():
         there = [count for count in counts if room.touches(place, count.source, count.destination)]
         slots = min(limit, constants.delivery_slots)
-        # Of its own share, count those that use the same place; half of them are ahead of it on average.
+        # Reduce ``ahead`` to the part of its share's waiting transfers that use this place.
         bundle = constants.files_per_slot
         part = _waiting(there, transfer.share, bundle) / max(1.0, _waiting(counts, transfer.share, bundle))
         before = ahead * min(1.0, part) + 1
@@ -61,10 +62,11 @@ def loads(counts: Iterable[TransferCount], constants: StagingConstants) -> dict[
 
 
 def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float) -> float:
-    """Return the time until a share has started that many more deliveries, in lengths of one delivery.
+    """Return the time until a share has started ``starts`` more deliveries, in units of one delivery's
+    duration.
 
-    Every share works in the slots that it is entitled to (D4). When one is done, the others get its slots.
-    With fewer slots than shares, they take turns in proportion to priority.
+    Every share uses the slots that it is entitled to (D4). When one is done, the others get its slots. With
+    fewer slots than shares, they take turns in proportion to priority.
     """
     rests = {name: load.rest for name, load in shares.items() if load.rest > 0}
     rests[share] = max(rests.get(share, 0.0), starts)
@@ -72,7 +74,7 @@ def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float)
     elapsed = 0.0
     while True:
         rates = _rates(slots, rests, priorities)
-        # Go to the next share that is done, unless the wait ends before.
+        # Advance to the time when the next share is done, unless the wait ends earlier.
         length = min(rests[name] / rates[name] for name in rests)
         if starts / rates[share] <= length:
             return elapsed + starts / rates[share]
@@ -83,13 +85,13 @@ def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float)
 
 
 def _rates(slots: int, rests: Mapping[str, float], priorities: Mapping[str, int]) -> dict[str, float]:
-    """Return the slots in which each share delivers: its entitlement, or its part of the time in one slot."""
+    """Return the slots that each share uses: its entitlement, or its part of the time in one slot."""
     if slots < len(rests):
         total = sum(priorities[name] for name in rests)
         return {name: slots * priorities[name] / total for name in rests}
     wants = {name: ceil(rests[name]) for name in rests}
     entitled = apportion(slots, wants, priorities)
-    # Equals take turns with the remainder, so each has the mean of it.
+    # Equal shares take turns with the remainder, so each has the mean.
     equals: dict[tuple[int, int], list[int]] = defaultdict(list)
     for name in rests:
         equals[priorities[name], wants[name]].append(entitled[name])

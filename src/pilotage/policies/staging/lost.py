@@ -1,4 +1,4 @@
-"""Jobs with an input that is gone for good: no storage has it, so no queue could ever run them."""
+"""Jobs with an input that no storage has: no queue could ever run them."""
 
 from pilotage.model.documents.decision import Decision, Value
 from pilotage.model.documents.moves import JobMoves
@@ -10,8 +10,8 @@ from pilotage.model.records.work import Job
 def fail(world: World) -> Decision:
     """Fail the jobs that wait for a queue and read a file without any replica. The error names the file.
 
-    They fail for good, whatever attempts they have left. A replica is forgotten only if a pilot found the
-    file missing or altered, or a mover found it altered, and nothing brings it back.
+    They fail for good, even with attempts left. A replica is forgotten only if a pilot found the file missing
+    or altered, or a mover found it altered, and Pilotage cannot restore it.
     """
     moves = JobMoves()
     for job, name in _without_input(world):
@@ -24,13 +24,13 @@ def fail(world: World) -> Decision:
 
 
 def any_lost(world: World) -> bool:
-    """Return whether ``fail`` would fail any job."""
+    """Return whether ``fail`` would fail a job."""
     return bool(_without_input(world))
 
 
 def _without_input(world: World) -> list[tuple[Job, str]]:
     files = {replica.file for replica in world.replicas}
-    # Most jobs read nothing: skip these first.
+    # Most jobs read no files: skip these first.
     waiting = (job for job in world.jobs if job.inputs and job.state in (JobState.DEFINED, JobState.PENDING))
     missing = ((job, next((name for name in job.inputs if name not in files), "")) for job in waiting)
     return [(job, name) for job, name in missing if name]

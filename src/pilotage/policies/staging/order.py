@@ -17,12 +17,12 @@ from pilotage.policies.staging.sources_now import SourcesNow
 
 @dataclass(slots=True)
 class ActiveShare:
-    """A share with transfers in a queue. Transfers with slots are counted, waiting ones are in order.
+    """A share with transfers in a queue: a count of the ones with slots, and the waiting ones in order.
 
     The count is in parts of slots; a slot has ``bundle`` parts (D8). ``prepared`` counts prepared transfers
-    that wait for delivery; the queue of preparing needs it. ``lot`` is drawn at every pass, so that of two
-    shares each comes first in proportion to priority. ``started`` are the transfers that get a slot in this
-    pass. ``examined`` counts the transfers at which this pass has looked.
+    that wait for delivery; the queue of preparing needs it. ``lot`` is a random number of this pass: shares
+    have the lowest lot in proportion to priority. ``started`` are the transfers that get a slot in this pass.
+    ``examined`` counts the transfers that this pass has tried.
     """
 
     share: str
@@ -42,17 +42,18 @@ class ActiveShare:
 
     @property
     def parts_in_use(self) -> int:
-        """Return the parts of slots that the share has."""
+        """Return the parts of slots that the share uses."""
         return self.holding + sum(map(self.parts_of, self.started))
 
     @property
     def useful_slots(self) -> int:
-        """Return the slots that would suffice for all its transfers, with slots or waiting."""
+        """Return the number of slots that all its transfers need, with slots or waiting."""
         return whole(self.holding + sum(map(self.parts_of, self.queue)), self.bundle)
 
     @property
     def turn(self) -> tuple[float, float, str]:
-        """Return a key that sorts shares for the next slot: the one furthest behind its priority is first."""
+        """Return a sort key for the next slot: the share with the fewest slots for its priority comes
+        first."""
         return ((self.parts_in_use + self.prepared) / self.priority, self.lot, self.share)
 
     def needs(self, room: Room) -> int:
@@ -64,7 +65,7 @@ class ActiveShare:
         return 0
 
     def take(self, room: Room) -> None:
-        """Give the transfer that ``needs`` found its part of a slot."""
+        """Give the transfer that ``needs`` has chosen its part of a slot."""
         transfer = self.queue[self.examined]
         self.examined += 1
         room.take(transfer)
@@ -74,10 +75,10 @@ class ActiveShare:
 def active_shares(
     world: World, queue: TransferQueue, room: Room, leaving: Collection[int] = ()
 ) -> list[ActiveShare]:
-    """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
+    """Return the active shares of a queue by name (D3): they have a slot, or a transfer that is due.
 
-    A transfer needs no slot now if its storage or link is full, if nobody waits for it, or if this server
-    cannot move it. Transfers that are ``leaving`` give their slot back in the same decision.
+    A transfer needs no slot now if its storage or link is full, if no job waits for it, or if this server
+    cannot move it. Transfers that are ``leaving`` return their slot in the same decision.
     """
     holding: Counter[str] = Counter()
     prepared: Counter[str] = Counter()
@@ -130,7 +131,7 @@ def _lots(seed: int, count: int) -> list[float]:
     # Import it here: a server without work never loads numpy.
     from numpy.random import default_rng
 
-    # Divide exponential draws by the priority: then each share is the smallest in proportion to its priority.
+    # Divide exponential draws by the priority: then shares have the smallest in proportion to their priority.
     return list(default_rng(seed).exponential(size=count).tolist())
 
 
@@ -142,9 +143,9 @@ def is_due(transfer: Transfer, queue: TransferQueue, time: float) -> bool:
 def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConstants) -> list[Transfer]:
     """Return waiting transfers of one share in their order: by DTR priority, then age (D3, D7).
 
-    Past ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` of waiting, up to the highest
-    DTR priority queued here. Among equals there, it goes first because it is older. Only the order uses the
-    gain, so a transfer that leaves the queue has its own priority.
+    After ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` of waiting, up to the highest
+    DTR priority queued here. Among equals, it goes first because it is older. Only the order uses the gain.
+    It does not change the transfer's priority.
     """
     waiting = list(transfers)
     highest = max((transfer.priority for transfer in waiting), default=0)

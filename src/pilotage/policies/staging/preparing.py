@@ -13,16 +13,15 @@ from pilotage.policies.staging.slots import Slots
 from pilotage.policies.staging.sources_now import SourcesNow
 
 TAKEN_WITHIN = 60.0
-"""Seconds within which a server that can move a prepared transfer takes it, if it has a slot."""
+"""Seconds after which a prepared transfer counts as not taken by any server that can move it."""
 
 
 def prepare(world: World) -> Decision:
     """Settle the sources of transfers with a slot of preparing, and give the slots to others (D8).
 
     At most ``max_prepared`` are prepared ahead of their delivery. Two kinds may exceed that bound: the
-    ``highest_pass`` transfers with the highest DTR priority of all waiting shares (D11), and as an emergency
-    one of a share that has nothing prepared (D5). Otherwise slow deliveries would keep others from their
-    slots.
+    ``highest_pass`` transfers with the highest DTR priority of all waiting ones (D11), and as an emergency
+    one transfer of a share without prepared transfers (D5). Otherwise slow deliveries would block them.
     """
     settled = (*_settled(world), *_put_back(world), *_left_to_others(world))
     slots = Slots(world, PREPARING, leaving=frozenset(id_ for move in settled for id_ in move.ids))
@@ -57,9 +56,9 @@ def _settled(world: World) -> list[Move]:
 
 
 def _put_back(world: World) -> tuple[Move, ...]:
-    """Return moves PREPARED->QUEUED of transfers that an open circuit breaker holds back (F4).
+    """Return moves PREPARED->QUEUED of transfers that an open circuit breaker blocks (F4).
 
-    In the queue they may find another source, and they take no room from deliverable transfers.
+    In the queue they may get another source, and they take no room from deliverable transfers.
     """
     breakers = open_at(world.storage_breakers, world.time)
     waiting = [
@@ -72,10 +71,10 @@ def _put_back(world: World) -> tuple[Move, ...]:
 
 
 def _left_to_others(world: World) -> tuple[Move, ...]:
-    """Return moves PREPARED->QUEUED of transfers that this server cannot move and no other has taken, if they
-    fill the bound.
+    """If the bound is reached, return moves PREPARED->QUEUED of transfers that this server cannot move and no
+    other has taken.
 
-    Otherwise transfers that can move here would wait behind them for a server that may never return.
+    Otherwise transfers that this server can move would wait for a server that may never return.
     """
     ahead = sum(transfer.state in TRANSFERS_AHEAD for transfer in world.transfers)
     if not world.unable or ahead < world.federation.staging.max_prepared:
@@ -92,7 +91,7 @@ def _left_to_others(world: World) -> tuple[Move, ...]:
 
 
 def _highest(slots: Slots, excess: int) -> list[Transfer]:
-    """Return the transfers that may exceed the bound. ``beyond`` of them already do (D11)."""
+    """Return the transfers that may exceed the bound, given the ``excess`` that already do (D11)."""
     constants = slots.world.federation.staging
     if excess < 0:
         return []

@@ -1,4 +1,4 @@
-"""Register outputs in the datasets that their tasks name: when each goes, and the result."""
+"""Register outputs in the datasets that their tasks name: choose when, and process the results."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,13 +18,13 @@ MOST_FILES = 500
 """Most files registered by one call."""
 
 LEASE = 300.0
-"""Seconds after which the asking server counts as ended, if nobody can tell."""
+"""Seconds after which the registering server counts as ended, unless it is recorded as gone earlier."""
 
 LONGEST_DELAY = 3600.0
 """Longest delay between two attempts in s."""
 
 OWN_TERMS = OutputTerms(scopes=("user.{name}",))
-"""The terms of datasets in this catalogue."""
+"""The terms of datasets in Pilotage's own catalogue."""
 
 MOST_ATTEMPTS_COUNTED = 20
 """Attempts after which the delay stays constant, because powers of two would overflow."""
@@ -34,8 +34,8 @@ def observed(world: World) -> Decision:
     """Record catalogues' answers: published, to be retried, or failed.
 
     The wait before attempt n + 1 is the catalogue's ``retry_delay`` x 2 to the power n - 1, in s, at most an
-    hour. A publication fails ``give_up_after`` s after its request. If its server has ended, it is retried at
-    once. That is safe, because everything registered before stays.
+    hour. A publication fails ``give_up_after`` s after its request. If its server has ended, it is retried
+    without a wait. A second registration of the same file is harmless.
     """
     sightings = {(sighting.publication, sighting.attempt): sighting for sighting in world.published}
     terms = _terms(world)
@@ -61,9 +61,9 @@ def observed(world: World) -> Decision:
 def begin(world: World) -> Decision:
     """Choose what to register now: by catalogue, then dataset, longest due first.
 
-    Take at most ``AT_ONCE`` datasets of a catalogue at a time, and ``MOST_FILES`` files of each, so
-    that a dataset without an answer delays only its own outputs. A publication that can never succeed fails
-    with its name.
+    Take at most ``AT_ONCE`` datasets of a catalogue at a time, and ``MOST_FILES`` files of each, so that a
+    dataset without an answer delays only its own outputs. A publication that can never succeed fails with the
+    reason.
     """
     moves = _Moves(world)
     busy: dict[str, set[str]] = defaultdict(set)
@@ -86,7 +86,7 @@ def begin(world: World) -> Decision:
 
 
 def again(world: World) -> Decision:
-    """Request failed publications again, at once."""
+    """Request failed publications again, without a wait."""
     moves = _Moves(world)
     for publication in world.publications:
         if publication.state is PublicationState.FAILED:
@@ -95,7 +95,7 @@ def again(world: World) -> Decision:
 
 
 def paths_of(world: World, declared: ExternalCatalogue) -> Mapping[str, Mapping[str, str]]:
-    """Return where files lie at storages that a catalogue knows: paths by file, then storage.
+    """Return the paths of files at storages that a catalogue knows, by file, then storage.
 
     Leave out copies that Pilotage made, because it removes them later.
     """
@@ -108,7 +108,7 @@ def paths_of(world: World, declared: ExternalCatalogue) -> Mapping[str, Mapping[
 
 
 def _unheard(publication: Publication, world: World) -> PublicationSighting | None:
-    """Return a report on a publication that nobody else will report on."""
+    """Return a failure for a publication if its server has ended without a report; else None."""
     if publication.server not in world.servers_gone and world.time - publication.since <= LEASE:
         return None
     error = "the server that asked its catalogue has ended"
@@ -144,7 +144,7 @@ def _delay(publication: Publication, terms: Mapping[str, OutputTerms]) -> float:
 
 
 class _Obstacles:
-    """Reasons why publications can never succeed, in this world."""
+    """Reasons why publications can never succeed."""
 
     def __init__(self, world: World) -> None:
         self._files = {file.name: file for file in world.files}

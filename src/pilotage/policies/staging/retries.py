@@ -1,4 +1,4 @@
-"""Finish, retry or fail transfers whose delivery ended. The ended attempt fences every move."""
+"""Finish, retry or fail transfers after their delivery. Every move holds only for the ended attempt."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from pilotage.policies.staging.sources_now import SourcesNow
 from pilotage.policies.staging.storage_failures import noted, silence
 
 LONGEST_WAY = 300
-"""Most characters kept of a file's way."""
+"""Most characters of the text on how a file was moved."""
 
 
 def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now: float) -> tuple[Move, ...]:
@@ -49,9 +49,9 @@ def after_failure(
     """Return a move DELIVERING->QUEUED as the next attempt from the next source, or else ->FAILED.
 
     ``sources`` are the storages that hold the file, best first (``Sources.ranked``). A transfer from a job's
-    scratch area has only that source, and ignores them. It may have so many ``spared`` attempts more where a
-    storage is to blame: its payload would run again (F4). The wait before attempt n + 1 is ``retry_delay`` x
-    2 to the power n - 1, in s, an hour at most. An untried source is tried at once.
+    scratch area has only that source. It gets ``spared`` further attempts if a storage is to blame, because
+    otherwise its payload would run again (F4). The wait before attempt n + 1 is ``retry_delay`` x 2 to the
+    power n - 1, in s, an hour at most. An untried source is tried without a wait.
     """
     max_attempts = constants.max_attempts + (spared if transfer.source_path else 0)
     sources = (transfer.source,) if transfer.source_path else sources
@@ -59,7 +59,7 @@ def after_failure(
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
         over: dict[str, Value] = {"error": reason, "fault": fault, "ended": now, "heartbeat": None}
         return moves_of([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
-    # If the failed source is gone from the list, the best one is next.
+    # If the failed source has left the list, the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
     is_untried = transfer.attempt < len(sources)
     delay = 0.0 if is_untried else longer_each_time(constants.retry_delay, transfer.attempt)
@@ -82,7 +82,7 @@ def after_failure(
 def is_altered(transfer: Transfer, sighting: DeliverySighting) -> bool:
     """Return whether a file is altered at its source.
 
-    Getting the same wrong values twice rules out damage on the way.
+    The same wrong values twice cannot come from damage in transfer.
     """
     return sighting.fault == "altered" and sighting.error == transfer.error
 
@@ -104,8 +104,8 @@ def after_altered(
 
 
 def abandoned(world: World) -> Decision:
-    """Retry DELIVERING transfers whose server ended, at once. Without a heartbeat for ``delivery_timeout`` s,
-    count a failure.
+    """Retry DELIVERING transfers if their server has ended; if only the heartbeat is missing for
+    ``delivery_timeout`` s, count a failure.
 
     A delivery that hangs every time, or kills its server, ends FAILED after its last attempt.
     """
@@ -139,7 +139,7 @@ def _is_lost(transfer: Transfer, world: World) -> bool:
 
 
 def _put_back(transfer: Transfer, now: float, constants: StagingConstants, sources: tuple[str, ...]) -> Move:
-    """Retry at once from the same source, which is not to blame, while attempts are left."""
+    """Retry without a wait from the same source, which is not to blame, while attempts are left."""
     tried = after_failure(transfer, "the server that delivered it has ended", now, constants, sources)
     if tried.target is TransferState.FAILED:
         return tried

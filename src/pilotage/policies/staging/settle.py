@@ -1,4 +1,4 @@
-"""Move on jobs whose transfers have ended, and request uploads."""
+"""Move jobs to their next state after their transfers, and request uploads."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,17 +21,18 @@ from pilotage.policies.staging.slots import Slots
 
 
 def settle(world: World) -> Decision:
-    """Move on the jobs whose transfers have ended, and request the uploads of jobs whose payload has ended.
+    """Move jobs to their next state after their transfers, and request uploads after payloads.
 
-    - FINISHING transfers are DONE and their replicas recorded. Delivered transfers get their slots (D8).
+    - FINISHING transfers become DONE, with their replicas. Delivered transfers get their slots (D8).
     - ASSIGNED jobs with all inputs at their queue's storage become ACTIVATED. If a transfer of an input
-      failed, the job returns to the brokerage as its next attempt. So a job whose inputs cannot be delivered
-      anywhere ends after its last attempt. An attempt that a storage failed counts as one at a pilot (F4).
+      failed, the job returns to the brokerage as its next attempt. So a job ends after its last attempt if
+      its inputs cannot be delivered anywhere. An attempt that a storage failed counts like one at a pilot
+      (F4).
     - HOLDING jobs become TRANSFERRING. Each output becomes an upload from the scratch area to the nucleus.
-      Uploads that an earlier attempt left behind are cancelled first. Jobs without outputs are ready at once.
-    - TRANSFERRING jobs with all outputs under their final names are FINISHED, or MERGING if the task merges.
-      If an upload failed, the job fails and its other uploads are cancelled. It is tried again while attempts
-      remain.
+      Uploads left by an earlier attempt are cancelled first. Jobs without outputs need no transfers.
+    - TRANSFERRING jobs with all outputs under their final names become FINISHED, or MERGING if the task
+      merges. If an upload failed, the job fails and its other uploads are cancelled. It is retried while
+      attempts remain.
     """
     facts = _Facts(world)
     jobs = JobMoves()
@@ -40,7 +41,7 @@ def settle(world: World) -> Decision:
     done = _done(facts)
     slots = Slots(world, FINISHING, leaving=frozenset(id_ for move in done for id_ in move.ids))
     slots.give(slots.parts)
-    # This order matters: old uploads of a file must end before a new one is created.
+    # Keep this order: old uploads of a file must end before a new one is created.
     changes = (*done, *_cancelled(world, stale), *jobs.gathered(), *slots.changes({}))
     return Decision(
         step="staging.settle", time=world.time, seed=world.seed, changes=changes, notes=slots.notes()
@@ -49,9 +50,10 @@ def settle(world: World) -> Decision:
 
 @dataclass(slots=True)
 class _Facts:
-    """The world by name.
+    """The world's records by file, task and job.
 
-    ``holders`` counts FINISHING transfers as replicas. ``live`` are transfers that have not arrived.
+    ``holders`` includes the destinations of FINISHING transfers. ``live`` are transfers that have not
+    arrived.
     """
 
     world: World
@@ -86,14 +88,14 @@ class _Facts:
         return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
 
     def tries(self, job: Job, failed: tuple[Failure, ...] = ()) -> Tries:
-        """Return how many attempts of a job count, after those that ``failed`` now."""
+        """Return how many attempts of a job count, including the ones that ``failed`` now."""
         guard, tries = self.world.federation.guard, self.tasks[job.task].tries(job)
         return tries_of((*self.world.failures, *failed), job.id, guard, tries)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> Transfer | None:
-        """Return why one of these files cannot reach the destination: its last transfer; None if all can.
+        """Return the failed transfer of a file that cannot reach the destination; None if all can.
 
-        A transfer that failed before the job entered its state does not count: the job does not wait for it.
+        A transfer that failed before the job entered its state does not count.
         """
         for name in names:
             if any(destination in (None, transfer.destination) for transfer in self.live[name]):
@@ -105,14 +107,14 @@ class _Facts:
         return None
 
     def by_storages(self, job: Job, transfer: Transfer) -> tuple[Failure, ...]:
-        """Return that storages failed an attempt, if a transfer for it ended by their fault (F4)."""
+        """Return a failure of the job's attempt if storages are to blame for the end of its transfer (F4)."""
         if transfer.fault not in OF_STORAGES:
             return ()
         error = _error(transfer)
         return (self.failed_attempts.by_storages(job, error),)
 
     def wait(self, job: Job, failed: tuple[Failure, ...]) -> Wait | None:
-        """Return how long a job waits for storages: longer after each attempt that they failed."""
+        """Return how long a job waits for storages: longer after each attempt that failed by their fault."""
         times = sum(
             failure.job == job.id and failure.kind == "storage" for failure in (*self.world.failures, *failed)
         )
@@ -129,7 +131,7 @@ class _Facts:
 def _done(facts: _Facts) -> tuple[Move, ...]:
     finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
     instance = facts.world.federation.name
-    # The outputs of a HOLDING job are not on their way yet: an upload of them belongs to an earlier attempt.
+    # A HOLDING job has no uploads yet: an upload of its outputs belongs to an earlier attempt.
     outputs = {file.name for job in facts.jobs(JobState.HOLDING) for file in facts.outputs[job.id]}
     former = [t for t in finishing if t.direction == "upload" and t.file in outputs]
     over = {t.id for t in former}
@@ -148,7 +150,7 @@ def _replica(transfer: Transfer, instance: str) -> Replica:
 
 
 def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
-    """Cancel uploads whose attempt is over: nobody needs them."""
+    """Cancel uploads of attempts that are over."""
     changes: dict[str, Value] = {"ended": world.time}
     return [
         move
@@ -186,7 +188,7 @@ def _error(transfer: Transfer) -> str:
 def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
     """Return a job to the brokerage as its next attempt, though it has not started.
 
-    Attempts limit the repetitions.
+    The number of attempts limits the repetitions.
     """
     moves.retake(job, job.state, facts.tries(job), "inputs cannot be brought", {"error": error})
 
@@ -204,7 +206,7 @@ def _fail(
 
 
 def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
-    """Return uploads left by an earlier attempt, which would block those of this attempt."""
+    """Request uploads of HOLDING jobs. Return the uploads of earlier attempts, which would block them."""
     stale: list[Transfer] = []
     for job in facts.jobs(JobState.HOLDING):
         outputs = facts.outputs[job.id]
@@ -237,9 +239,9 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
 
 
 def destination_of(world: World, task: Task, queue: str) -> str:
-    """Return the storage for a task's outputs: its nucleus' first own storage that accepts remote writes.
+    """Return the storage for a task's outputs: the first storage of its nucleus that accepts remote writes.
 
-    One with a tripped circuit breaker is the last choice (F4). Return the queue's own storage if that is at
+    A storage with a tripped circuit breaker is the last choice (F4). Return the queue's storage if that is at
     the nucleus, if there is no nucleus, or if no storage there qualifies.
     """
     home = next(candidate for candidate in world.federation.queues if candidate.name == queue)
@@ -253,10 +255,10 @@ def destination_of(world: World, task: Task, queue: str) -> str:
 
 
 def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
-    """Return the other uploads of jobs with a failed upload.
+    """Move TRANSFERRING jobs on. Return the other uploads of jobs with a failed upload.
 
-    Outputs count wherever they are: each has one upload, and the federation may have changed since. Results
-    of an earlier attempt do not count while this attempt's upload is active, or if it failed.
+    Outputs count at any storage: each has one upload, and the federation may have changed since. Results of
+    an earlier attempt do not count while this attempt's upload is active, or if it failed.
     """
     stale: list[Transfer] = []
     for job in facts.jobs(JobState.TRANSFERRING):
@@ -272,10 +274,10 @@ def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
 
 
 def _publications(facts: _Facts, job: Job) -> tuple[NewPublication, ...]:
-    """Return requests to register each output of a successful job where its task wants it.
+    """Return requests to register each output of a successful job in its task's dataset.
 
-    They go with the move that ends the job, so no later attempt can change the outputs. A dataset of this
-    catalogue is made as a whole, at the end of the task.
+    They belong to the move that ends the job, so no later attempt can change the outputs. A dataset of
+    Pilotage's own catalogue is made as a whole, at the end of the task.
     """
     dataset = facts.tasks[job.task].spec.output_dataset
     if is_own(dataset):

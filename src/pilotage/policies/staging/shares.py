@@ -10,14 +10,14 @@ def apportion(
     priorities: Mapping[str, int],
     lots: Mapping[str, float] | None = None,
 ) -> dict[str, int]:
-    """Return the slots of each share that wants any, in proportion to priority (D3, D4).
+    """Return the slots of each share with wants, in proportion to priority (D3, D4).
 
     The sum is exactly min(slots, all wants). No share gets more than it wants. If there are enough slots,
     each gets at least one. Within these bounds, quotas are in exact proportion to priority and rounded by
-    largest remainder. Ties go to the higher priority, then to the lowest of the ``lots``. A new draw per pass
-    lets equals take turns with the remainder. Without lots the name decides. With fewer slots than shares,
-    those of highest priority get one each, ties by lot too. Wants and slots are counts, priorities positive
-    numbers.
+    largest remainder. Ties go to the higher priority, then to the lowest of the ``lots``. Lots are drawn in
+    each pass, so that equal shares take turns with the remainder. Without lots the name decides. With fewer
+    slots than shares, the shares of highest priority get one each, ties by lot too. Wants and slots are
+    counts, priorities positive numbers.
     """
     drawn = lots or {}
     active = (share for share in wants if wants[share] > 0)
@@ -37,10 +37,10 @@ def apportion(
 
 
 def _level(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> Fraction:
-    """Return the slots per unit of priority at which quotas within 1..wants add up to the slots.
+    """Return the slots per unit of priority such that quotas, limited to 1..wants, add up to the slots.
 
-    The sum of quotas grows piecewise linearly with the level: a share joins when its quota exceeds one, and
-    leaves when it has all it wants.
+    The sum of quotas grows piecewise linearly with the level: a share contributes between a quota of one and
+    its wants.
     """
     bends = sorted(
         [(Fraction(1, priorities[share]), priorities[share]) for share in wants]

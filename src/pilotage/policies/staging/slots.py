@@ -23,13 +23,13 @@ from pilotage.policies.staging.sources_now import room_of
 REGULAR = "given a slot"
 EMERGENCY = "given an emergency slot"
 PASSING = "passes the bound on what is prepared"
-"""The ways to a slot, in the words of a transfer's history."""
+"""Causes in a transfer's history for getting a slot."""
 
 
 def start(world: World) -> Decision:
     """Give the slots of delivering to prepared transfers (D3 to D8).
 
-    When as many delivered transfers wait to be finished as there are slots, no new delivery starts, so that
+    If as many delivered transfers wait to be finished as there are slots, no new delivery starts, so that
     their number stays bounded. Limits of storages and links are claimed like slots.
     """
     slots = Slots(world, DELIVERING)
@@ -52,11 +52,11 @@ class Slots:
     """The slots of one queue in one pass, counted in parts (D8).
 
     A slot is in use while its transfer is in the state ``queue.holding``, so all of D5 follows from one
-    count. Transfers beyond the slots hold emergency slots. While there are any, nothing regular starts: each
-    returned slot turns one of them regular, and in such a pass no other begins. Two claims enforce this at
-    commit, whoever else decides at the same time. Regular slots never exceed the number of slots, nor
-    emergencies ``max_emergency`` more. And no share exceeds its entitlement. ``leaving`` are transfers that
-    give their slot back in the same decision, before others take one.
+    count. Transfers beyond the slots hold emergency slots. While there are any, no regular transfer starts:
+    each returned slot makes one of them regular, and in such a pass no other emergency starts. Two claims
+    enforce this at commit, even if other servers decide at the same time: regular slots never exceed the
+    number of slots, nor emergencies ``max_emergency`` more; and no share exceeds its entitlement. ``leaving``
+    are transfers that return their slot in the same decision, before others take one.
     """
 
     world: World
@@ -87,17 +87,17 @@ class Slots:
 
     @property
     def bundle(self) -> int:
-        """Return the parts of a slot."""
+        """Return the number of parts of a slot."""
         return self.world.federation.staging.files_per_slot
 
     @property
     def parts(self) -> int:
-        """Return the parts of all slots."""
+        """Return the number of parts of all slots."""
         return self.total * self.bundle
 
     @property
     def parts_in_use(self) -> int:
-        """Return the parts in use after this pass."""
+        """Return the number of parts in use after this pass."""
         return sum(line.parts_in_use for line in self.shares)
 
     @property
@@ -108,7 +108,7 @@ class Slots:
     def give(self, parts: int, transfers: int | None = None, *, is_bound: bool = False) -> None:
         """Give free slots to shares (``parts`` parts and ``transfers`` transfers), then emergency slots.
 
-        With ``is_bound``, a share that has nothing in the queue may exceed ``transfers`` as in an emergency.
+        With ``is_bound``, a share without a slot may exceed ``transfers`` as in an emergency.
         """
         free = min(self.parts - self.busy, parts)
         self._give_free(free, len(self.world.transfers) if transfers is None else transfers)
@@ -117,21 +117,21 @@ class Slots:
             self._give_emergencies()
 
     def _give_free(self, free: int, transfers: int) -> None:
-        """Let shares take the free slots (D4).
+        """Give the free slots to shares (D4).
 
-        A share that holds more than its entitlement keeps it until its transfers finish, so the free slots
-        may not suffice for all others. The share furthest behind its priority takes first, equals by lot. A
-        share is always entitled to one slot. With fewer slots than shares, a free slot goes to a share
-        without any, each in proportion to its priority, so that none starves (D10). If the first share needs
-        a whole slot, it waits until enough small files have left theirs, and all others wait with it.
-        Otherwise small files would always take the parts that become free.
+        A share with more than its entitlement keeps its slots until its transfers finish, so the free slots
+        may not suffice for all others. The share with the fewest slots for its priority is first, ties by
+        lot. A share is always entitled to one slot. With fewer slots than shares, a free slot goes to a share
+        without one, drawn in proportion to priority, so that none starves (D10). If the first share needs a
+        whole slot, all shares wait until enough small files have left theirs. Otherwise small files would
+        always take the parts that become free.
         """
         heap = [(line.turn, line) for line in self.shares if self._may_take(line)]
         heapify(heap)
         while transfers > 0 and heap:
             line = heap[0][1]
             if not self._may_take(line):
-                heappop(heap)  # another took the last room that there was for it
+                heappop(heap)  # another share took the last room at its storage or link
                 continue
             if line.needs(self.room) > free:
                 return
@@ -148,21 +148,20 @@ class Slots:
                 heappop(heap)
 
     def _may_take(self, line: ActiveShare) -> bool:
-        """Return whether a share's next transfer has room, and stays within the share's entitlement."""
+        """Return whether a share's next transfer has room within the share's entitlement."""
         needs = line.needs(self.room)
         return 0 < needs <= self.bundle * max(1, self.entitled.get(line.share, 0)) - line.parts_in_use
 
     def _give_emergencies(self) -> None:
-        """Let a share take an emergency slot: its transfers wait, it has no slot, and others have all slots
-        (D5).
+        """Give emergency slots to shares that wait without a slot while others have all slots (D5).
 
-        While slots change hands, more shares than slots take turns. Then only a share whose first transfer
-        came after the last slot was given has an emergency. If nobody got a slot for ``emergency_after`` s,
-        any share has one. Otherwise emergencies would be the rule wherever shares outnumber slots. If not all
-        can have one, draw the shares, each in proportion to its priority.
+        With more shares than slots, shares take turns as slots become free. Then a share has an emergency
+        only if its first transfer came after the last slot was given. If no share got a slot for
+        ``emergency_after`` s, all waiting shares have one. Otherwise emergencies would be usual with more
+        shares than slots. If there are too few emergency slots, draw the shares, in proportion to priority.
         """
         constants, now = self.world.federation.staging, self.world.time
-        # Transfers prepared ahead got their slot when the last of them came; the slot itself is free again.
+        # In preparing the slot is free again: the newest transfer prepared ahead shows when it was given.
         states = TRANSFERS_AHEAD if self.queue is PREPARING else (self.queue.holding,)
         times = (transfer.since for transfer in self.world.transfers if transfer.state in states)
         last_given = now if self.starts else max(times, default=now)
@@ -179,8 +178,8 @@ class Slots:
             self.emergencies.add(line.share)
 
     def _turned_regular(self) -> list[Touch]:
-        """Return emergency slots that have turned regular: the oldest, down to the number beyond the slots
-        (D5)."""
+        """Return changes of emergency slots that become regular: the oldest, until only transfers beyond the
+        slots remain (D5)."""
         emergencies = [
             transfer for transfer in self.world.transfers if self._holds(transfer) and transfer.emergency
         ]
@@ -211,8 +210,8 @@ class Slots:
         return tuple(changes)
 
     def pass_bound(self, transfers: Sequence[Transfer], values: Mapping[str, Value]) -> tuple[Move, ...]:
-        """Give slots to these transfers too, and return their moves: they exceed the bound on prepared
-        ones (D11)."""
+        """Give slots to these transfers too, beyond the bound on prepared ones, and return their moves
+        (D11)."""
         moves: list[Move] = []
         for line in self.shares:
             if mine := [transfer for transfer in transfers if transfer.share == line.share]:
@@ -223,7 +222,7 @@ class Slots:
     def _moves(
         self, line: ActiveShare, started: Iterable[Transfer], cause: str, values: Mapping[str, Value]
     ) -> list[Move]:
-        """Return a share's moves: one for all transfers that use the same places and the same parts."""
+        """Return a share's moves: one for all transfers with the same limited places and the same parts."""
         groups: dict[tuple[tuple[Place, ...], int], list[Transfer]] = defaultdict(list)
         for transfer in started:
             groups[self.room.bounded(transfer), parts_of(transfer.size_class, self.bundle)].append(transfer)
@@ -242,11 +241,12 @@ class Slots:
         ]
 
     def _claims(self, line: ActiveShare, cause: str, parts: int) -> tuple[Claim, ...]:
-        """Return claims on all slots, on the share's part, and in preparing on those prepared ahead."""
+        """Return claims on all slots, on the share's slots, and in preparing on the bound of prepared
+        transfers."""
         constants = self.world.federation.staging
         more = constants.max_emergency if cause is EMERGENCY else 0
         passing = 0 if cause is REGULAR else constants.highest_pass
-        # None stands for all shares together.
+        # None means all shares together.
         limits: list[tuple[str | None, tuple[TransferState, ...], int, int]] = [
             (None, (self.queue.holding,), (self.total + more) * self.bundle, parts),
             (line.share, (self.queue.holding,), line.parts_in_use, parts),

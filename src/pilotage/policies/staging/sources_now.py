@@ -1,4 +1,4 @@
-"""The current sources of transfers: which storages hold the file, and whose breakers have tripped (F4)."""
+"""The current sources of transfers: storages that hold the file, with tripped breakers last (F4)."""
 
 from collections import defaultdict
 
@@ -23,7 +23,7 @@ class SourcesNow:
         self._unable = UnableWays.of(world.federation.storages, world.unable)
 
     def ranked(self, transfer: Transfer) -> tuple[str, ...]:
-        """Return the storages from which a transfer may be delivered, best first.
+        """Return the possible sources of a transfer, best first.
 
         If this server can use only some of them, return only these.
         """
@@ -32,7 +32,7 @@ class SourcesNow:
         return able or ranked
 
     def is_unable(self, transfer: Transfer) -> bool:
-        """Return whether this server could not deliver a waiting transfer from its source."""
+        """Return whether this server cannot deliver a waiting transfer from its source."""
         if not self._unable.reasons:
             return False
         is_settled = transfer.state is not TransferState.QUEUED
@@ -42,8 +42,8 @@ class SourcesNow:
     def settled(self, transfer: Transfer) -> str:
         """Return the source of a transfer that is being prepared; empty if none is readable.
 
-        A first attempt takes the currently best source, because rates and replicas have changed since the
-        request. Later attempts keep the source that ``retries`` chose, while it serves and works.
+        A first attempt takes the best source now, because rates and replicas may have changed since the
+        request. Later attempts keep the source that ``retries`` chose, while it has the file and works.
         """
         if transfer.source_path:
             return transfer.source

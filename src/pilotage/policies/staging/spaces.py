@@ -1,4 +1,4 @@
-"""Free space of storages: which to ask, and what to record of their answers (B18)."""
+"""Free space of storages: choose the storages to ask, and record their answers (B18)."""
 
 from dataclasses import replace
 
@@ -11,8 +11,7 @@ from pilotage.model.values.step_names import SURVEY
 
 
 def due_storages(world: World) -> list[Storage]:
-    """Return storages without a question for one period, or with a new URL; longest without an answer
-    first."""
+    """Return the storages that were not asked for one period, or have a new URL; longest not asked first."""
     times = {(space.storage, space.url): space.asked for space in world.storage_spaces}
     period = world.federation.brokerage.storage_space_period
     waiting = [

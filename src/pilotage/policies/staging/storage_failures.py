@@ -1,4 +1,4 @@
-"""What the end of a delivery tells storages' circuit breakers: a failure, or that all is well (F4)."""
+"""Ends of deliveries as evidence for storages' circuit breakers: failures, or success (F4)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -12,8 +12,8 @@ from pilotage.model.records.work import Transfer
 
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
-    """Return a failed delivery's verdict on its storages; None if the file is to blame, or no storage is
-    known."""
+    """Return a failed delivery as evidence against its storages; None if the file is to blame, or no storage
+    is known."""
     if fault not in OF_STORAGES:
         return None
     return _failed(
@@ -26,15 +26,15 @@ def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedD
 
 
 def silence(transfer: Transfer, error: str, now: float) -> FailedDelivery | None:
-    """Return the verdict of a delivery without a sign of life.
+    """Return the evidence of a delivery without a sign of life.
 
-    Either storage may be to blame, so the pair is.
+    It counts against the pair, because either storage may be to blame.
     """
     return failure(transfer, "either", error, now)
 
 
 def noted(move: Move, failed: FailedDelivery | None, breakers: Sequence[CircuitBreaker]) -> Move:
-    """Attach a failure to the move that it causes. Failures count nothing while a breaker is open."""
+    """Attach a failure to the move that it causes, unless the breaker is open."""
     if failed is None:
         return move
     if failed.end in {breaker.place for breaker in open_at(breakers, failed.time)}:
@@ -43,7 +43,7 @@ def noted(move: Move, failed: FailedDelivery | None, breakers: Sequence[CircuitB
 
 
 def well_again(world: World, delivered: Iterable[Transfer]) -> tuple[Forget, ...]:
-    """Forget the failures of storages between which a delivery succeeded."""
+    """Forget the failures of both storages after a successful delivery."""
     failing = {delivery.end for delivery in world.failed_deliveries}
     if not failing:
         return ()

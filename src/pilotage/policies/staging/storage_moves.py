@@ -12,7 +12,7 @@ from pilotage.model.values.paths import is_copy
 STEP = "storages.move"
 
 SHARE = "_default"
-"""The share of the transfers. They have its lowest priority, so that work goes first."""
+"""The share of these transfers. They have its lowest priority, so that transfers for jobs go first."""
 
 
 def move(
@@ -24,10 +24,10 @@ def move(
     *,
     again: bool = False,
 ) -> tuple[Decision, tuple[MovedFile, ...]]:
-    """Request transfers of files to the new storage, and forget the replicas of those that are there.
+    """Request transfers of files to the new storage, and forget the old replicas of files that have arrived.
 
-    A file whose transfer failed is asked for ``again`` only if wanted. A copy of a file that others have is
-    forgotten without a transfer. A file that a live job reads stays known at the old storage too.
+    A failed transfer is requested again only with ``again``. If other storages hold a file, a copy of it is
+    forgotten without a transfer. The old replica of a file stays while a live job reads it.
     """
     steps = [(file, _step(file, new, again)) for file in files]
     requests = tuple(
@@ -55,9 +55,9 @@ def move(
 def record(
     files: Sequence[FileAtStorage], at_new: Collection[str], old: str, new: str, time: float
 ) -> tuple[Decision, tuple[MovedFile, ...]]:
-    """Record files that lie at the new storage already: those of ``at_new``; the others are missing there.
+    """Record the files in ``at_new``, which are at the new storage already; the others are missing there.
 
-    They have the same path at both, because the storages are two names of one place.
+    They have the same path at both, because the storages are two names for one place.
     """
     steps: list[tuple[FileAtStorage, MoveStep]] = [
         (file, "missing" if file.file not in at_new else "in use" if file.is_read else "moved")

@@ -1,4 +1,4 @@
-"""Removal of unwanted copies, by age, use and quota, and of queued downloads that nobody waits for (D2)."""
+"""Removal of unwanted copies, by age, use and quota, and of queued downloads that no job waits for (D2)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,19 +15,20 @@ from pilotage.model.values.step_names import CLEAN
 
 
 def remove(world: World) -> Decision:
-    """Forget copies that were not used for ``copies_kept`` s, and over a quota the longest unused ones.
+    """Forget copies that were not used for ``copies_kept`` s, and the longest unused ones if a quota is
+    exceeded.
 
     This happens once per ``cleaning_period``, until none are left. A copy stays while a task reads its file,
-    and while no other storage of the federation holds it. So of two unwanted copies, one stays. Copies that
-    this server cannot delete are left, known as they are, to a server that can. Servers that lack the same
-    have one period. So none that lacks something uses up that of the others.
+    and while no other storage of the federation holds it. So one of two unwanted copies stays. Copies that
+    this server cannot delete stay until another server deletes them. Servers share a period only if they can
+    delete at the same storages, so that one that cannot does not use up the period of the others.
     """
     constants = world.federation.staging
     rests = world.cleaned is not None and world.time - world.cleaned < constants.cleaning_period
     if rests or not (world.copies or world.copies_sizes):
         return Decision(step=CLEAN, time=world.time, seed=world.seed)
     replicas = tuple(Replica(file=copy.file, storage=copy.storage, path=copy.path) for copy in _chosen(world))
-    # While there are some, the next pass goes on. The period begins when none are left.
+    # While copies are left, the next pass continues. The period begins when none are left.
     begin = Begin(step=iteration_name(CLEAN, world.unable), last=world.cleaned)
     change = Forget(replicas=replicas, if_unread=True) if replicas else begin
     return Decision(step=CLEAN, time=world.time, seed=world.seed, changes=(change,))
@@ -57,9 +58,9 @@ def _unwanted(world: World) -> Iterable[Copy]:
 
 
 def cancel_unawaited(world: World) -> Decision:
-    """Cancel queued downloads that no job waits for: each would hold a slot for nobody.
+    """Cancel queued downloads that no job waits for: they would waste slots.
 
-    A download that is being delivered goes on: its bytes are moving, and the copy may serve others.
+    A download that is being delivered is not cancelled: its copy may serve other jobs.
     """
     unawaited = frozenset(world.unawaited)
     cause = "nobody waits for it any more"

@@ -14,9 +14,9 @@ class Allowance:
     """The messages that may still begin in this pass.
 
     A person who has sent nothing to an address within the hour may send it one message, even if others have
-    reached the limit, so that one person cannot block the news of others. Commands of the operator count only
-    for the person. Servers that decide at the same time may together exceed a limit by the messages of one
-    pass.
+    reached the limit, so that one person cannot block the news of others. Commands of the operator have only
+    the limit per person. Servers that decide at the same time may together exceed a limit by the messages of
+    one pass.
     """
 
     def __init__(self, world: World) -> None:

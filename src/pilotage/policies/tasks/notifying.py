@@ -30,10 +30,10 @@ MOST_UNSENT = 1000
 """Most unsent notifications of a person. Further news wait at the task."""
 
 EACH_AT_ONCE = 2
-"""Most messages of one person in sending at the same time."""
+"""Most messages of one person that are being sent at the same time."""
 
 ALL_AT_ONCE = 20
-"""Most messages in sending at the same time."""
+"""Most messages that are being sent at the same time."""
 
 FIRST_DELAY, LONGEST_DELAY = 30.0, 3600.0
 """Seconds before the second attempt, doubled for each further one; and the maximum."""
@@ -126,7 +126,7 @@ def observed(world: World) -> Decision:
 def begin(world: World) -> Decision:
     """Choose the messages to send now: a message has all news for its receiver.
 
-    At most ``EACH_AT_ONCE`` of a person and ``ALL_AT_ONCE`` in all are in sending, and one per receiver. News
+    At most ``EACH_AT_ONCE`` of a person and ``ALL_AT_ONCE`` in all are being sent, and one per receiver. News
     beyond a limit of messages within an hour wait, with the limit as their error.
     """
     busy: dict[Person, set[str]] = defaultdict(set)
@@ -136,7 +136,7 @@ def begin(world: World) -> Decision:
     room = ALL_AT_ONCE - sum(map(len, busy.values()))
     allowance = Allowance(world)
     moves = _Deliveries(world)
-    # The person with the fewest messages in sending goes first.
+    # The person with the fewest messages being sent goes first.
     messages = sorted(messages_due(world), key=lambda message: len(busy[message[0].vo, message[0].owner]))
     for message in messages:
         head, there = message[0], busy[message[0].vo, message[0].owner]
@@ -158,7 +158,7 @@ def messages_due(world: World) -> list[list[Notification]]:
     """Return the messages that are due, the longest due first, each with all waiting news for its receiver.
 
     A failed message is sent again unchanged, with the same number. Further news for its receiver wait until
-    it succeeds or is given up.
+    the message succeeds or fails for good.
     """
     by_receiver: dict[tuple[Person, str], list[Notification]] = defaultdict(list)
     for notification in sorted(world.notifications, key=lambda notification: notification.id):
