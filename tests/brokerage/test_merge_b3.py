@@ -137,4 +137,4 @@ def test_b3_what_it_needs_is_told_also_where_tasks_judged_before_have_no_merge_j
     )
     (merge,) = [choice for choice in decide(state).choices if choice.job_kind == "merge"]
     (refusal,) = [refusal for refusal in merge.refusals if refusal.rule == "B3"]
-    assert refusal.need == "a queue where the input lies"
+    assert refusal.need == "a queue with most of the input"

@@ -197,7 +197,7 @@ def test_b11_is_waived_where_the_input_moves_sooner_than_jobs_start_where_it_lie
 ) -> None:
     choice = _bounded(rate, count, running=running)
     waived = [(item.rule, item.queues, item.lifted_by) for item in choice.waived]
-    sooner = [("B11", ("NEAR",), "the input moves before the last job would start where it lies")]
+    sooner = [("B11", ("NEAR",), "the input can move before the last job would start at its place")]
     assert waived == (sooner if moves else [])
     assert ("NEAR" in choice.candidates.queues) is moves
 

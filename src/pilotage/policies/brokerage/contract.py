@@ -158,7 +158,7 @@ def _choice(choice: Choice, moves: list[Move], world: World) -> Iterator[str]:
         if strange := set(move.takers or ()) - set(choice.candidates.queues):
             yield f"{min(strange)} may take jobs, and is no candidate"
     if dict(choice.placed) != sent or not sent.keys() <= set(choice.candidates.queues):
-        yield f"placed says {dict(choice.placed)}, the moves {sent}"
+        yield f"placed is {dict(choice.placed)}, but the moves place {sent}"
 
 
 def _queues(choice: Choice, queues: set[str]) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _queues(choice: Choice, queues: set[str]) -> Iterator[str]:
     if strange := (refused | candidates) - queues:
         yield f"{min(strange)} is no queue of the federation"
     if choice.considered != len(queues):
-        yield f"considered says {choice.considered}, of {len(queues)} queues"
+        yield f"considered is {choice.considered}, but there are {len(queues)} queues"
 
 
 def _lengths(choice: Choice) -> Iterator[str]:

@@ -59,7 +59,7 @@ def _move_faults(
     if move.kind != "job" or move.source is not JobState.DEFINED or move.target not in TARGETS:
         yield f"a {move.kind} is moved from {move.source} to {move.target}, not a defined job to {TARGETS}"
     if not all(type(id_) is int and id_ in defined for id_ in move.ids):
-        yield "what it moves are not defined jobs of its world"
+        yield "it moves jobs that are not DEFINED jobs of its world"
     if move.attempts is not None and len(move.attempts) != len(move.ids):
         yield f"{len(move.ids)} jobs have {len(move.attempts)} attempts"
     yield from _column_faults(move, queues)
@@ -89,4 +89,4 @@ def _choice_faults(choice: object, tasks: Collection[int]) -> Iterator[str]:
     if not isinstance(choice, Choice):
         yield f"a choice is a {type(choice).__name__}"
     elif choice.task not in tasks:
-        yield f"a choice is of task {choice.task}, which is not of its world"
+        yield f"a choice names task {choice.task}, which its world does not have"

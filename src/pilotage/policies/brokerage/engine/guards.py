@@ -48,7 +48,7 @@ def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "M8",
     "site's throttle",
     "wait",
-    unit="jobs of ours at the site",
+    unit="our jobs at the site",
     lifted_by="jobs there end, or its batch system answers",
 )
 def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:

@@ -60,7 +60,7 @@ def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
         closed = np.array([breaker.holds_for(*owner) for owner in owners], dtype=bool)
         refused[closed, place] = True
         have[closed, place] = breaker.text
-    return Verdict(refused, "a queue where jobs do not fail at once", have)
+    return Verdict(refused, "a queue where jobs do not fail fast", have)
 
 
 @check(

@@ -28,7 +28,7 @@ from pilotage.policies.brokerage.production.placement import Ledgers
 NEVER_THERE = "no queue of the nucleus could ever take the jobs"
 NONE_LEFT = "no queue would be left"
 FULL = "the queues that hold the input are full"
-SOONER = "the input moves before the last job would start where it lies"
+SOONER = "the input can move before the last job would start at its place"
 
 
 def waive(

@@ -42,8 +42,7 @@ def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
 def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``std`` accepts no event service, ``es`` only event service, ``eshigh`` event service only from
-    priority 800."""
+    """``std`` refuses event service, ``es`` all other work, ``eshigh`` event service below priority 800."""
     admission = queues.event_service
     if (admission == "all").all():
         return NEVER

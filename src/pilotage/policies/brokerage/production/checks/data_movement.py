@@ -93,7 +93,7 @@ def _least_free(tasks: TaskColumns, queues: QueueColumns) -> Column:
     "declared storage",
     "operator",
     unit="GB",
-    lifted_by="the federation's file says more at the storage's `free`",
+    lifted_by="the federation's file declares more as the storage's `free`",
 )
 def declared_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The federation declares more than ``storage_min_free`` for a storage that does not report its free

@@ -42,7 +42,7 @@ def merge_at_the_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     if not tasks.gathered.any():
         return NEVER
     home = tasks.preassigned[tasks.preassignment[:, 0]]
-    return Verdict(tasks.gathered & ~home, "a queue where the input lies", queues.site_names)
+    return Verdict(tasks.gathered & ~home, "a queue with most of the input", queues.site_names)
 
 
 @check("B4", "status", "operator", reads=("preassignment", "named"), lifted_by="the task names them")
@@ -79,7 +79,7 @@ def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B26", "pilots", "wait", unit="s since last pilot", lifted_by="a pilot of the queue reports")
 def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues without a pilot's call for 3 h, or ever, unless we start pilots there."""
+    """Refuse queues without a pilot's call for 3 h, or ever, unless Pilotage starts the pilots there."""
     silent = queues.live.time - queues.live.last_pilot
     # Not `silent > ...`: NaN means that no pilot ever called, and must refuse.
     refused = ~queues.own_pilots & ~(silent <= NO_PILOTS_AFTER)
@@ -94,7 +94,7 @@ def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="a pilot of the queue calls; pilotage queues test sends one",
 )
 def first_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues where no pilot ever called, 3 h after we first submitted one.
+    """Refuse queues where no pilot ever called, 3 h after Pilotage first submitted one.
 
     Ten minutes are enough if as many pilots that were submitted to other queues since have called. A day
     after the last submission, such a queue counts as untried again.
@@ -117,12 +117,12 @@ def fast_rebrokerage(tasks: TaskColumns, _: QueueColumns) -> Verdict:
     if len(tasks.departure_table) == 1:
         return NEVER
     refused = tasks.departure_table[tasks.departures[:, 0]]
-    return Verdict(refused, "a queue from which a pilot has called since the job left it", "none has")
+    return Verdict(refused, "a queue where a pilot has called since the job left it", "none has")
 
 
 @check("B26", "own pilots", "operator", lifted_by="pilots can be started there again")
 def own_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Refuse queues where we cannot start pilots now: no adapter, a pause, or recent failures of all
+    """Refuse queues where Pilotage cannot start pilots now: no adapter, a pause, or recent failures of all
     pilots."""
     refused = queues.own_pilots & queues.live.no_pilots
     return Verdict(refused[None, :], "pilots that can be started", queues.live.pilots_problem)
