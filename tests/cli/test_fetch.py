@@ -216,7 +216,7 @@ def test_only_files_of_the_same_task_are_replaced(
     place.write_text("mine\n")
     result = pilotage("fetch", 12, "--to", tmp_path)
     assert (result.exit_code, place.read_text()) == (1, "mine\n")
-    assert f"{place} is another file, of yours; remove it" in result.stderr
+    assert f"{place} is another file, which no fetch brought; remove it" in result.stderr
     assert (tmp_path / "1" / "out.txt").read_bytes() == CONTENT
     place.unlink()
     assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0

@@ -101,7 +101,7 @@ def test_every_command_with_an_answer_gives_it_as_json_too(
 
 def test_exit_codes_are_documented(pilotage: Pilotage) -> None:
     text = " ".join(pilotage("--help").stdout.split())
-    assert "0 done; 1 what was asked for is not there or failed; 2 bad input or usage; 3 the server" in text
+    assert "0 done; 1 something is not there or failed; 2 bad input or usage; 3 the server" in text
 
 
 def test_an_unknown_command_is_bad_usage(pilotage: Pilotage) -> None:

@@ -128,7 +128,7 @@ def test_a_job_without_a_log_says_how_far_it_is(pilotage: Pilotage, server: Fake
         "This attempt has not started.",
         "Its pilot prepares it.",
         "It runs; its pilot sends the output at its next call.",
-        "It wrote nothing, or its log is not kept any more.",
+        "It wrote nothing, or its log is deleted.",
     ]
 
 

@@ -60,7 +60,7 @@ def test_a_log_that_is_not_there_is_told_as_such(pilotage: Pilotage, server: Fak
     assert (result.exit_code, result.stdout) == (1, "")
     assert "there is something of attempt 1" in result.stderr
     server.answers["GET /jobs/3/logs"] = document(runs=True, attempts=[])
-    assert "its pilot is asked for it" in pilotage("logs", "job:3").stderr
+    assert "its pilot will send it" in pilotage("logs", "job:3").stderr
 
 
 def test_a_log_as_json_is_one_document_of_its_end_and_ends_alike(

@@ -142,8 +142,8 @@ def test_a_file_that_cannot_be_read_is_left_out(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("DIRECTORY/..",), "lies on no storage: the federation has disk at"),
-        (("DIRECTORY", "--storage", "web"), "lies on no storage: web has none that is a directory"),
+        (("DIRECTORY/..",), "is on no storage: the federation has disk at"),
+        (("DIRECTORY", "--storage", "web"), "is on no storage: web has none that is a directory"),
         (("DIRECTORY", "--match", "*"), "give a DIRECTORY; or --storage"),
         (("/nowhere",), "/nowhere: there is no such directory or manifest"),
     ],

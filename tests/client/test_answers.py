@@ -62,7 +62,7 @@ def client(server: FakeServer) -> Any:
         ((200, b"<html>"), NotPilotage, "is not Pilotage"),
         ((404, b"<html>"), NotPilotage, "is not Pilotage (404 Not Found)"),
         ((413, b"<html>"), Refused, "a proxy in front of http://127.0.0.1"),
-        ((429, b"<html>"), TooMany, "takes no more requests now (429 Too Many Requests): try again later"),
+        ((429, b"<html>"), TooMany, "refuses requests now (429 Too Many Requests): try again later"),
         ((200, ["task"]), BadAnswer, "the server's answer has a list, and not an object"),
     ],
 )
@@ -95,9 +95,7 @@ def test_a_refusal_names_each_field(client: Client, server: FakeServer) -> None:
 def test_a_server_that_lacks_a_request_is_told_with_both_versions(client: Client, server: FakeServer) -> None:
     server.answers["GET /queues"] = (404, {"detail": "Not Found"})
     server.answers["GET /health/live"] = {"status": "ok", "version": "0.0.9"}
-    with pytest.raises(
-        OtherVersion, match=r"has no GET /api/v1/queues: it is of version 0\.0\.9, this client"
-    ):
+    with pytest.raises(OtherVersion, match=r"has no GET /api/v1/queues: it has version 0\.0\.9, this client"):
         client.queues()
 
 
@@ -147,7 +145,7 @@ def test_a_submission_to_a_server_of_another_version_names_both(
     server.answers["GET /health/live"] = {"status": "ok", "version": "0.0.9"}
     with pytest.raises(
         BadAnswer,
-        match=r"(lacks|not an object).*: the server at http.* is of version 0\.0\.9, this client of version",
+        match=r"(lacks|not an object).*: the server at http.* has version 0\.0\.9, this client has version",
     ):
         client.submit(name="t")
 
@@ -193,7 +191,7 @@ def test_an_answer_of_another_form_names_what_it_lacks_and_both_versions(
         "GET /health/live": {"status": "ok", "version": "0.0.9"},
     }
     with pytest.raises(
-        BadAnswer, match=r": the server at http.* is of version 0\.0\.9, this client of version"
+        BadAnswer, match=r": the server at http.* has version 0\.0\.9, this client has version"
     ) as caught:
         call(client)
     assert text in str(caught.value)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-# httpx imports a command line of its own, with pygments and rich: a third of the time of a short command.
+# httpx imports its command line, with pygments and rich: a third of the time of a short command.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 

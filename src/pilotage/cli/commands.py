@@ -1,4 +1,4 @@
-"""The commands by name, each with its module and what it does.
+"""The commands by name, each with its module and its help.
 
 The module of a command is loaded only where the command runs, so that short commands start fast.
 """
@@ -47,9 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Submit work": {
         "submit": CommandEntry("work.submitting", "Submit tasks and print their ids."),
         "secrets": CommandEntry("work.secrets", "Keep secrets that your payloads get."),
-        "run": CommandEntry(
-            "work.running", "Run a command as a task of its own, follow it, and print what it wrote."
-        ),
+        "run": CommandEntry("work.running", "Run a command as a task, follow it, and print its output."),
     },
     "Look at work": {
         "status": CommandEntry(
@@ -76,7 +74,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
         ),
         "notify": CommandEntry(
-            "work.notifications", "Show what people are told of their tasks, and whom it is sent to."
+            "work.notifications", "Show the notifications about tasks, and choose their receivers."
         ),
         "wait": CommandEntry(
             "work.waiting",
@@ -132,7 +130,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     "The server": {
         "doctor": CommandEntry(
             "administration.doctor",
-            "Examine the installation: what is wrong, why it matters, and what mends it.",
+            "Examine the installation: find faults, why they matter, and how to mend them.",
         ),
         "stuck": CommandEntry(
             "work.stuck",
@@ -143,7 +141,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "Show the server processes that share the store, and what each leaves to others.",
         ),
         "token": CommandEntry("administration.tokens", "Make, list and revoke people's tokens."),
-        "people": CommandEntry("administration.people", "Close a person: tokens, tasks and pilots at once."),
+        "people": CommandEntry(
+            "administration.people", "Close a person: end their tokens, tasks and pilots together."
+        ),
         "store": CommandEntry("administration.store", "Back up the store, bring it back, and upgrade it."),
         "history": CommandEntry("administration.history", "Archive what ended long ago."),
     },
@@ -167,8 +167,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "draw-scenario": CommandEntry(
             "planning.drawing",
-            "Draw a scenario from a federation: some of its queues, with random conditions that nobody "
-            "tuned.",
+            "Draw a scenario from a federation: some of its queues, under random conditions.",
         ),
         "simulate": CommandEntry(
             "planning.simulating",

@@ -34,7 +34,7 @@ def tell(failure: "BadFile | CommandFailure | ClientError") -> int:
 
 
 def exit_code(error: "ClientError") -> int:
-    """Return the exit code of a command whose request failed."""
+    """Return the exit code of a command after a failed request."""
     from pilotage.client import Refused, Unreachable
 
     if isinstance(error, Unreachable):

@@ -1,7 +1,7 @@
-"""Answers of a server, which may be of another version, or no Pilotage: what is read of them is checked.
+"""Answers of a server. It may have another version, or be no Pilotage: fields are checked before use.
 
-A newer server's answers may have more fields. An older one's may lack some: this is no fault until somebody
-reads them.
+A newer server's answers may have more fields. An older one's may lack some, which is a fault only
+for a reader of these fields.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,8 @@ LARGEST_WORLD = 1 << 30
 """Most bytes of the answer that holds the world of a large federation."""
 
 Shape = Any
-"""What is read of a value: its type; ``[shape]`` of a list; ``{str: shape}`` of an object with any names;
-``{"name": shape}`` of a document, field by field; a tuple of shapes, if any of them will do; or None."""
+"""The parts of a value that are read: its type; ``[shape]`` of a list; ``{str: shape}`` of an object with any
+names; ``{"name": shape}`` of a document, field by field; a tuple of shapes, if any of them fits; or None."""
 
 _WORDS: Mapping[type, str] = {
     str: "text",
@@ -64,7 +64,7 @@ def read_answer(content: bytes | str) -> Any:
 
 
 def check(answer: Any, shape: Shape) -> Any:
-    """Return an answer. Raises ``BadAnswer`` if a value in it is of another kind than its shape says."""
+    """Return an answer. Raises ``BadAnswer`` if a value in it does not fit its shape."""
     if misfit := _misfit(answer, shape, ""):
         raise BadAnswer(str(misfit))
     return answer
@@ -74,7 +74,7 @@ def _misfit(value: Any, shape: Shape, place: str) -> _Misfit | None:
     """Return the first value that does not fit its shape."""
     if isinstance(shape, tuple):
         misfits = [_misfit(value, choice, place) for choice in shape]
-        # The deepest is of the shape that was meant.
+        # The deepest misfit belongs to the shape that the server meant.
         return None if None in misfits else max(filter(None, misfits), key=lambda misfit: len(misfit.place))
     if not isinstance(shape, (dict, list)):
         return None if _fits(value, shape) else _Misfit(place, shape or NoneType, value)

@@ -1,7 +1,7 @@
 """Runs one pickled call on a node. This file goes there as it is: Python 3.9, standard library alone.
 
 Beside it lie ``calls.json``, with functions and arguments in base64, and the library that pickled them. It
-leaves ``result.bin``: a line of JSON that says what follows, then a pickle.
+leaves ``result.bin``: a line of JSON with the kind of the result, then a pickle.
 """
 
 import base64

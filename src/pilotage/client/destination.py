@@ -17,7 +17,7 @@ REMEDY = "remove it, or name another folder with --to"
 class Destination:
     """A place below a folder that the user chose. ``name`` may come from a stranger.
 
-    The folder itself may be a link, because the user named it. But anybody may have put files into it.
+    The folder itself may be a link, because the user named it. But another user may have put files into it.
     """
 
     root: Path
@@ -69,7 +69,7 @@ def _refuse_link(folder: int, name: str, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OpenFolder:
-    """An open folder. Its files are reached through its descriptor, so nobody can put a link on the way."""
+    """An open folder. Its files are opened through its descriptor, so nothing can put a link on the way."""
 
     descriptor: int
     path: Path
@@ -93,7 +93,7 @@ class OpenFolder:
         if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_nlink == 1:
             return os.fdopen(descriptor, "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "rb+")
         os.close(descriptor)
-        raise FetchFailed(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
+        raise FetchFailed(f"{path} is a link, a pipe or a device, or has a second name; {REMEDY}")
 
     def has(self, name: str) -> bool:
         """Return whether the name exists."""

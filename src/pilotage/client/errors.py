@@ -30,7 +30,7 @@ class Refused(ClientError):
 
     @property
     def is_of_tasks(self) -> bool:
-        """Whether the faults are those of tasks, each with its index."""
+        """Whether the faults belong to tasks, each with its index."""
         return bool(self.answer.get("refused"))
 
 
@@ -43,11 +43,11 @@ class NotAllowed(ClientError):
 
 
 class NotFound(ClientError):
-    """There is no such thing, or it is somebody else's."""
+    """There is no such thing, or it belongs to another person."""
 
 
 class Conflict(ClientError):
-    """Not as things stand now. ``answer`` is the server's whole document."""
+    """The present state does not allow it. ``answer`` is the server's whole document."""
 
     def __init__(self, message: str, answer: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class Conflict(ClientError):
 
 
 class Gone(ClientError):
-    """It was there, and is not kept any more."""
+    """It was there, and is deleted."""
 
 
 class TooMany(ClientError):
@@ -75,11 +75,11 @@ class NotPilotage(Unreachable):
 
 
 class OtherVersion(ClientError):
-    """The server is of another version, which does not know this request."""
+    """The server has another version, which does not know this request."""
 
 
 class BadAnswer(ClientError):
-    """The answer lacks what this client needs: the server is of another version, or is no Pilotage.
+    """The answer lacks a field that this client needs: the server has another version, or is no Pilotage.
 
     ``names_versions``: its text has the versions of both.
     """
@@ -128,7 +128,7 @@ PREFIX = "/api/v1"
 """The beginning of each path of the API."""
 
 LONGEST_ADDRESS = 300
-"""Most characters that are shown of an address to which a proxy sends on."""
+"""Most characters to show of a proxy's redirection."""
 
 
 def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
@@ -152,17 +152,15 @@ def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
 def foreign_error(status: int, reason: str, location: str, url: str) -> ClientError:
     """Return the error for an answer that is not Pilotage's: a proxy may have answered in its place.
 
-    ``location`` is the address to which it sends on, ``url`` is the server's.
+    ``location`` is the address that it redirects to, ``url`` is the server's.
     """
     if status == 413:
         return Refused(
-            f"a proxy in front of {url} refuses a request of this size (413 {reason}): send less at once, "
+            f"a proxy in front of {url} refuses a request of this size (413 {reason}): send less, "
             "or ask its operator for a higher limit"
         )
     if status == 429:
-        return TooMany(
-            f"a proxy in front of {url} takes no more requests now (429 {reason}): try again later"
-        )
+        return TooMany(f"a proxy in front of {url} refuses requests now (429 {reason}): try again later")
     if 300 <= status < 400 and location:
         address = "".join(sign for sign in location if sign.isprintable())[:LONGEST_ADDRESS]
         return NotPilotage(

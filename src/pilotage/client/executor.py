@@ -1,4 +1,4 @@
-"""An executor of the standard library whose calls run as jobs."""
+"""An executor of the standard library; its calls run as jobs."""
 
 import queue
 import threading
@@ -14,13 +14,13 @@ from .errors import CallFailed
 from .functions import Calls
 
 GATHER = 0.1
-"""Seconds for which calls are gathered into one task."""
+"""Seconds to gather calls into one task."""
 
 LONGEST = 1.0
-"""Most seconds for which calls are gathered while more of them come."""
+"""Most seconds to gather calls while more of them come."""
 
 MOST_WATCHED = 16
-"""Most tasks that are followed at once; others wait for one to end."""
+"""Most tasks to follow at a time; others wait for one to end."""
 
 _Item = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -42,9 +42,9 @@ class _Batch:
 class TaskExecutor(Executor):
     """Runs Python functions as jobs. Calls that come within a tenth of a second become one task.
 
-    ``fields`` are those of the tasks, such as ``ram=2000``. Functions and arguments are pickled by
-    cloudpickle: the nodes need the same minor version of Python, and no packages but those that the
-    functions import. Results are unpickled here, so they must come from jobs that nobody else can change.
+    ``fields`` are fields of the tasks, such as ``ram=2000``. Functions and arguments are pickled by
+    cloudpickle: the nodes need the same minor version of Python, and the packages that the functions
+    import. Results are unpickled here, so no other person may be able to change the jobs.
     """
 
     def __init__(self, client: Functions, fields: Mapping[str, Any]) -> None:
@@ -68,7 +68,7 @@ class TaskExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls. With ``wait``, return when all have ended; their tasks go on in any case."""
+        """Refuse further calls. With ``wait``, return when all have ended; their tasks go on in any case."""
         with self._lock:
             if not self._is_shut:
                 self._is_shut = True
@@ -108,7 +108,7 @@ class TaskExecutor(Executor):
                 if not batch.calls.add(function, args, keywords):
                     batch = self._start(batch)
                     batch.calls.add(function, args, keywords)
-            except Exception as error:  # its future says what cannot be pickled
+            except Exception as error:  # its future raises what pickle raised
                 future.set_exception(error)
                 continue
             batch.add(future)

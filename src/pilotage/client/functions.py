@@ -40,7 +40,7 @@ class Calls:
     def add(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
         """Add a call. Return whether it still fits; one that does not is left out.
 
-        Raises ``Refused`` for a call that does not fit into a task of its own.
+        Raises ``Refused`` for a call that is too large for any task.
         """
         code, arguments = _pack(function), _pack((tuple(args), dict(keywords)))
         is_new = code not in self.functions
@@ -90,7 +90,7 @@ def arguments_of(
 
 
 def rows_of(parameters: "Mapping[str, Iterable[Any]] | Iterable[Any]") -> Any:
-    """Return the same as parameters of a task: a single value is that of ``value``."""
+    """Return the same as parameters of a task: a single value becomes the parameter ``value``."""
     if isinstance(parameters, Mapping):
         return {name: list(values) for name, values in parameters.items()}
     return [dict(value) if isinstance(value, Mapping) else {"value": value} for value in parameters]
@@ -99,7 +99,7 @@ def rows_of(parameters: "Mapping[str, Iterable[Any]] | Iterable[Any]") -> Any:
 def value_of(result: bytes) -> Any:
     """Return the result of a call, or raise its exception.
 
-    The pickle comes from a job of the caller's own: whoever can change the job's output can run code here.
+    The pickle comes from one of the caller's jobs: a person who can change its output can run code here.
     """
     import pickle  # only who reads results loads it
 
@@ -108,7 +108,7 @@ def value_of(result: bytes) -> Any:
         kind = json.loads(head)["kind"]
         value = pickle.loads(pickled)
     except (ValueError, KeyError, TypeError, pickle.UnpicklingError, EOFError) as error:
-        raise BadAnswer(f"what came is no result of a call: {error}") from error
+        raise BadAnswer(f"the output is no result of a call: {error}") from error
     if kind == "raised":
         raise value
     return value

@@ -1,6 +1,6 @@
 """Who listens at a port of this machine: another user may, once the home's server has ended.
 
-Linux alone tells; elsewhere nothing is known.
+Only Linux has this information; elsewhere nothing is known.
 """
 
 import os
@@ -40,7 +40,7 @@ def stranger_at(settings: Settings, server: Address, client: Address) -> str:
     users_there = strangers(server, client, frozenset(users))
     if users_there == []:
         return ""
-    who = f"of the user {_user_name(users_there[0])}" if users_there else "of nobody known"
+    who = f"of the user {_user_name(users_there[0])}" if users_there else "of an unknown user"
     remedy = "start the server with `pilotage up`, or set PILOTAGE_URL to its address"
     return f"what listens at {settings.url} is {who}, and got no token; {remedy}"
 
@@ -48,8 +48,8 @@ def stranger_at(settings: Settings, server: Address, client: Address) -> str:
 def strangers(server: Address, client: Address, trusted: frozenset[int]) -> list[int] | None:
     """Return the other users that listen at a server's address, or hold the client's connection to it.
 
-    ``trusted`` are the numbers of users that may. None: nothing listens there any more. A connection that
-    nobody has accepted yet has no user, which Linux shows as 0: who listens then will have it.
+    ``trusted`` are the numbers of users that may. None: nothing listens there now. A connection has no
+    user until it is accepted, which Linux shows as 0: the listener will have it.
     """
     ends = set(_kernel_forms(server)), set(_kernel_forms(client))
     anywhere = {form for host in _ANY for form in _kernel_forms((host, server[1]))}

@@ -59,7 +59,11 @@ def in_the_way(files: Iterable[FetchedFile], to: Path) -> dict[str, str]:
     for file in obstructed:
         listed = listed_outputs.get(file.place.name, "")
         if _task(listed) != _task(file.file):
-            origin = f"{listed}, which an earlier fetch brought" if listed else "another file, of yours"
+            origin = (
+                f"{listed}, which an earlier fetch brought"
+                if listed
+                else "another file, which no fetch brought"
+            )
             reasons[file.file] = f"{file.file}: {file.place.path} is {origin}; {REMEDY}"
     return reasons
 
@@ -69,7 +73,7 @@ def _is_here(file: FetchedFile) -> bool:
         with file.place.folder() as folder:
             return is_right(file, folder)
     except (FetchFailed, OSError):
-        return True  # a link, for example: the download says what is wrong
+        return True  # a link, for example: the download reports the fault
 
 
 def _outputs(to: Path) -> dict[str, str]:
@@ -83,7 +87,7 @@ def _outputs(to: Path) -> dict[str, str]:
 
 
 def _task(output: str) -> list[str]:
-    """Return what names the task in SCOPE:tasks/FEDERATION/TASK/JOB/NAME. A repeated job is of the same."""
+    """Return the parts of SCOPE:tasks/FEDERATION/TASK/JOB/NAME that name the task. Jobs share them."""
     return output.split("/")[:3]
 
 

@@ -1,4 +1,4 @@
-"""Which outputs are fetched, and where each goes. The server may be anybody's."""
+"""Which outputs are fetched, and where each goes. The user may not trust the server."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from .destination import Destination, OpenFolder
 from .errors import BadAnswer, FetchFailed, NotFound
 
 CHUNK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes of one read."""
 
 MOST_SHOWN = 200
 """Characters of a wrong value that are shown."""
@@ -61,7 +61,7 @@ class Digest:
     def __init__(self, like: str) -> None:
         self._name = like.partition(":")[0] or "adler32"
         if self._name not in ("adler32", "md5", "sha256"):
-            raise FetchFailed(f"the checksum {like!r} is of a kind that is not known here")
+            raise FetchFailed(f"the checksum {like!r} has a kind that is unknown here")
         # adler32 of no bytes is 1.
         self._value = 1
         self._hash = None if self._name == "adler32" else hashlib.new(self._name, usedforsecurity=False)
@@ -90,7 +90,7 @@ class FetchResult:
     """What a fetch brought: ``files`` with their paths here, ``failed`` ones with the reason by file.
 
     ``lost`` are outputs that never arrived at a storage. ``manifest`` is the path of the manifest; if none
-    was written it is empty, and ``no_manifest`` says why.
+    was written it is empty, and ``no_manifest`` has the reason.
     """
 
     files: Sequence[FetchedFile]
@@ -155,7 +155,7 @@ def with_places(outputs: Sequence[Any], to: Path) -> list[tuple[FetchedFile, Any
 def hidden_files(files: Sequence[FetchedFile]) -> dict[str, str]:
     """Return why hidden files, and files in hidden folders, are refused.
 
-    Shells, editors and git obey such files wherever somebody goes, and the server may be anybody's.
+    Shells, editors and git obey such files in any folder, and the user may not trust the server.
     """
     return {
         file.file: f"{file.place.path} is hidden, and programs obey hidden files; --hidden fetches it"
@@ -171,13 +171,15 @@ def _place(file: Any) -> str:
     job = file.get("job")
     if type(job) is not int or not 0 < job < MOST_JOBS:
         name, number = repr(file.get("name"))[:MOST_SHOWN], repr(job)[:MOST_SHOWN]
-        raise BadAnswer(f"the output {name} is said to be of job {number}, which is no number of a job")
+        raise BadAnswer(
+            f"the output {name} belongs to job {number} in the answer, which is no number of a job"
+        )
     return f"{job}/{_path(file)}"
 
 
 def _path(file: Any) -> str:
     """Return the path of an output in its job's directory."""
-    # The server may be anybody's: accept only names that outputs can have.
+    # The user may not trust the server: accept only names that outputs can have.
     name = file.get("name")
     if not (isinstance(name, str) and is_file_name(name)):
         raise BadAnswer(f"the output {repr(name)[:MOST_SHOWN]} has no name that a file can have here")

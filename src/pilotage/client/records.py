@@ -187,7 +187,7 @@ class Table(Sequence[Row], Generic[Row]):
         return numbers if isinstance(numbers, dict) else {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the server's document, with all that it says besides the rows."""
+        """Return the server's document, with its fields besides the rows."""
         return self.document
 
     def df(self) -> "pandas.DataFrame":

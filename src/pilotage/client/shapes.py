@@ -1,6 +1,6 @@
-"""What the client and the command line read of the server's documents, by which each answer is checked.
+"""The fields that the client and the command line read of the server's documents. Each answer is checked.
 
-A test holds that the server's OpenAPI document says the same of each field.
+A test compares each field with the server's OpenAPI document.
 """
 
 from .answers import Shape

@@ -30,7 +30,7 @@ class RequestSubject:
         return {self.kind: self.id}
 
     def of_kinds(self, *kinds: str) -> "RequestSubject":
-        """Return the same. Raises ``Refused`` if it is of no such kind."""
+        """Return the same. Raises ``Refused`` if it has none of these kinds."""
         if self.kind not in kinds:
             raise Refused(f"{self} is no {' and no '.join(kinds)}")
         return self

@@ -1,4 +1,4 @@
-"""Take wanted files out of a tar archive of outputs. The server may be anybody's."""
+"""Take wanted files out of a tar archive of outputs. The user may not trust the server."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ MOST_BYTES = 128 << 20
 
 
 def missing(files: Sequence[FetchedFile]) -> tuple[dict[str, FetchedFile], list[FetchedFile]]:
-    """Return the small files that are not here yet, by their names in archives, and those that are."""
+    """Return the small files that are not here yet, by their names in archives, and the ones that are."""
     absent, here = {}, []
     for file in files:
         if file.size <= LARGEST and file.checksum:
@@ -26,7 +26,7 @@ def missing(files: Sequence[FetchedFile]) -> tuple[dict[str, FetchedFile], list[
                 with file.place.folder() as folder:
                     is_here = is_right(file, folder)
             except (FetchFailed, OSError):
-                continue  # a request of its own says what is wrong
+                continue  # the request for this file will report the fault
             if is_here:
                 here.append(file)
             else:
@@ -49,7 +49,7 @@ def unpack(archive: BinaryIO, files: Mapping[str, FetchedFile]) -> Iterator[Fetc
                     if stream is not None and _is_written(file, stream.read()):
                         yield file
     except (tarfile.TarError, ValueError, OverflowError):
-        return  # it broke off, or holds nonsense: the next one goes on after the last whole file
+        return  # it broke off, or holds nonsense: the next archive begins after the last whole file
 
 
 def _is_written(file: FetchedFile, content: bytes) -> bool:
@@ -66,5 +66,5 @@ def _is_written(file: FetchedFile, content: bytes) -> bool:
                 part.write(content)
             folder.rename(file.part, file.name)
     except (FetchFailed, OSError):
-        return False  # a request of its own says what is wrong
+        return False  # the request for this file will report the fault
     return True

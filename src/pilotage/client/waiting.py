@@ -10,7 +10,7 @@ LONGEST = 2.0
 """Most seconds between two looks at a few tasks."""
 
 EACH = 0.02
-"""Further seconds for each task, so that many tasks cost the server no more than few."""
+"""Further seconds for each task, so that many tasks cost the server as little as few."""
 
 
 def sleep(seconds: float) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 from pilotage.model.values.phrases import moment
 
 DRAIN: Mapping[str, str] = {
-    "queue": "Start nothing new at a queue: its waiting jobs go elsewhere at once, running ones end there.",
-    "site": "Start nothing new at a site: waiting jobs go elsewhere at once, running ones end there.",
+    "queue": "Start nothing new at a queue: waiting jobs go elsewhere immediately, running ones end there.",
+    "site": "Start nothing new at a site: waiting jobs go elsewhere immediately, running ones end there.",
     "storage": "Write no new files to a storage. Files there are still read.",
 }
 CLOSE: Mapping[str, str] = {

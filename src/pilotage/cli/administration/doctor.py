@@ -30,7 +30,7 @@ def doctor(
     checks: Annotated[bool, typer.Option("--list", help="Only list the checks.")] = False,
     json_output: Json = False,
 ) -> None:
-    """Examine the installation: what is wrong, why it matters, and what mends it.
+    """Examine the installation: find faults, why they matter, and how to mend them.
 
     On the server's machine it examines everything: settings, disks, database, clocks, storages, batch
     systems, packages, tokens and certificates. It writes one small file into each storage's scratch area, and

@@ -18,7 +18,7 @@ _LOCKLESS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
 class HomeTaken(Exception):
-    """Another process serves this home. The message says which, and where."""
+    """Another process serves this home. The message names it and its machine."""
 
 
 @contextmanager

@@ -15,14 +15,14 @@ from pilotage.model.values.phrases import plural
 if TYPE_CHECKING:
     from pilotage.client import Client
 
-app = typer.Typer(help="Close a person: tokens, tasks and pilots at once.", no_args_is_help=True)
+app = typer.Typer(help="Close a person: end their tokens, tasks and pilots together.", no_args_is_help=True)
 
 COUNTED = ("token", "task", "job", "pilot", "secret", "receiver")
 
 
 @app.callback()
 def people() -> None:
-    """Close a person: tokens, tasks and pilots at once."""
+    """Close a person: end their tokens, tasks and pilots together."""
 
 
 @app.command(epilog='Example: pilotage people close ada --because "left the institute" --dry-run')
@@ -30,7 +30,7 @@ def close(
     name: Annotated[str, typer.Argument(help="The person, as tokens and tasks name them.")],
     because: Because,
     vo: Annotated[
-        str | None, typer.Option(help="Their VO; needed where several have somebody of this name.")
+        str | None, typer.Option(help="Their VO; needed where several have a person of this name.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would end.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before.")] = False,

@@ -72,7 +72,7 @@ def up(
         bool, typer.Option("--force", help="Put the file in force also where it loses jobs or files.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option(help="The address to listen on, else that of PILOTAGE_URL.")
+        str | None, typer.Option(help="The address to listen on; by default PILOTAGE_URL's.")
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port to listen on, likewise.")
@@ -84,7 +84,7 @@ def up(
     """Start the server: the API and the loops, until it is interrupted.
 
     The server loads the file if it has changed since its last load. Otherwise the current federation stays in
-    force, with all later changes, and the server says so.
+    force, with all later changes, and the server prints this.
 
     The first start makes an operator's token and writes it to the file token in the home.
     """

@@ -1,4 +1,4 @@
-"""The servers that share a store: which live, what each does, and what it leaves to others."""
+"""The servers that share a store: which live, which work each does, and which it leaves to others."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
@@ -32,8 +32,8 @@ def servers(
 ) -> None:
     """Show the server processes that share the store, and what each leaves to others.
 
-    For operators. A server has a random name, new at each start. Others take over the work of one that beats
-    no more. Those that have gone are shown for a day.
+    For operators. A server has a random name, new at each start. When one stops beating, others take
+    over its work. A server that has ended is shown for a day.
     """
     with connect() as client:
         document = client.servers()
@@ -68,7 +68,7 @@ def _show_all(document: Mapping[str, Any]) -> None:
     if document["missing_loops"]:
         loops = ", ".join(document["missing_loops"])
         echo(f"no server runs: {loops}; start one with `pilotage up --only ...`")
-    echo(f"others take over from a server that beats no more within {document['takeover']:g} s")
+    echo(f"when a server stops beating, others take over within {document['takeover']:g} s")
 
 
 def _loops(server: Mapping[str, Any], loop_names: Collection[str]) -> str:

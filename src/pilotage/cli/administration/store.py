@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pilotage.store.restored import Restored
 
 PilotsEnded = Annotated[
-    bool, typer.Option("--pilots-ended", help="No pilot of before runs at any site: jobs wait for none.")
+    bool, typer.Option("--pilots-ended", help="No earlier pilot runs at any site: jobs wait for none.")
 ]
 
 app = typer.Typer(help="Back up the store, bring it back, and upgrade it.", no_args_is_help=True)
@@ -68,9 +68,9 @@ def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> No
     `restore` does this itself. Run it once after any other way back: a snapshot of a disk, PostgreSQL's
     archived log, a replica that lacked the last commits.
 
-    No number or attempt is given twice: new records skip the numbers that the store may have forgotten. All
-    tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended. If you run
-    it again while they still wait, the tokens that you have made meanwhile stay.
+    No two records get the same number or attempt: new ones skip the numbers that the store may have
+    forgotten. All tokens and pilots end. Jobs go to pilots again when the earlier payloads have surely ended.
+    If you run it again while they still wait, the tokens that you have made since stay.
     """
     _show(_restored(_with_store(), pilots_ended), pilots_ended, json_output)
 
@@ -78,13 +78,13 @@ def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> No
 @app.command(epilog="Example: pilotage store upgrade\n\nExample: pilotage store upgrade --finish")
 def upgrade(
     finish: Annotated[
-        bool, typer.Option("--finish", help="Drop what only servers of the former version need.")
+        bool, typer.Option("--finish", help="Drop what only servers of the earlier version need.")
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Bring the store up to date, while servers of the former version run on.
+    """Bring the store up to date, while servers of the earlier version run on.
 
-    Afterwards end each server, install the new version there, and start it. When no server of the former
+    Afterwards end each server, install the new version there, and start it. When no server of the earlier
     version is left, run it again with --finish.
     """
     from pilotage.store import upgrading
@@ -98,11 +98,11 @@ def upgrade(
     if json_output:
         show_json({"finished": True} if finish else asdict(done))
     elif finish:
-        echo("the upgrade is finished: servers of the former version can use this store no more")
+        echo("the upgrade is finished: servers of the earlier version cannot use this store now")
     elif done.before == done.after:
-        echo(f"the store is up to date: its tables are of version {done.after}")
+        echo(f"the store is up to date: its tables have version {done.after}")
     else:
-        echo(f"the tables were of version {done.before}, and are of version {done.after}")
+        echo(f"the tables had version {done.before}, and have version {done.after}")
         echo("next: end, upgrade and start each server; then pilotage store upgrade --finish")
 
 
@@ -148,13 +148,13 @@ def _show(done: "Restored", pilots_ended: bool, json_output: bool) -> None:
         show_json(asdict(done))
         return
     if done.newest_task is None or done.accepted is None:
-        echo("the store has no task: whoever submitted one must submit it again")
+        echo("the store has no task: submit again all that were submitted")
     else:
         echo(f"the newest task is {done.newest_task}, accepted {moment(done.accepted)}")
-        echo("whoever submitted a later one must submit it again")
+        echo("later ones must be submitted again")
     echo(f"new tasks have numbers from {done.next_task}")
-    echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and the tokens of before have ended")
+    echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and the earlier tokens have ended")
     echo(f"jobs go to pilots again from {moment(done.matches_begin)}")
     if not pilots_ended:
-        echo("    at once, if no pilot of before runs at any site: pilotage store restored --pilots-ended")
+        echo("    if no earlier pilot runs at any site, now: pilotage store restored --pilots-ended")
     echo("next: pilotage up, which writes a new operator's token where there is none")

@@ -31,7 +31,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be
 
 
 def datasets(
-    scope: Annotated[str, typer.Option(help="Only those of this scope.")] = "",
+    scope: Annotated[str, typer.Option(help="Only datasets of this scope.")] = "",
     limit: Limit = 100,
     after: After = "",
     json_output: Json = False,
@@ -54,8 +54,10 @@ def define(
     files: Annotated[list[str] | None, typer.Argument(help="Names of files.", metavar="[FILE]...")] = None,
     match: Annotated[str, typer.Option(help="Files that match: * within a folder, ** for any.")] = "",
     from_file: Annotated[Path | None, typer.Option("--from", help="A file with a name in each line.")] = None,
-    add: Annotated[bool, typer.Option("--add", help="These besides those of the current version.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Those of the current version but these.")] = False,
+    add: Annotated[bool, typer.Option("--add", help="Add these files to the current version's.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take the current version's files without these.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Make the next version of a dataset from registered files in its scope.

@@ -41,7 +41,7 @@ class DirectoryListing:
     files: list[LyingFile] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     passed_over: dict[str, str] = field(default_factory=dict)
-    """Paths that are no plain files, and what they are."""
+    """Paths that are no plain files, with their kinds."""
     links: list[str] = field(default_factory=list)
 
     @property
@@ -50,7 +50,7 @@ class DirectoryListing:
         return sum(file.size for file in self.files)
 
     def read(self, files: Sequence[LyingFile], advanced: Callable[[int], object]) -> list[dict[str, Any]]:
-        """Describe files with their checksums, without those that cannot be read or that change.
+        """Describe files with their checksums; leave out files that cannot be read or that change.
 
         ``advanced`` is called with the number of bytes read.
         """
@@ -81,7 +81,7 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
 
     Special files go to ``passed_over``.
     ``storages`` are the federation's. Without ``storage``, use the one with the nearest root. Raises BadInput
-    if the directory lies on no storage, or not on this one.
+    if the directory is not on the storage, or on none.
     """
     place = directory.resolve()
     roots = {
@@ -94,7 +94,7 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
         root_list = (
             ", ".join(f"{name} at {root}" for name, root in roots.items()) or "none that is a directory"
         )
-        raise BadInput(f"{place} lies on no storage: {storage or 'the federation'} has {root_list}")
+        raise BadInput(f"{place} is on no storage: {storage or 'the federation'} has {root_list}")
     name = max(holding, key=lambda name: len(holding[name].parts))
     listing = DirectoryListing(name)
     root = holding[name]

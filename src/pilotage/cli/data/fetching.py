@@ -24,9 +24,9 @@ def fetch(
     task: Task,
     to: Annotated[Path, typer.Option("--to", help="The folder to put them into; it is made.")] = Path(),
     merged: Annotated[bool, typer.Option("--merged", help="Only what its merge jobs made.")] = False,
-    match: Annotated[str, typer.Option(help="Only outputs whose names match, such as '*.root'.")] = "*",
+    match: Annotated[str, typer.Option(help="Only outputs with matching names, such as '*.root'.")] = "*",
     hidden: Annotated[
-        bool, typer.Option("--hidden", help="Also files whose name, or folder's name, begins with a dot.")
+        bool, typer.Option("--hidden", help="Also files and folders with a dot before their names.")
     ] = False,
     json_output: Json = False,
 ) -> None:

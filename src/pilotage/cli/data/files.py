@@ -36,7 +36,7 @@ def list_files(
         str, typer.Argument(help="A pattern: * within a folder, ** for any folders.", metavar="[PATTERN]")
     ] = "**",
     scope: Annotated[str, typer.Option(help="Only names in this scope.")] = "",
-    dataset: Annotated[str, typer.Option(help="Those of a dataset: NAME, or NAME@VERSION.")] = "",
+    dataset: Annotated[str, typer.Option(help="Only files of this dataset: NAME, or NAME@VERSION.")] = "",
     limit: Limit = 100,
     after: After = "",
     json_output: Json = False,
@@ -155,6 +155,8 @@ def _outcome(client: "Client", record: Any, storage: str) -> str:
         return f"cannot be read: {failure}"
     if size != record["size"] or record["checksum"] not in ("", str(digest)):
         # The server sends at most one byte too many.
-        lies = f"more than {record['size']} bytes" if size > record["size"] else f"{size} bytes, {digest}"
-        return f"wrong: {lies}; should be {record['size']} bytes, {record['checksum'] or 'checksum unknown'}"
+        content = f"more than {record['size']} bytes" if size > record["size"] else f"{size} bytes, {digest}"
+        return (
+            f"wrong: {content}; should be {record['size']} bytes, {record['checksum'] or 'checksum unknown'}"
+        )
     return "right" if record["checksum"] else f"right in size; its checksum is {digest}"

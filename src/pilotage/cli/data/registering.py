@@ -51,7 +51,7 @@ def register(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Register files at a storage: from a directory here, a manifest (whose files it does not read), or the
+    """Register files at a storage: from a directory here, a manifest (without reading the files), or the
     server's listing. You may repeat it: known files stay as they are."""
     _check(source, storage, match)
     left_out, answer = dict[str, str](), dict[str, int]()
@@ -153,7 +153,7 @@ def _summarize(left_out: dict[str, str], label: str = "left out") -> str:
         lines += [f"{reason}:", *(f"  {path}" for path in paths[:MOST_NAMED])]
         lines += [f"  and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
     if len(reasons) > MOST_NAMED:
-        lines.append(f"and {len(reasons) - MOST_NAMED} other reasons; --json tells all")
+        lines.append(f"and {len(reasons) - MOST_NAMED} other reasons; --json shows all")
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ def move(
         bool, typer.Option("--same-place", help="Both are names of one place: look there, copy nothing.")
     ] = False,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Ask again for files whose transfer failed.")
+        bool, typer.Option("--retry", help="Transfer files again that failed to arrive.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on until no file is on its way.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,

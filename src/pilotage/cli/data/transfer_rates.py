@@ -17,7 +17,7 @@ PERIOD = 2.0
 """Seconds between two requests to the server."""
 
 BYTES_OVER, ENDS_OVER = 10.0, 60.0
-"""Seconds over which a rate averages moved bytes, and ended transfers. Slow transfers end seldom."""
+"""Seconds that a rate of moved bytes averages, and one of ended transfers. Slow transfers end seldom."""
 
 MOVING = (
     Column("transfer", number=True),
@@ -72,7 +72,7 @@ class TransferRates:
             self._update_bytes(progress, seconds)
             for share, counts in progress["shares"].items():
                 before = self._last["shares"].get(share, {}).get("done", 0)
-                # Archived transfers are no longer counted, so the number may fall.
+                # The server does not count archived transfers, so the number may fall.
                 ended = max(0, counts.get("done", 0) - before)
                 self._done.setdefault(share, Rate(ENDS_OVER)).add(ended, seconds)
         self._last = progress
@@ -125,8 +125,7 @@ class TransferRates:
         return rows
 
     def summary(self) -> str:
-        """Return one line: what is under way, how fast, and how long the waiting transfers will probably
-        take."""
+        """Return one line: the number of moving transfers, their rate, and the time for the waiting ones."""
         moving = len(self._last["delivering"])
         waiting = _waiting(self._last["counts"])
         rate = sum(average.mean for average in self._rates.values())

@@ -40,7 +40,7 @@ def transfers(
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Keep showing what is delivered, with rate and time left.")
+        bool, typer.Option("--watch", help="Keep showing deliveries, with rate and time left.")
     ] = False,
     json_output: Json = False,
 ) -> None:

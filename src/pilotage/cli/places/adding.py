@@ -40,7 +40,7 @@ def add(
         typer.Argument(help="The machine or login node, as user@host:port or a name of ~/.ssh/config."),
     ] = "",
     file: Annotated[
-        Path | None, typer.Option(help="The federation's file, made if needed; else that of the home.")
+        Path | None, typer.Option(help="The federation's file, made if needed; by default the home's.")
     ] = None,
     site: Annotated[str, typer.Option(help="The site's name; else the machine's or the cluster's.")] = "",
     ssh_config: Annotated[str, typer.Option(help="The SSH client's configuration.")] = "",

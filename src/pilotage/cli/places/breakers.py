@@ -25,7 +25,7 @@ BREAKERS = (
 def breakers(
     context: typer.Context, limit: Limit = 1000, after: After = "", json_output: Json = False
 ) -> None:
-    """Show the circuit breakers that have tripped: what they hold back, until when and why.
+    """Show the circuit breakers that have tripped: why, until when, and which work waits.
 
     While one is open nothing goes there. Once it is half-open a single pilot, job, delivery or question
     probes the place: the breaker closes where that does well, else it opens for longer.
@@ -69,14 +69,14 @@ def lift(
         str,
         typer.Option(
             metavar="KIND",
-            help="Only those of this kind: server, list-match, empty-pilots, queue, node or storage.",
+            help="Only breakers of this kind: server, list-match, empty-pilots, queue, node or storage.",
         ),
     ] = "",
     json_output: Json = False,
 ) -> None:
-    """Close the circuit breakers of a storage, queue, node or server: all is tried at once. For operators.
+    """Close the circuit breakers of a storage, queue, node or server: work goes there again. For operators.
 
-    What failed there until now counts no more. The name of a queue lifts those of its servers and nodes, too.
+    Earlier failures there do not count. The name of a queue also lifts the breakers of its servers and nodes.
     """
     with connect() as client:
         document = client.lift_breakers(name, kind=kind or None)

@@ -85,7 +85,7 @@ def load(
 ) -> None:
     """Replace the server's federation, including constants, without a restart.
 
-    The server refuses changes that would lose running jobs or known files, and says what would work instead.
+    The server refuses changes that would lose running jobs or known files, and names one that would not.
     """
     from pilotage.federation import documents
     from pilotage.federation.source_files import SourceFile
@@ -109,7 +109,7 @@ def _show_changes(answer: Mapping[str, Any], dry_run: bool, done: str) -> None:
     if not dry_run:
         echo(done)
     elif answer["losses"]:
-        echo("it would be refused without --force: what is lost comes first above")
+        echo("it would be refused without --force: the losses come first above")
     elif not answer["changes"]:
         echo("nothing would change")
 

@@ -16,7 +16,7 @@ MOST_REFUSALS = 50
 
 
 class ImporterKind(StrEnum):
-    """The systems whose documents can be read."""
+    """Systems with documents that can be read."""
 
     GFACTORY = "gfactory"
     CRIC = "cric"
@@ -81,7 +81,7 @@ def _show(imported: "Imported", output: Path | None) -> None:
     for refusal in refusals[:MOST_REFUSALS]:
         echo(f"refused: {refusal}", err=True)
     if len(refusals) > MOST_REFUSALS:
-        echo(f"and {len(refusals) - MOST_REFUSALS} more, which --json tells", err=True)
+        echo(f"and {len(refusals) - MOST_REFUSALS} more; --json shows them", err=True)
     columns = (
         Column("done"),
         Column("field"),

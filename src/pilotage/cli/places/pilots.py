@@ -33,9 +33,7 @@ def pilots(
     queue: Annotated[str | None, typer.Option(help="Only pilots of this queue.")] = None,
     empty: Annotated[
         bool,
-        typer.Option(
-            "--empty", help="Only those that ended without work, or lack what their task queue needs."
-        ),
+        typer.Option("--empty", help="Only pilots that ended without work, or do not fit their task queue."),
     ] = False,
     limit: Limit = 100,
     after: After = "",

@@ -27,9 +27,9 @@ def send_pilot(
     ] = 600,
     json_output: Json = False,
 ) -> None:
-    """Send one pilot to a queue, and tell what it found: cores, memory, disk, GPUs, containers, network.
+    """Send one pilot to a queue, and show its node: cores, memory, disk, GPUs, containers, network.
 
-    It goes there whatever the queue's state. It takes jobs as any pilot, if some wait. For operators.
+    It goes there also if the queue is closed. It takes jobs as any pilot, if some wait. For operators.
     """
     with connect() as client:
         pilot = client.test_queue(queue)["pilot"]
@@ -61,7 +61,7 @@ def _await(client: "Client", pilot: int, until: float) -> tuple[Mapping[str, Any
         hint = f"; why: pilotage explain pilot:{pilot}, pilotage logs pilot:{pilot}"
         if state in ("finished", "failed", "cancelled"):
             raise CommandFailure(
-                f"pilot {pilot} is {state} before it told anything: {details['error']}{hint}"
+                f"pilot {pilot} is {state} before its first report: {details['error']}{hint}"
             )
         if time.monotonic() >= until:
             raise CommandFailure(
@@ -77,7 +77,7 @@ def _rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "disk", f"{node['disk'] / 1000:.1f} GB free"
     yield "GPUs", ", ".join(node["gpus"]) or "none"
     yield "containers", ", ".join(node["containers"]) or "none"
-    yield "limits by", node["limited_by"] or "not told"
+    yield "limits by", node["limited_by"] or "unknown"
     yield "network", f"reaches this server; {' and '.join(node['routes']) or 'nothing'} beyond"
     if (ahead := node.get("clock_ahead")) is not None:
         right = "right" if abs(ahead) < CLOCK_MATTERS else "wrong: certificates and tokens depend on it"

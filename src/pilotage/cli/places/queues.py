@@ -49,7 +49,7 @@ MOST_BARS = 48
 def queues(context: typer.Context, json_output: Json = False) -> None:
     """Show queues with their limits, jobs, pilots, and circuit breakers that have tripped.
 
-    A queue whose breaker is open gets nothing until the time that is shown; the reason stands beside it.
+    While its breaker is open, a queue gets no work; the table shows until when, and why.
     """
     if context.invoked_subcommand:
         return

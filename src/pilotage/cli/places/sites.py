@@ -19,7 +19,7 @@ app = typer.Typer(
 
 SITES = (
     Column("site"),
-    Column("told by"),
+    Column("source"),
     Column("age", number=True),
     Column("jobs", number=True),
     Column("submitting", number=True),
@@ -45,7 +45,7 @@ def sites(context: typer.Context, json_output: Json = False) -> None:
 def _row(site: Mapping[str, Any]) -> tuple[object, ...]:
     return (
         site["site"],
-        site["source"] or "nobody",
+        site["source"] or "none",
         ago(site["advertised"]),
         _of(site["current_jobs"], site["max_jobs"]),
         _of(site["current_submitting_jobs"], site["max_submitting_jobs"]),

@@ -84,7 +84,7 @@ def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
 
 
 def show_decision(step: str, saved: "World", world: Path, json_output: bool, debug: bool) -> None:
-    """Decide from a world, which is of the file ``world``, and print the decision."""
+    """Decide from a world, which was read from the file ``world``, and print the decision."""
     from pilotage.explain import plans
     from pilotage.flow import planning
     from pilotage.model.documents.serialization import canonical_json
@@ -101,7 +101,7 @@ def show_decision(step: str, saved: "World", world: Path, json_output: bool, deb
 def _world(path: Path) -> "World":
     """Read a saved world. A federation is read as a world without any task.
 
-    Pseudo-queues get the conditions of their unified queues, which somebody may have edited (B2).
+    Pseudo-queues get the conditions of their unified queues, which a person may have edited (B2).
     """
     import time
 
@@ -156,7 +156,7 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
 def references(
     specs: Sequence["TaskSpec"], ask: Callable[[Sequence["TaskSpec"]], Any] | None = None
 ) -> list[tuple[int, str, str]]:
-    """Return contradictions to the server's federation, or those that ``ask`` returns; none without an
+    """Return contradictions to the server's federation, or the ones that ``ask`` returns; none without an
     answer."""
     from pilotage.client import ClientError
     from pilotage.federation.faults import BadFile

@@ -31,7 +31,7 @@ def draw_scenario(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Draws others where it differs.")] = 1,
     json_output: Json = False,
 ) -> None:
-    """Draw a scenario from a federation: some of its queues, with random conditions that nobody tuned.
+    """Draw a scenario from a federation: some of its queues, under random conditions.
 
     The command draws numbers of slots, batch waits, busy periods, links, file sizes and replicas. Everything
     else comes from the file. The same file, number and seed give the same scenario. Existing target files are

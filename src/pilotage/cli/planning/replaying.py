@@ -23,13 +23,13 @@ def replay(
     world: Annotated[
         str | None, typer.Argument(help="A kept world, as the list names it; without one, list them.")
     ] = None,
-    step: Annotated[str | None, typer.Option(help="List only those of this step.")] = None,
+    step: Annotated[str | None, typer.Option(help="List only worlds of this step.")] = None,
     json_output: Json = False,
 ) -> None:
     """List the worlds that the server kept, or decide from one again, without changing anything.
 
-    It runs on the server's machine. The server keeps one world of each step per quarter of an hour in which
-    it decided something, for PILOTAGE_WORLDS_KEPT days (2), in 256 MB at most. The same world gives the same
+    It runs on the server's machine. From each quarter of an hour with a decision, the server keeps one
+    world of each step, for PILOTAGE_WORLDS_KEPT days (2), in 256 MB at most. The same world gives the same
     decision, byte for byte.
     """
     from pilotage.flow.outside.kept_worlds import FOLDER, list_worlds

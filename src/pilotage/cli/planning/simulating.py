@@ -57,7 +57,9 @@ def simulate(
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds, from 1 on.")] = 1,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes that share the runs, no more than cores; as many unless given."),
+        typer.Option(
+            min=1, help="Processes that share the runs, at most one for each core; by default one for each."
+        ),
     ] = None,
     replay: SavedWorld = None,
     day: Day = None,
@@ -217,7 +219,7 @@ def _show_replays(replays: "Mapping[str, Replay]") -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Log nothing: the faults of virtual sites are part of the simulation, and nobody has to mend them."""
+    """Log nothing: the faults of virtual sites are part of the simulation, and need no mending."""
     logger = logging.getLogger("pilotage")
     before = logger.level
     logger.setLevel(logging.CRITICAL)

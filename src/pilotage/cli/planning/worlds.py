@@ -53,7 +53,7 @@ def world(
 
 @app.command(epilog="Example: pilotage schema federation > federation.schema.json")
 def schema(
-    document: Annotated[SchemaName, typer.Argument(help="Whose schema.")],
+    document: Annotated[SchemaName, typer.Argument(help="The kind of document.")],
     json_output: Json = False,  # noqa: ARG001 -- a schema is JSON with it and without
 ) -> None:
     """Print the JSON Schema of a document, which editors can use to check files."""

@@ -18,13 +18,13 @@ _STYLE_OF = {word: style for style, words in _STYLES.items() for word in words.s
 
 
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that control terminals, and those that change the direction of writing."""
+"""Characters that control terminals or change the direction of writing."""
 
 
 def visible(text: str) -> str:
     """Return text with control characters escaped, except line ends and tabs.
 
-    Names and errors come from others, whose control characters could rewrite the screen.
+    Names and errors come from others: control characters in them could rewrite the screen.
     """
     return HIDDEN.sub(lambda match: _escaped(match[0]), text)
 

@@ -84,7 +84,7 @@ def width(stderr: bool = False) -> int:
 
 
 def has_colour(stderr: bool = False) -> bool:
-    """Return whether the output is a terminal with colours, and nobody has asked for none (no-color.org)."""
+    """Return whether the output is a terminal with colours, and no setting forbids them (no-color.org)."""
     environment = os.environ.get
     return (
         is_terminal(stderr)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")]
 After = Annotated[
-    str, typer.Option(metavar="CURSOR", help="Go on after a page: with what its last line, or `next`, says.")
+    str, typer.Option(metavar="CURSOR", help="Go on after a page: CURSOR is in its last line, or in `next`.")
 ]
 
 
@@ -21,4 +21,4 @@ def hint_next(page: "Table[Any]", noun: str) -> None:
         count = (
             f"{len(page):,} of {page.total:,} {noun}s" if page.total is not None else f"{len(page):,} {noun}s"
         )
-        echo(f"{count} are shown; the next ones: --after {page.next}, or more at once: --limit")
+        echo(f"{count} are shown; the next ones: --after {page.next}, or larger pages: --limit")

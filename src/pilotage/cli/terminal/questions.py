@@ -9,7 +9,7 @@ from pilotage.cli.terminal.output import echo
 
 
 def is_interactive() -> bool:
-    """Return whether somebody can answer: standard input is a terminal."""
+    """Return whether a person can answer: standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
@@ -21,10 +21,10 @@ def confirmed(question: str) -> bool:
 def ask(action: str, named: str = "") -> None:
     """Ask whether to do ``action``, with a line before that is ``named``.
 
-    Raises ``BadInput`` where nobody can answer, ``CommandFailure`` if the answer is no.
+    Raises ``BadInput`` where no person can answer, ``CommandFailure`` if the answer is no.
     """
     if not is_interactive():
-        raise BadInput(f"this would {action}; nobody is there to ask, so give --yes")
+        raise BadInput(f"this would {action}; without a terminal to ask at, give --yes")
     if named:
         echo(named, err=True)
     if not confirmed(f"{action}?"):

@@ -66,7 +66,7 @@ def tasks_of(client: "Client", work: TaskOrWorkflow) -> list[Any]:
 
 
 def task_numbers(client: "Client", words: Iterable[str]) -> list[int]:
-    """Return the numbers of tasks, each once; a workflow stands for its tasks, first ones first."""
+    """Return the numbers of tasks, each once; a workflow means all its tasks, first ones first."""
     numbers: list[int] = []
     for work in (work_of(client, word) for word in words):
         numbers += [work.number] if work.kind == "task" else [view["id"] for view in tasks_of(client, work)]

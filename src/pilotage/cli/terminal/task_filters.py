@@ -20,7 +20,7 @@ Labels = Annotated[
 ]
 NameGlob = Annotated[
     str | None,
-    typer.Option("--name", metavar="GLOB", help="Tasks of this name; * stands for anything, ? for any one."),
+    typer.Option("--name", metavar="GLOB", help="Tasks of this name; * matches any text, ? one character."),
 ]
 Owner = Annotated[str | None, typer.Option("--owner", help="Tasks of this owner, for operators.")]
 Vo = Annotated[str | None, typer.Option("--vo", help="Tasks of this VO's people, for operators.")]
@@ -43,7 +43,7 @@ class TaskFilters:
     site: str | None
 
     def __post_init__(self) -> None:
-        """Refuse an empty text: a script whose variable is not set would choose everybody's tasks."""
+        """Refuse an empty text: a script with an unset variable would choose everybody's tasks."""
         empty = [name for name in ("name", "owner", "vo", "site") if getattr(self, name) == ""]
         if empty:
             raise BadInput(f"--{empty[0]} is empty: give a text, or leave it out")

@@ -29,7 +29,7 @@ def parsed(words: Sequence[str]) -> dict[str, Any]:
         queue, dot, field = name.rpartition(".")
         values = changes["queues"].setdefault(queue, {}) if dot else changes["task"]
         if field in values:
-            raise BadInput(f"{name} is given twice; keep one")
+            raise BadInput(f"{name} appears twice; keep one")
         values[field] = _value(name, field, text, of_queue=bool(dot))
     return changes
 

@@ -52,7 +52,7 @@ class Chosen:
     def subjects(self, client: "Client", verb: str) -> list[str]:
         """Return tasks and jobs, each once.
 
-        Raises ``BadInput`` if nothing is chosen, or if nobody can be asked, and ``CommandFailure``
+        Raises ``BadInput`` if nothing is chosen, or if no person can be asked, and ``CommandFailure``
         if no task matches, or if the user declines.
         """
         self.filters.refuse_beside(self.named)
@@ -64,7 +64,7 @@ class Chosen:
             return list(dict.fromkeys(self.named))
         tasks = self.filters.tasks(client, MOST_TASKS)
         if len(tasks) == MOST_TASKS:
-            raise BadInput(f"these are {MOST_TASKS:,} tasks or more; choose fewer at once")
+            raise BadInput(f"these are {MOST_TASKS:,} tasks or more; choose fewer")
         views = [view for view in tasks if _CHANGEABLE.get(verb, _is_live)(view)]
         if not views:
             if not tasks:

@@ -24,7 +24,7 @@ FAILURES = (
 def failures(days: Days = 7, json_output: Json = False) -> None:
     """List failed attempts of your jobs by day, error and queue; an operator sees all.
 
-    Attempts that were tried again count too, each after 10 s at most. Days are those of UTC.
+    Attempts that were tried again count too, each after 10 s at most. Days are in UTC.
     """
     with connect() as client:
         history = client.failure_history(days=days)

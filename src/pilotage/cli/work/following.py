@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pilotage.client import Client
 
 KINDS = ("task", "job")
-"""Kinds of records whose changes a table of tasks shows."""
+"""Kinds of records in a table of tasks: it follows their changes."""
 
 WAITS = ("held", "blocked", "fault", "wait")
 """Kinds of remarks that say what a task waits for."""
@@ -49,7 +49,7 @@ def follow(
     except failures.StillUnderWay:
         raise StillUnderWay(describe_live(display, tasks, f"after {timeout:g} s")) from None
     except KeyboardInterrupt:
-        raise Detached(describe_live(display, tasks, "and goes on without this command")) from None
+        raise Detached(describe_live(display, tasks, "and runs on without this command")) from None
     return [display.views[task] for task in tasks]
 
 
@@ -67,7 +67,7 @@ def bars(out: "Console") -> "Progress":
 
 
 def describe_live(display: "TaskDisplay", tasks: Sequence[int], circumstance: str) -> str:
-    """Say how the tasks that have not ended stand, and how to come back."""
+    """Describe the states of tasks that have not ended, and how to come back."""
     live = [task for task in tasks if not display.ended(task)]
     named = " ".join(map(str, live[:MOST_NAMED]))
     states = ", ".join(
@@ -137,12 +137,12 @@ def waiting(view: Mapping[str, Any]) -> list[str]:
 
 
 def has_ended(view: Mapping[str, Any]) -> bool:
-    """Return whether a task has ended, or only goes on if somebody acts: one before it failed."""
+    """Return whether a task has ended, or is blocked by a failed one before it: a person must act."""
     return view["state"] in ENDED["task"] or bool(blocked(view))
 
 
 def blocked(view: Mapping[str, Any]) -> str:
-    """Return why a task only goes on if somebody acts on one before it; empty: it is not so."""
+    """Return why a task is blocked by one before it; empty if it is not."""
     return next((remark["text"] for remark in view.get("remarks", ()) if remark["kind"] == "blocked"), "")
 
 
@@ -152,7 +152,7 @@ def keep_showing(
     rows: Callable[[Any], list[tuple[object, ...]]],
     columns: Sequence[Column],
 ) -> None:
-    """Keep a table of tasks up to date until the user interrupts: look when the server tells of a change.
+    """Keep a table of tasks up to date until the user interrupts: look after each event.
 
     Without a terminal, print a line for each change.
     """

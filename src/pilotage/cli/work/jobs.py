@@ -48,7 +48,9 @@ Failed = Annotated[
     bool, typer.Option("--failed", help="Only jobs that failed, or are tried again after that.")
 ]
 State = Annotated[JobState | None, typer.Option(help="Only jobs in this state.", metavar="STATE")]
-SortBy = Annotated[Sort, typer.Option(help="By which column: numbers from the largest down, words upwards.")]
+SortBy = Annotated[
+    Sort, typer.Option(help="The column to sort by: numbers from the largest down, words upwards.")
+]
 
 
 @app.command(epilog="Example: pilotage jobs 12 --failed, or the longest: pilotage jobs 12 --sort run")
@@ -64,8 +66,8 @@ def jobs(
     """List a task's jobs: where they are, how long they wait and run, and how they failed.
 
     Failures come first, by error and queue: how many jobs failed for good, how many are retried, and an
-    example. A failure of one job in the list has only its line there. The error of a job is what its payload
-    said last, else the first line.
+    example. A failure of one job in the list has only its line there. The error of a job is the last line of
+    its payload, else the first.
     """
     options: dict[str, Any] = {
         "failed": failed,
@@ -108,7 +110,7 @@ def _show(
 
 
 def _show_failures(failures: Any, listed: Set[int]) -> None:
-    """Show groups of failed jobs, without those whose only job is ``listed`` below with the same words."""
+    """Show groups of failed jobs; leave out a single job that is ``listed`` below with the same words."""
     groups = [
         group
         for group in failures["groups"]

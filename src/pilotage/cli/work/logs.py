@@ -24,7 +24,7 @@ Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Of a task: how man
 
 @app.command(
     epilog="Example: pilotage logs job:345 --follow, or of all failed jobs of a task: "
-    "pilotage logs 12 --failed, or what they say: pilotage logs 12 --match Traceback"
+    "pilotage logs 12 --failed, or matching lines: pilotage logs 12 --match Traceback"
 )
 def logs(
     subject: Annotated[str, typer.Argument(metavar="job:ID|pilot:ID|TASK", help="A job, a pilot or a task.")],
@@ -42,7 +42,7 @@ def logs(
 ) -> None:
     """Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.
 
-    A running payload's output arrives with its pilot's next report, then every few seconds while somebody
+    A running payload's output arrives with its pilot's next report, then every few seconds while a person
     reads. Characters that would control the terminal appear as escapes.
     """
     if not subject.lower().startswith(("job:", "pilot:")):
@@ -130,7 +130,7 @@ class _Printer:
 
 def _nothing(subject: str, document: Any, follow: bool) -> str:
     if document["runs"] and not follow:
-        return f"nothing of {subject} is there yet; its pilot is asked for it: look again, or --follow"
+        return f"nothing of {subject} is there yet; its pilot will send it: look again, or --follow"
     attempts = ", ".join(str(number) for number in document["attempts"])
     hint = f"; there is something of attempt {attempts}" if attempts else ""
-    return f"{subject} wrote nothing, has not begun, or its logs are not kept any more{hint}"
+    return f"{subject} wrote nothing, has not begun, or its logs are deleted{hint}"

@@ -13,7 +13,7 @@ from pilotage.cli.terminal.paging import After, Limit, hint_next
 from pilotage.cli.terminal.subjects import task_number
 
 app = typer.Typer(
-    help="Show what people are told of their tasks, and whom it is sent to.", no_args_is_help=True
+    help="Show the notifications about tasks, and choose their receivers.", no_args_is_help=True
 )
 
 NOTIFICATIONS = (
@@ -27,7 +27,7 @@ NOTIFICATIONS = (
 )
 
 TEST_TIMEOUT = 60.0
-"""Seconds for which the test waits for its notifications."""
+"""Seconds that the test waits for its notifications."""
 
 Url = Annotated[list[str], typer.Option("--url", metavar="URL", help="A webhook; may be repeated.")]
 Command = Annotated[
@@ -38,7 +38,7 @@ Email = Annotated[list[str], typer.Option("--email", metavar="ADDRESS", help="An
 
 @app.command("list", epilog="Example: pilotage notify list --task 12")
 def list_(
-    task: Annotated[str, typer.Option(help="Only those of this task, by number or name.")] = "",
+    task: Annotated[str, typer.Option(help="Only notifications about this task, by number or name.")] = "",
     limit: Limit = 100,
     after: After = "",
     json_output: Json = False,
@@ -64,7 +64,7 @@ def set_(
     ] = [],  # noqa: B006
     json_output: Json = False,
 ) -> None:
-    """Say whom to tell of your tasks that name nobody themselves. Without options: nobody."""
+    """Set the receivers of news about your tasks that name none. Without options: none."""
     with connect() as client:
         document = client.set_notifications(_receivers(url, command, email, on))
     _settings(document, json_output)
@@ -72,7 +72,7 @@ def set_(
 
 @app.command("show", epilog="Example: pilotage notify show")
 def show_settings(json_output: Json = False) -> None:
-    """Show whom to tell of your tasks that name nobody themselves."""
+    """Show the receivers of news about your tasks that name none."""
     with connect() as client:
         document = client.notification_settings()
     _settings(document, json_output)
@@ -96,7 +96,7 @@ def send_test(
     email: Email = [],  # noqa: B006
     json_output: Json = False,
 ) -> None:
-    """Send a test to these receivers, or to your own ones, and say what came of it. 1 unless all took it."""
+    """Send a test to these receivers, or to your own, and show which took it. Ends with 1 unless all did."""
     with connect() as client:
         ids = client.test_notifications(_receivers(url, command, email))
         until = time.monotonic() + TEST_TIMEOUT
@@ -141,7 +141,7 @@ def _settings(document: Any, json_output: bool) -> None:
         receiver = rule["url"] or rule["email"] or f"command {rule['command']}"
         echo(f"{receiver}: {', '.join(rule['on'])}")
     if not document["notify"]:
-        echo("Nobody is told of tasks that name nobody: pilotage notify set")
+        echo("Your tasks that name no receiver have none; set one: pilotage notify set")
     secret_time = document["secret_made"]
     echo(
         f"Webhooks are signed with the secret made {ago(secret_time)} ago."

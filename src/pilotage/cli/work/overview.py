@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pilotage.client import Client, Task
 
 LATELY = 86_400.0
-"""Seconds for which failed tasks are shown."""
+"""Seconds that a failed task is shown."""
 
 MOST_TASKS = 1000
 """Most tasks of a state that are read."""
@@ -39,7 +39,7 @@ def show_overview(client: "Client", json_output: bool) -> None:
     lately = [view for view in failed if view["since"] > time.time() - LATELY]
     queues = list(client.queues())
     waiting = max(live, key=_waiting, default=None)
-    # Read it whole: a list says how many jobs wait, and not for what.
+    # Read it whole: a list has the number of waiting jobs, without reasons.
     largest = client.task(waiting["id"]) if waiting and _waiting(waiting) and not json_output else None
     if json_output:
         show_json({"tasks": live, "failed": lately, "queues": queues})

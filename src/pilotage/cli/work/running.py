@@ -1,4 +1,4 @@
-"""Run one command as a task: submit it, follow it, print what it wrote, and end with its exit code."""
+"""Run one command as a task: submit it, follow it, print its output, and end with its exit code."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 MOST_LOGS = 20
-"""Most jobs whose logs are printed."""
+"""Most jobs that it prints logs of."""
 
 ALL_FILES = 2**31 - 1
 """As many input files for one job as there are."""
@@ -46,7 +46,9 @@ Outputs = Annotated[
 ]
 Secrets = Annotated[
     list[str] | None,
-    typer.Option("--secret", help="A secret of yours that it gets as a variable.", metavar="NAME[:VARIABLE]"),
+    typer.Option(
+        "--secret", help="One of your secrets, which it gets as a variable.", metavar="NAME[:VARIABLE]"
+    ),
 ]
 Array = Annotated[int | None, typer.Option(min=1, max=100_000, help="Run it as so many jobs.", metavar="N")]
 
@@ -59,18 +61,18 @@ def run(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments.", metavar="-- CMD...")],
     inputs: Inputs = None,
     outputs: Outputs = None,
-    cores: Annotated[int, typer.Option(min=0, help="Cores; 0: those of the queue.")] = 1,
+    cores: Annotated[int, typer.Option(min=0, help="Cores; 0: as many as the queue has.")] = 1,
     memory: Annotated[float | None, typer.Option(min=0, help="MB of a job.")] = None,
     walltime: Annotated[float | None, typer.Option(min=0, help="Seconds that a job may take.")] = None,
     array: Array = None,
     secrets: Secrets = None,
-    name: Annotated[str, typer.Option(help="The task's name; else that of the program.")] = "",
+    name: Annotated[str, typer.Option(help="The task's name; by default the program's.")] = "",
     json_output: Json = False,
 ) -> None:
-    """Run a command as a task of its own, follow it, and print what it wrote.
+    """Run a command as a task, follow it, and print its output.
 
-    Standard output and standard error go to those of this command, and its exit code is the payload's. One
-    job reads all inputs. A payload that fails is not tried again. Ctrl-C detaches; the task goes on.
+    Its standard output, standard error and exit code become this command's. One job reads all inputs. A
+    payload that fails is not tried again. Ctrl-C detaches; the task runs on.
     """
     from pilotage.cli.work import following
     from pilotage.client import Refused

@@ -17,7 +17,7 @@ app = typer.Typer(help="Keep secrets that your payloads get.", no_args_is_help=T
 
 SECRETS = (Column("secret"), Column("set", number=True))
 MOST_READ = 1 << 20
-"""Most bytes that are read from a pipe; the server says how many a secret may have."""
+"""Most bytes to read from a pipe. The server limits the size of a secret."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -70,7 +70,7 @@ def remove(name: Name, json_output: Json = False) -> None:
 def rotate(
     drop_lost: Annotated[
         bool,
-        typer.Option("--drop-lost", help="Remove secrets whose key is lost; their owners set them again."),
+        typer.Option("--drop-lost", help="Remove secrets with a lost key; their owners set them again."),
     ] = False,
     json_output: Json = False,
 ) -> None:
@@ -96,7 +96,7 @@ def rotate(
         show_json({"secrets": count, "file": str(configuration.home / FILE), "removed": removed})
         return
     for secret in lost:
-        echo(f"removed {secret.name} of {secret.owner}, whose key is lost")
+        echo(f"removed {secret.name} of {secret.owner}: its key is lost")
     echo(f"{plural(count, 'secret')} encrypted with a new key: {configuration.home / FILE}")
 
 

@@ -13,7 +13,7 @@ app = typer.Typer()
 def stuck(json_output: Json = False) -> None:
     """List what made no progress, why, and what to do. For operators.
 
-    That is: what waits until somebody acts, and what takes longer than usual.
+    A record is stuck if it waits for a person, or takes longer than usual.
     Jobs, transfers, pilots, tasks, publications and notifications count as stuck once they are in their state
     for twice as long as 95 % of the newest ones at the same queue or storage took. Each kind has a floor:
     nothing is stuck sooner.

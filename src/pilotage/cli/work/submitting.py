@@ -68,14 +68,14 @@ def submit(
     """Submit tasks and print their ids.
 
     With ``workflow: NAME`` beside ``tasks:`` they are a workflow, and may come after each other. A file with
-    faults is refused as a whole, and every fault has its line, also what the server finds. Of several files
-    the others are submitted all the same, and the exit code is 2. A file holds at most 1000 tasks. On a
+    faults is refused as a whole, and every fault has its line, also what the server finds. The
+    others of several files are still submitted, and the exit code is 2. A file holds at most 1000 tasks. On a
     terminal, the same file a second time is submitted only after a question.
     """
     from pilotage.cli.work import following
 
     if len(files) > 1 and (key or Path("-") in files):
-        raise BadInput("--key and standard input are of one submission: give one file")
+        raise BadInput("--key and standard input allow one file")
     with connect() as client:
         done, code = _submit_each(client, files, key, yes, json_output)
         ids = [task["id"] for file in done for task in file.tasks]
@@ -96,9 +96,9 @@ def submit(
 def _submit_each(
     client: "Client", files: Sequence[Path], key: str, yes: bool, json_output: bool
 ) -> tuple[list[SubmittedFile], int]:
-    """Submit files, each by a request of its own. Return what became of them, and the exit code.
+    """Submit files, each in its request. Return the result of each, and the exit code.
 
-    What is refused stops no other file; a server that fails does.
+    The others go on after a refused file, but not after a failure of the server.
     """
     done: list[SubmittedFile] = []
     code = 0

@@ -10,7 +10,7 @@ from pilotage.cli.terminal.subjects import task_number
 from pilotage.model.values.phrases import plural
 
 AT_ONCE = 100
-"""Jobs whose logs one request reads."""
+"""Jobs of one request for logs."""
 
 _NO_LOG = {
     **dict.fromkeys(
@@ -46,7 +46,7 @@ def show_logs(subject: str, failed: bool, match: str, lines: int, limit: int, js
         echo(f"{plural(len(excerpts), 'job')} shown; of more jobs: --limit {limit * 10}")
     if not excerpts:
         kind = "failed job" if failed else "job"
-        wrote = f" wrote {match!r}, as far as logs are kept" if match else " is there"
+        wrote = f" wrote {match!r} into a log that is kept" if match else " is there"
         raise CommandFailure(f"no {kind} of task {task}{wrote}")
 
 
@@ -59,7 +59,7 @@ def _show(excerpt: Any, match: str) -> None:
     for log in excerpt["logs"]:
         _show_log(log, match)
     if not excerpt["logs"]:
-        echo(_NO_LOG.get(job["state"], "It wrote nothing, or its log is not kept any more."))
+        echo(_NO_LOG.get(job["state"], "It wrote nothing, or its log is deleted."))
 
 
 def _show_log(log: Any, match: str) -> None:

@@ -72,7 +72,7 @@ def status(
     limit: Limit = 50,
     after: After = "",
     now: Annotated[
-        bool, typer.Option("--now", help="What waits, runs, fails and moves, in ten lines.")
+        bool, typer.Option("--now", help="Waiting, running, failing and moving work, in ten lines.")
     ] = False,
     json_output: Json = False,
 ) -> None:
@@ -142,7 +142,7 @@ def outputs(
         show_json(document)
         return
     file_rows = [
-        (file["name"], file["size"], url or "at no storage any more")
+        (file["name"], file["size"], url or "at no storage now")
         for file in document
         for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
     ]

@@ -24,13 +24,13 @@ def wait(
     tasks: Annotated[list[str], typer.Argument(help="Tasks, or workflows.", metavar="TASK...")],
     is_any: Annotated[bool, typer.Option("--any", help="Return when the first of them has ended.")] = False,
     timeout: Annotated[
-        float | None, typer.Option(min=0, max=1e8, help="Seconds after which it ends with 4.", metavar="S")
+        float | None, typer.Option(min=0, max=1e8, help="Seconds until it ends with 4.", metavar="S")
     ] = None,
     json_output: Json = False,
 ) -> None:
     """Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled.
 
-    A task that a failed one before it holds counts as failed: it starts only if somebody acts.
+    A task that is blocked by a failed one before it counts as failed: it starts only if a person acts.
     It ends with 4 after the timeout, and with 130 after Ctrl-C. Either way the tasks go on.
     """
     from pilotage.cli.work import following

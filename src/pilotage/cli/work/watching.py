@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotage.client import Client
 
 PERIOD = 0.2
-"""Seconds for which a key is awaited before the view is drawn again."""
+"""Seconds to wait for a key before the view is drawn again."""
 
 HELP = "up/down: select a task   w: why it waits   l: log   q: quit, the tasks go on"
 
@@ -30,12 +30,12 @@ _UP, _DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 
 
 def has_keys() -> bool:
-    """Return whether somebody can see the view and press keys."""
+    """Return whether a person can see the view and press keys."""
     return is_terminal() and sys.stdin.isatty() and not console().is_dumb_terminal
 
 
 def watch(client: "Client", tasks: Sequence[int]) -> None:
-    """Show tasks until all have ended, or until somebody quits.
+    """Show tasks until all have ended, or until the user quits.
 
     Raises ``Detached`` where the user interrupts, and the errors of the requests that follow tasks.
     """
@@ -61,15 +61,15 @@ def watch(client: "Client", tasks: Sequence[int]) -> None:
             view.text = []
             live.update(view.draw(), refresh=True)
     except KeyboardInterrupt:
-        raise Detached(describe_live(view.display, tasks, "and goes on without this command")) from None
+        raise Detached(describe_live(view.display, tasks, "and runs on without this command")) from None
     if follower.failure is not None:
         raise follower.failure
     if not all(map(view.display.ended, tasks)):
-        echo(describe_live(view.display, tasks, "and goes on without this command"))
+        echo(describe_live(view.display, tasks, "and runs on without this command"))
 
 
 class _Follower(threading.Thread):
-    """Follows tasks beside the keys, with a client of its own."""
+    """Follows tasks beside the keys, with its client."""
 
     def __init__(self, tasks: Sequence[int]) -> None:
         # A daemon: nothing can stop a request that waits for news, and the process may end during it.
@@ -99,7 +99,7 @@ class _Follower(threading.Thread):
 
 
 class _View:
-    """What the terminal shows: the bars, the keys, and the text that somebody asked for."""
+    """What the terminal shows: the bars, the keys, and the text that the user asked for."""
 
     def __init__(self, client: "Client", tasks: Sequence[int], out: "Console") -> None:
         self._client = client
@@ -111,7 +111,7 @@ class _View:
         self.text: list[str] = []
 
     def press(self, key: str) -> None:
-        """Do what a key stands for. Others mean nothing."""
+        """Do the action of a key, if it has one."""
         task = self._tasks[self._selected]
         if key in _UP or key in _DOWN:
             step = -1 if key in _UP else 1
@@ -159,7 +159,7 @@ class _View:
         written = self._client.logs(f"job:{job['id']}")["logs"]
         lines = [line for log in written for part in log["parts"] for line in part["text"].splitlines()]
         head = f"-- log of job:{job['id']}, {job['state']}: pilotage logs job:{job['id']} shows all --"
-        return [head, *(lines[-self._out.height :] or ["nothing yet; its pilot is asked: press l again"])]
+        return [head, *(lines[-self._out.height :] or ["nothing yet; its pilot will send it: press l again"])]
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def _interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[], str]]:
-    """Read keys at once and without an echo. Yield the wait for the next one; it returns empty for none."""
+    """Read single keys without an echo. Yield the wait for the next one; it returns empty for none."""
     import termios
     import tty
 

@@ -37,7 +37,7 @@ class AsyncApi:
     async def subject(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> RequestSubject:
         """Return what something is: ``12``, ``"align"``, ``"job:345"``, ``"pilot:6"``, ``"queue:north"``.
 
-        A name is that of the caller's newest such task. Raises ``NotFound`` if there is none.
+        A name means the caller's newest task of that name. Raises ``NotFound`` if there is none.
         """
         word = about if isinstance(about, (int, str, RequestSubject)) else about.subject
         meaning = parse(word)
@@ -45,7 +45,7 @@ class AsyncApi:
             return meaning
         tasks = await self._table("tasks", "/tasks", TASK, name=meaning, mine=True, limit=1)
         if not tasks:
-            remedy = "pilotage status lists tasks; give a task of somebody else by its number"
+            remedy = "pilotage status lists tasks; give another person's task by its number"
             raise NotFound(f"you have no task of the name {meaning!r}; {remedy}")
         return RequestSubject("task", int(tasks[0]["id"]))
 
@@ -150,7 +150,7 @@ class AsyncApi:
         if tasks > limit:
             raise Refused(f"{tasks} tasks are more than the {limit} of one submission; split the file")
         if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
-            raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
+            raise Refused(f"--key has at most {LONGEST_KEY} printable ASCII characters")
         # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
         answer = await self._connection.send("POST", path, body=body, statuses=(422,), key=key or uuid4().hex)
         return await self._understood(answer, SUBMISSION, lambda document: submission(document, tasks))

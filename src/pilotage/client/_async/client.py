@@ -30,8 +30,7 @@ class AsyncClient(
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
     the file ``token`` in ``PILOTAGE_HOME``. A task or job is meant by its number, a task's name, a word such
-    as ``"job:345"``, or by its record. Each failure is a ``ClientError`` whose text is the server's
-    message.
+    as ``"job:345"``, or by its record. Each failure is a ``ClientError`` with the server's message.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class AsyncClient(
     def executor(self, **fields: Any) -> "TaskExecutor":
         """Return a ``concurrent.futures.Executor`` that runs Python functions as jobs.
 
-        ``fields`` are those of its tasks, such as ``ram=2000``. It needs the extra ``functions`` here, and
+        ``fields`` are fields of its tasks, such as ``ram=2000``. It needs the extra ``functions`` here, and
         the same minor version of Python on the nodes.
         """
         from pilotage.client._sync.client import Client

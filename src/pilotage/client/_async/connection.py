@@ -52,16 +52,16 @@ TRIES = 3
 
 SERVICE_UNAVAILABLE = 503
 PROXY_FAULTS = (429, 502, SERVICE_UNAVAILABLE, 504)
-"""What a proxy answers while it takes no more requests, or reaches no server. It counts as no answer."""
+"""A proxy's answers while it refuses requests or cannot reach the server. They do not count as answers."""
 
 PAUSE = 0.5
 """Seconds before a request is repeated after a proxy's fault; twice as many before the next time."""
 
 LONGEST_PAUSE = 10.0
-"""Most seconds before a request is repeated, whatever the server asks for."""
+"""Most seconds before a request is repeated, even if the server asks for more."""
 
 _UNKNOWN_ROUTE = ("Not Found", "Method Not Allowed")
-"""What the server says of an address that it does not have."""
+"""The server's answers to an address that it does not have."""
 
 
 class AsyncServerConnection:
@@ -92,7 +92,7 @@ class AsyncServerConnection:
     async def _refuse_stranger(self, event: str, details: Mapping[str, Any]) -> None:
         """Close a connection to another user's port. Raises ``NotPilotage``.
 
-        The home says where its server listened. Once that has ended, everybody on this machine may listen.
+        The home has the port of its server. After that has ended, any user of this machine may listen there.
         """
         if event != "connection.connect_tcp.complete":
             return
@@ -265,7 +265,7 @@ class AsyncServerConnection:
         with suppress(httpx.HTTPError, ValueError, TypeError, RecursionError, ClientError):
             live = read_answer((await self._health("/health/live")).content)
             server_version = f"version {str(live['version'])[:LONGEST_VERSION]}"
-        return f"is of {server_version}, this client of version {version('pilotage')}"
+        return f"has {server_version}, this client has version {version('pilotage')}"
 
     async def _health(self, path: str) -> "httpx.Response":
         return await self._read(
@@ -306,7 +306,7 @@ async def _whole(response: "httpx.Response", limit: int) -> "httpx.Response":
         content += chunk
         if len(content) > limit:
             raise BadAnswer(f"the server's answer has more than {limit >> 10} KiB")
-    # What came encoded is decoded by now: a header would have that done once more.
+    # The body is decoded by now: a header for its encoding would decode it again.
     names = ("location", "retry-after")
     return httpx.Response(
         response.status_code,
@@ -318,8 +318,7 @@ async def _whole(response: "httpx.Response", limit: int) -> "httpx.Response":
 
 
 def _authorities() -> "SSLContext":
-    """Return the trusted authorities, also for this machine's own addresses: those of SSL_CERT_FILE if it
-    is set."""
+    """Return the trusted authorities, also for this machine's addresses; SSL_CERT_FILE may name them."""
     import httpx
 
     try:

@@ -14,16 +14,16 @@ from .api import AsyncApi
 from .connection import PATIENCE, Value
 
 AWAY = 600.0
-"""Seconds for which a server that answered once may be away, for example during a restart."""
+"""Seconds that a server may be away after it answered once, for example during a restart."""
 
 LOOK_EVERY = 1.0
 """Seconds between two requests to a server that is away."""
 
 SIGN_OF_LIFE = 16.0
-"""Seconds within which the server says something."""
+"""Seconds within which the server sends something."""
 
 MOST_NAMED = 200
-"""Most tasks of one request. Events of more are told apart here."""
+"""Most tasks of one request. For more, this client chooses their events."""
 
 LONGEST_LINE = 1 << 20
 """Most bytes of a line of the stream, which holds an event."""
@@ -41,7 +41,7 @@ class AsyncEventRequests(AsyncApi):
     ) -> Table[Record]:
         """Return the events that follow one; without it none, but the number of the newest as ``next``.
 
-        Raises ``Gone`` if they are no longer kept.
+        Raises ``Gone`` if the server has deleted them.
         """
         return await self._table("events", "/events", EVENT, None, after=after, **_query(kinds, tasks))
 
@@ -56,7 +56,7 @@ class AsyncEventRequests(AsyncApi):
         """Yield what happens from now on, or after an event, for ``timeout`` s or until the caller stops.
 
         ``kinds`` are task, job, transfer, pilot, breaker and federation. The server may be away for ten
-        minutes: nothing is left out. Raises ``Gone`` if events that follow are no longer kept.
+        minutes: nothing is left out. Raises ``Gone`` if the server has deleted events that follow.
         """
         until = None if timeout is None else time.monotonic() + timeout
         async for event in self._signals(after, kinds, tasks, until):
@@ -66,7 +66,7 @@ class AsyncEventRequests(AsyncApi):
     async def changes(
         self, *, kinds: Sequence[str] = (), tasks: Sequence[int] = (), timeout: float | None = None
     ) -> AsyncIterator[None]:
-        """Yield at once, then whenever something has happened, once a second at most: look at lists then.
+        """Yield now, then after each change, once a second at most: look at lists then.
 
         A server without events yields from time to time. It ends after ``timeout`` s.
         """

@@ -54,8 +54,8 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
     ) -> FetchResult:
         """Download a task's outputs into a folder: each job's to JOB/NAME, its merge job's to NAME.
 
-        Only what its merge jobs made, with ``merged``; only names that ``match``. Files whose names, or whose
-        folders' names, begin with a dot are refused without ``hidden``: programs obey such files. Size and
+        Only what its merge jobs made, with ``merged``; only names that ``match``. Files and folders with a
+        dot before their names are refused without ``hidden``: programs obey such files. Size and
         checksum are checked. Existing files are not read again, and partial files continue. Files that are
         not of the task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files
         that failed are no error here: ``check()`` of the answer raises one.
@@ -82,7 +82,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
     ) -> set[str]:
         """Bring small files, many with each request. Return the files that are here now.
 
-        Other files need requests of their own: large ones, and the ones that no archive brought.
+        Each other file needs a request: large ones, and the ones that no archive brought.
         """
         from tempfile import TemporaryFile  # only who fetches loads it
 
@@ -103,13 +103,13 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
                 progress(file.name, file.size, total)
                 came.add(file.file)
                 del rest[file.place.name]
-            # What an archive lacks cannot be read: the next one goes on after it.
+            # A file that an archive lacks cannot be read: the next archive begins after it.
             after = max(file.file for file in unpacked_files)
         return came
 
     async def _read_archive(self, archive: BinaryIO, task: int, after: str, match: str, merged: bool) -> None:
         """Write an archive to a file, as much of it as comes."""
-        # A server without archives, or one that breaks off: a request for a single file says why.
+        # A server without archives, or one that breaks off: a request for a single file gets the reason.
         with suppress(ClientError):
             async with self.output_archive(task, after=after, match=match, merged=merged) as chunks:
                 async for chunk in chunks:

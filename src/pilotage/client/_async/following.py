@@ -72,7 +72,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
             changed, looked = set(tasks), 0.0
             try:
                 async for event in self._signals(None, kinds, named, pace.until):
-                    # A task may be blocked by another one, whose events do not come here.
+                    # A task may be blocked by another one. Events of that one do not come here.
                     changed |= set(tasks) if event is None else {event["task"]}
                     is_due = time.monotonic() - looked >= LOOK_EVERY
                     if changed and (is_due or (event is not None and event["kind"] == "task")):
@@ -102,7 +102,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
     async def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> AsyncIterator[AsyncTask]:
         """Yield each task when it has ended. ``ended_jobs`` does the same with the jobs of one task.
 
-        A task that one before it holds does not end: its ``is_blocked`` says so.
+        A task that is blocked by one before it does not end: it has ``is_blocked``.
         """
         async for task in self._followed(tasks, timeout, False, ("task",)):
             if task.has_ended:
@@ -122,7 +122,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
                         yielded.add(job.id)
                         yield job
             before = now.counts
-        # What ended between two counts, or was retried meanwhile.
+        # Jobs that ended between two counts, or were retried.
         async for job in self._all_jobs(await self.subject(task)):
             if job.id not in yielded and job.has_ended:
                 yielded.add(job.id)

@@ -32,7 +32,7 @@ class AsyncPlaces(AsyncApi):
         return await self._table("queues", "/queues", QUEUE, after=after, limit=limit)
 
     async def test_queue(self, queue: str) -> Record:
-        """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
+        """Send one pilot to a queue to describe its node. While one is under way, return it."""
         return await self._posted("/queues/{queue}/test", {"pilot": int}, {"queue": queue})
 
     async def shares(self) -> Table[Record]:
@@ -149,5 +149,5 @@ class AsyncPlaces(AsyncApi):
         return await self._table("breakers", "/breakers", BREAKER, after=after, limit=limit)
 
     async def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:
-        """Close every breaker of a name: what failed there until now counts no more."""
+        """Close every breaker of a name: earlier failures there do not count."""
         return await self._posted("/breakers/lift", {"lifted": [BREAKER]}, None, {"name": name, "kind": kind})

@@ -110,7 +110,7 @@ class AsyncTask(Record):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it only goes on if somebody acts, because a task before it failed."""
+        """Whether a failed task before it blocks it, until a person acts."""
         return any(remark.kind == "blocked" for remark in self.remarks)
 
     @property
@@ -182,7 +182,7 @@ class AsyncTask(Record):
         return await self._then_refreshed(await self._client.set(self, changes, **options))
 
     async def hold(self) -> Record:
-        """Start no more of its jobs until it is released."""
+        """Hold back its jobs until it is released."""
         return await self._then_refreshed(await self._client.hold(self))
 
     async def release(self) -> Record:

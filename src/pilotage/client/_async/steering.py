@@ -27,7 +27,7 @@ class AsyncSteering(AsyncApi):
     ) -> Record:
         """Run jobs again that failed, were cancelled or closed, with changed fields. The rest stays.
 
-        A ``dry_run`` only says which, and where they would go; ``anyway`` takes changes that no queue meets.
+        A ``dry_run`` only lists them, and where they would go; ``anyway`` takes changes that no queue meets.
         """
         body = {"changes": dict(changes or {}), "dry_run": dry_run, "anyway": anyway}
         return await self._verb(about, "retry", body if any(body.values()) else None, width)
@@ -46,7 +46,7 @@ class AsyncSteering(AsyncApi):
         return await self._verb(about, "set", body, width)
 
     async def hold(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
-        """Start no more jobs of a task until it is released. Jobs that run go on."""
+        """Hold back a task's jobs until you release it. Running jobs go on."""
         return await self._posted("/tasks/{task}/hold", STEERED_TASK, await self._task(task), needs=["task"])
 
     async def release(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
@@ -56,7 +56,7 @@ class AsyncSteering(AsyncApi):
         )
 
     async def finish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
-        """End a task with what it has: a merge takes the outputs so far; other jobs close."""
+        """End a task now: a merge takes the outputs so far; other jobs close."""
         return await self._posted(
             "/tasks/{task}/finish", STEERED_TASK, await self._task(task), needs=["task"]
         )

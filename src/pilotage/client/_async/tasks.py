@@ -59,8 +59,8 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Record:
         """Submit up to 1000 tasks in one request. Return ``tasks``, ``refused`` and ``warnings``.
 
-        With ``whole`` the server accepts all of them or none; without it, ``refused`` are those that it left
-        out. Raises ``Refused``, with every fault and its task, if no task was accepted.
+        With ``whole`` the server accepts all of them or none; without it, ``refused`` has the tasks that it
+        left out. Raises ``Refused``, with every fault and its task, if no task was accepted.
         """
         body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
         if lease:
@@ -110,9 +110,9 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Table[AsyncTask]:
         """Return tasks, newest first: the caller's, or for an operator everybody's unless ``mine``.
 
-        ``label`` is a list of ``name=text``; a task has all of them. In ``name``, ``*`` stands for anything.
+        ``label`` is a list of ``name=text``; a task has all of them. In ``name``, ``*`` matches any text.
         ``sort``: newest, changed, priority or name. ``after`` is the ``next`` of the page before. ``key``
-        chooses those of one submission.
+        chooses tasks of one submission.
         """
         answer = await self._get(
             "/tasks",
@@ -191,7 +191,7 @@ class AsyncTaskRequests(AsyncApi):
         With a ``limit``, return one page of so many at most, ``after`` the ``next`` of the page before.
         """
         number, files = await self._task(task), list[Record]()
-        # The server may be anybody's, whose pages may never end.
+        # The user may not trust the server: its pages may never end.
         for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"limit": limit or OUTPUTS_OF_PAGE, "after": after}
             rows = await self._table(
@@ -239,7 +239,7 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Record:
         """Return head and tail of what a task's jobs wrote, or the lines with ``match``.
 
-        One answer covers ``limit`` jobs; ``next`` is the ``after`` of those that follow.
+        One answer covers ``limit`` jobs; ``next`` is the ``after`` of the next ones.
         """
         return await self._record(
             "/tasks/{task}/logs",
@@ -309,7 +309,7 @@ class AsyncTaskRequests(AsyncApi):
         """Return what an attempt of a job wrote, or a pilot's agent; without a number, the latest attempt.
 
         Both ends of a long stream are kept. ``stdout_seen``, ``stderr_seen`` and, of a pilot, ``agent_seen``
-        leave out so many bytes. ``task_logs`` reads those of a whole task.
+        leave out so many bytes. ``task_logs`` reads the logs of a whole task.
         """
         subject = (await self.subject(about)).of_kinds("job", "pilot")
         query = (

@@ -41,14 +41,14 @@ class AsyncWorkflowRequests(AsyncApi):
     async def workflow(self, workflow: int | str | RequestSubject) -> Record:
         """Return a workflow with its ``tasks``, each after its predecessors, and ``remarks`` on some.
 
-        A name is that of the caller's newest such workflow. Raises ``NotFound`` if there is none.
+        A name means the caller's newest workflow of that name. Raises ``NotFound`` if there is none.
         """
         return await self._record("/workflows/{workflow}", STAGES, await self._number(workflow))
 
     async def explain_workflow(
         self, workflow: int | str | RequestSubject, *, width: int = 0
     ) -> ExplainedRecord:
-        """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
+        """Explain the states of a workflow's tasks, and what holds some of them. ``lines`` is the text."""
         template = "/workflows/{workflow}/explain"
         answer = await self._get(template, await self._number(workflow), width=width or None)
         return await self._understood(answer, LINES, ExplainedRecord)

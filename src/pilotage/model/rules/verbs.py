@@ -30,7 +30,7 @@ class Verb:
 
 RETRY = Verb(
     name="retry",
-    help="Run jobs again that failed, were cancelled or closed. What is finished stays.",
+    help="Run jobs again that failed, were cancelled or closed. Finished jobs stay.",
     example="pilotage retry 12 --set ram=4000, or one job of it: pilotage retry job:345",
     outcome="retried",
     done="Retried.",
@@ -45,7 +45,7 @@ SET = Verb(
 )
 HOLD = Verb(
     name="hold",
-    help="Start no more jobs of a task until it is released. Jobs that run go on.",
+    help="Hold back a task's jobs until you release it. Running jobs go on.",
     example="pilotage hold 12, or many: pilotage hold --label campaign=a",
     outcome="held",
     done="Held: no more jobs start until you release it.",
@@ -59,7 +59,7 @@ RELEASE = Verb(
 )
 FINISH = Verb(
     name="finish",
-    help="End a task with what it has: a merge takes the outputs so far; other jobs close.",
+    help="End a task now: a merge takes the outputs so far; other jobs close.",
     example="pilotage finish 12",
     outcome="closed",
     done="Ended with what is done.",

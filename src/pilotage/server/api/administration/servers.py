@@ -57,7 +57,7 @@ class ShownServers(BaseModel):
     ]
     missing_loops: Annotated[list[str], Field(description="Loops that no live server has.")]
     takeover: Annotated[
-        float, Field(description="Longest time in s until others take over from a server that beats no more.")
+        float, Field(description="Longest time in s until others take over from a server that stops beating.")
     ]
 
 
