@@ -1,4 +1,4 @@
-"""The address of a store: what it names, and how it is shown."""
+"""The address of a store: check it, and show it without passwords."""
 
 from contextlib import suppress
 from pathlib import Path

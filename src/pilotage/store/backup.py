@@ -29,7 +29,7 @@ class BackupError(Exception):
 
 
 def backup(url: str, file: Path) -> int:
-    """Write a backup of the store to a new file. Return its size in bytes. Servers may go on meanwhile.
+    """Write a backup of the store to a new file. Return its size in bytes. Servers may run.
 
     Raises ``BackupError``, and OSError.
     """
@@ -75,13 +75,13 @@ def refuse_used_file(path: Path) -> None:
 
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
-    """Give a private file beside ``file``, which takes its name when it is whole."""
+    """Give a private file beside ``file``. Link it as ``file`` once it is complete."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.touch(mode=0o600, exist_ok=False)
     try:
         yield draft
         sync(draft)
-        # Link instead of renaming: a file that came meanwhile stays.
+        # Link instead of renaming, so that a file that another process just made stays.
         os.link(draft, file)
     except FileExistsError as error:
         raise BackupError(f"{file} exists already: name a new file") from error
@@ -90,7 +90,7 @@ def _draft(file: Path) -> Iterator[Path]:
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """Open a database for reading. In a URI, some letters of a path stand for something else: ? # %."""
+    """Open a database for reading. Quote its path, because ? # % have a meaning in a URI."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 

@@ -42,7 +42,7 @@ def clock_of(database: Database) -> Clock:
 
 
 def _newest(connection: Connection) -> float:
-    """Return the newest of some stored times: the store's time must not fall behind them."""
+    """Return the newest of some stored times. The store's clock must not begin before it."""
     return max(connection.execute(query).scalar() or 0.0 for query in _TIMES)
 
 
@@ -81,11 +81,11 @@ FOLLOWED_AT_ONCE = 5.0
 
 
 class MonotoneClock:
-    """A clock that never jumps, whatever is done to the one that it reads; nor stands behind ``newest``.
+    """A clock that never jumps, even if the clock that it reads does. It begins at ``newest`` or later.
 
-    Where that was set back or ahead, this one goes on more slowly or faster until both agree. Whoever waits
-    for a time, or counts from one that was written, would else stand still for as long; and every pilot would
-    seem silent, every lease over. A newest time of more than a day ahead is not followed.
+    If someone sets the other clock back or ahead, this one runs slower or faster until both agree. A jump
+    back would stop everything that waits for a time. A jump ahead would make all pilots seem silent and end
+    all leases. A ``newest`` more than a day ahead is ignored.
     """
 
     def __init__(self, read: Clock, steady: Clock = steady_time, newest: float = 0.0) -> None:
@@ -111,7 +111,7 @@ class MonotoneClock:
             now, reported = self._last, self._told
             grew = abs(ahead) - abs(reported) > SKEW_TOLD or ahead * reported < 0
             tell = abs(ahead) > SKEW_TOLD and grew
-            # What gets less by itself is not said again.
+            # Do not warn again while the difference shrinks.
             self._told = ahead if tell or abs(ahead) < abs(reported) else reported
         if tell:
             log.warning(*_skew_warning(ahead))
@@ -133,12 +133,11 @@ def _in_a_thread(work: Callable[[], None]) -> None:
 
 
 class DatabaseClock:
-    """The time that ``read`` tells, in s since 1970 (UTC), without asking each time.
+    """The time of ``read``, in s since 1970 (UTC), without reading it for each call.
 
-    A server whose own clock is ahead would else take every heartbeat of the others for hours of silence,
-    and start all jobs again. The log says how far ``local``, its own clock, is off. Safe to use from many
-    threads. Nobody waits for a later reading, which ``start`` runs elsewhere: whoever serves requests asks
-    for the time, and a database may hang.
+    Without it, a server with a clock that is hours ahead would take all pilots for silent and start all jobs
+    again. The clock logs how far ``local``, the machine's clock, is off. Safe to use from many threads. Only
+    the first reading blocks: ``start`` runs the later ones elsewhere, because a database may hang.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class DatabaseClock:
         now = self._steady()
         is_due = now >= self._next or now - self._called > LONGEST_GAP
         self._called = now
-        # One thread reads again; the others go on with the offset of before.
+        # One thread reads again; the others use the last offset.
         if is_due and self._reading.acquire(blocking=False):
             self._start(self._read_again)
         return self._offset + self._steady()
@@ -179,7 +178,7 @@ class DatabaseClock:
             else:
                 self._offset = offset
         except SQLAlchemyError as error:
-            # The steady clock is right for much longer than a database is away.
+            # The steady clock stays right for much longer than a database is usually away.
             log.warning("the database's clock could not be read: %s", outage(error) or error)
             self._next = self._steady() + self._every
         finally:
@@ -191,7 +190,7 @@ class DatabaseClock:
         now = self._read()
         after = self._steady()
         pause = self._every if after - before <= LONGEST_READING else min(self._every, LONGEST_GAP)
-        # Assume that the answer belongs to the middle between question and answer.
+        # Assume that the database read its clock halfway between question and answer.
         if after - before <= LONGEST_READING:
             self._tell(self._local() - now - (after - before) / 2)
         return now - (before + after) / 2, after + pause, after - before

@@ -1,4 +1,4 @@
-"""What the store keeps of the last weeks: the use of shares by hour, and failed attempts by day."""
+"""The last weeks of the store: the use of shares by hour, and failed attempts by day."""
 
 from collections.abc import Sequence
 
@@ -18,12 +18,12 @@ LONG_STEP = 6
 
 
 def step_of(seconds: float) -> int:
-    """Return the hours that are added up where so long a time is asked for."""
+    """Return how many hours to sum into one value for a period of so many seconds."""
     return 1 if seconds <= 7 * DAY else LONG_STEP
 
 
 class Past:
-    """Adds to the kept sums, deletes old ones, and reads them."""
+    """Adds to the stored sums, deletes old ones, and reads them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,10 +39,10 @@ class Past:
         self._database.write(lambda connection: daily_failures.forget(connection, before))
 
     def shares(self, after: float, now: float) -> list[ShareSpan]:
-        """Return what each share used since a time, by share and hour; by six hours for more than a week."""
+        """Return the use of each share since a time, by hour; by six hours for more than a week."""
         step = step_of(now - after)
         return self._database.read(lambda connection: share_hours.read(connection, after, step))
 
     def failures(self, owner: Identity | None, after: float) -> FailureHistory:
-        """Return the failed attempts of a person, or everybody's, by day since a time."""
+        """Return the failed attempts by day since a time: of one person, or of all if None."""
         return self._database.read(lambda connection: daily_failures.read(connection, owner, after))

@@ -120,7 +120,7 @@ class Queries:
         return self._database.read(read)
 
     def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
-        """Return a task's jobs by id, above ``after``."""
+        """Return a task's jobs with an id above ``after``, by id."""
         query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
         return self._jobs(task, query if state is None else query.where(is_state(jobs, state)))
 
@@ -156,7 +156,7 @@ class Queries:
         return self._database.read(read)
 
     def borrowings(self, job: int) -> tuple[list[Borrowing], list[str]]:
-        """Return which queues' pilots took attempts of a job, and for a waiting job which could."""
+        """Return which queues' pilots took attempts of a job, and which could take it if it waits."""
         return self._database.read(
             lambda connection: (borrowings.of_job(connection, job), borrowings.takers(connection, job))
         )
@@ -212,7 +212,7 @@ class Queries:
         return self._database.read(read)
 
     def held_by(self, who: str, owner: Identity | None = None) -> list[int]:
-        """Return the live tasks that something holds: a person's, or everybody's."""
+        """Return the live tasks that ``who`` holds: of one person, or of all if None."""
         query = select(_t.id).where(is_live, _t.held == who).order_by(_t.id)
         if owner:
             query = query.where(_t.owner == owner.name, _t.vo == owner.vo)
@@ -230,7 +230,7 @@ class Queries:
         return self._pilots(_LIVE_PILOTS.where(pilots.c.queue == queue))
 
     def ended_pilots(self) -> list[EndedPilot]:
-        """Return running pilots with jobs whose batch job has ended."""
+        """Return pilots that still run jobs although their batch job has ended."""
         return self._database.read(ended_pilots)
 
     def agent_versions(self) -> list[tuple[str, str, int]]:
@@ -249,7 +249,7 @@ class Queries:
         return self._database.read(lambda connection: connection.execute(query).scalar() or "")
 
     def jobs_of_pilot(self, pilot: int, limit: int) -> list[tuple[int, JobState]]:
-        """Return jobs whose last pilot is this one, by id, with their states. This searches all jobs."""
+        """Return the jobs that this pilot took last, by id, with their states. This searches all jobs."""
         query = select(_j.id, _j.state).where(_j.pilot == pilot).order_by(_j.id).limit(limit)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [(row.id, JobState(row.state)) for row in rows]
@@ -259,8 +259,8 @@ class Queries:
     ) -> ListPage[Pilot]:
         """Return pilots in a state, of a queue, or all, newest first. Raises ``BadCursor``.
 
-        Those in a state are ordered by when they entered it. ``empty`` ones ended without ever having a job,
-        or lack what they were sent for (P12).
+        Pilots in a state are ordered by when they entered it. ``empty`` selects pilots that ended without
+        ever having a job, or that lack something that they were submitted for (P12).
         """
         in_state = ListOrder(name="since", id=_p.id, key=_p.since)
         order = ListOrder(name="newest", id=_p.id) if state is None or queue is not None else in_state
@@ -288,9 +288,7 @@ class Queries:
         return self._database.read(read)
 
     def transfers(self, state: TransferState | None, limit: int, after: str = "") -> ListPage[Transfer]:
-        """Return transfers, newest first; those in a state by when they entered it. Raises
-        ``BadCursor``.
-        """
+        """Return transfers, newest first; with a state, by when they entered it. Raises ``BadCursor``."""
         order = (
             ListOrder(name="since", id=_x.id, key=_x.since) if state else ListOrder(name="newest", id=_x.id)
         )

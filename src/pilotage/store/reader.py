@@ -165,7 +165,7 @@ class RecordReader:
         return waiting_results.of_jobs(self.connection, jobs)
 
     def absences(self) -> tuple[Absence, ...]:
-        """Times in which no server was there (T)."""
+        """Periods when no server ran (T)."""
         return absences.everything(self.connection)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
@@ -282,8 +282,10 @@ class RecordReader:
         return advertisements.read(self.connection)
 
     def bounding_advertisements(self, sites: Sequence[Site]) -> tuple[Advertisement, ...]:
-        """Return the advertisements that limit sites: those of sites with limits or requirements, and all
-        that sites sent."""
+        """Return the advertisements that limit sites.
+
+        These are all that sites sent, and one for each site with limits or requirements.
+        """
         limited = [site.name for site in sites if site.is_limited or site.requirements]
         return advertisements.read(self.connection, limited, pushed=True)
 
@@ -339,7 +341,7 @@ class RecordReader:
     def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
         """Return activated jobs by queue and requirements, of all queues or some.
 
-        Emptied ones do not count (P1).
+        Emptied task queues do not count (P1).
         """
         rows = (
             self.raw_rows(_TASK_QUEUES)

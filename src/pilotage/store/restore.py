@@ -1,7 +1,7 @@
-"""Restores: only the rows of a backup are read, into tables that this program makes.
+"""Restores: this program makes the tables, and copies only the rows of a backup into them.
 
-Whatever else a file holds does not reach the store: triggers, views, functions, rules. The new store is
-complete, and of the newest version, before it takes the place of another one.
+Triggers, views, functions and rules of the file do not reach the store. The new store is complete, and of the
+newest version, before it replaces another one.
 """
 
 import re
@@ -97,7 +97,7 @@ def _restore_sqlite(file: Path, path: Path, replace: bool) -> None:
         raise BackupError(f"there is a store at {path}: move it away, or give --replace")
     refuse_used_file(path)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Others may read neither the directory nor what is in it.
+    # Other users can read neither the directory nor its files.
     with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as directory:
         draft = Path(directory, path.name)
         draft.touch(mode=0o600)
@@ -188,7 +188,7 @@ def _restore_postgresql(file: Path, address: URL, replace: bool) -> None:
     _refuse_newer(version[1].decode())
     engine = create_engine(url)
     try:
-        # One transaction: without its end, the store of before stays.
+        # Use one transaction, so that the previous store stays if this fails.
         with engine.begin() as connection:
             connection.execute(text("SET LOCAL lock_timeout = '30s'"))
             connection.execute(text("SET LOCAL client_encoding = 'UTF8'"))
@@ -210,7 +210,7 @@ def _drop_tables(connection: Connection, replace: bool) -> None:
 
 
 def _fill_postgresql(connection: Connection, file: Path) -> None:
-    """Copy the rows of a backup into empty tables, in whichever order it has them."""
+    """Copy the rows of a backup into empty tables, in the backup's order."""
     import psycopg
 
     references = connection.execute(_REFERENCES).all()
@@ -243,7 +243,7 @@ def _postgresql_columns(connection: Connection) -> dict[str, set[str]]:
 
 
 def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, tables: Mapping[str, set[str]]) -> None:
-    """Copy the rows of these tables, and of no other. Of statements in the file, only names are read."""
+    """Copy the rows of these tables alone. Use only the names in the file's statements; run none of them."""
     present: dict[str, set[str]] = {}
     with _rows(file) as lines:
         for line in lines:
@@ -251,7 +251,7 @@ def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, tables: Mapping[str,
                 continue
             table, names = header[1].decode(), [name.strip('"') for name in header[2].decode().split(", ")]
             if table not in tables:
-                # Somebody else's, in the same schema.
+                # Another program's table in the same schema.
                 for _ in takewhile(_END.__ne__, lines):
                     pass
                 continue

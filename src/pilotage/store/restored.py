@@ -1,7 +1,7 @@
-"""What a store needs once after it went back to an earlier time.
+"""Repairs that a store needs once after a restore to an earlier time.
 
-Its servers had gone on since then. They gave out numbers and attempts that this store does not know, and
-their pilots may still run.
+Servers ran after the backup. They assigned numbers and attempts that this store does not have, and their
+pilots may still run.
 """
 
 from dataclasses import dataclass, replace
@@ -79,10 +79,10 @@ class Restored:
 def restored(store: Store, pilots_ended: bool = False) -> Restored:
     """Skip numbers and attempts, end all tokens and pilots, and let matches begin only when leases are over.
 
-    Jobs that pilots had return to the brokerage, and nothing counts against the queues. With ``pilots_ended``
-    no pilot of before runs any more: matches begin at once. It may be repeated: each time skips more. While
-    jobs still wait after a restore, another call leaves the tokens that were made meanwhile. No server may
-    run.
+    Jobs that pilots had return to the brokerage, and no failure counts against their queues. With
+    ``pilots_ended`` all earlier pilots have ended, and matches may begin immediately. You may call it again:
+    each call skips more numbers. While jobs still wait after a restore, another call keeps the tokens made
+    since. No server may run.
     """
     now = store.clock()
     waits = store.matches_begin() > now
@@ -159,7 +159,7 @@ def _restored(
     skipped = [(kind, max(last_numbers.get(kind, 0), LEAST_SKIPPED)) for kind in {*NUMBERED, *last_numbers}]
     bulk.add(connection, numbers, ("kind",), "last", skipped)
     connection.execute(_RAISE)
-    # Their next attempt is one of these.
+    # Jobs that pilots had go on with one of the skipped attempts.
     connection.execute(_LOWER, {"ids": moved})
     for table in ends:
         connection.execute(delete(table))

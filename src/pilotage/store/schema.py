@@ -29,10 +29,10 @@ CREATE TABLE alembic_version (
 def upgrade(connection: Connection) -> None:
     """Migrate the tables to the newest version, inside the connection's transaction.
 
-    Servers of the former version go on beside: migrations only add, and ``finish`` takes away.
+    Servers of the previous version may run during this: migrations only add, and ``finish`` drops.
 
-    Raises ``NewerStore`` and ``UnreleasedStore``. Only the one writer calls it, so two processes
-    that open a store at once do not migrate twice.
+    Raises ``NewerStore`` and ``UnreleasedStore``. Only the single writer calls it, so two processes that open
+    a store do not both migrate it.
     """
     current = version_of(connection)
     if current is None and not inspect(connection).get_table_names():
@@ -52,7 +52,7 @@ def make(connection: Connection, version: str) -> None:
 
 
 def finish(connection: Connection) -> None:
-    """Drop what only servers of the former version need. None of them may run any more."""
+    """Drop what only servers of the previous version need. All of them must have ended."""
     functions.drop_former(connection)
 
 
@@ -63,7 +63,7 @@ def is_current(connection: Connection) -> bool:
 
 @cache
 def newest() -> str:
-    """Return the newest version: the one that no other migration comes after, whatever their numbers."""
+    """Return the version of the migration that no other migration follows."""
     texts = [path.read_text() for path in (MIGRATIONS / "versions").glob("v*.py")]
     before = {match[1] for text in texts if (match := _BEFORE.search(text))}
     (last,) = {match[1] for text in texts if (match := _REVISION.search(text))} - before
@@ -71,7 +71,7 @@ def newest() -> str:
 
 
 def version_of(connection: Connection) -> str | None:
-    """Return the version of the tables; None if there are none of ours."""
+    """Return the version of Pilotage's tables; None if the database has none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -79,10 +79,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def _create(connection: Connection) -> None:
-    """Make the tables that all migrations together would give.
-
-    A test compares them. This takes a seventh of the time.
-    """
+    """Make the tables as they are after all migrations, in a seventh of the time. A test compares them."""
     with_all_indexes().create_all(connection, checkfirst=False)
     functions.make(connection)
     connection.execute(text(_VERSION))
@@ -92,7 +89,7 @@ def _create(connection: Connection) -> None:
 def _migrate(connection: Connection, current: str | None, target: str = "head") -> None:
     if current is not None and current < _FIRST_RELEASE:
         raise UnreleasedStore(current)
-    # Import it only when needed: without it, a server with a current store is a tenth smaller.
+    # Import it only when needed: it adds a tenth to the memory of a server.
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

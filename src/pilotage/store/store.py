@@ -78,8 +78,8 @@ class Store:
     """Everything that Pilotage stores, in one database. Safe to use from many threads and processes.
 
     After each commit of this process, ``listeners`` are called in its thread. ``clock`` returns the time in s
-    since 1970 UTC. ``new_token`` makes tokens that nobody can guess. If reasons are not kept, choices are
-    numbered but not stored. If events are not kept, nobody can follow them.
+    since 1970 UTC. ``new_token`` makes random tokens. If reasons are not kept, choices are numbered but not
+    stored. If events are not kept, clients cannot follow them.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Store:
         )
 
     def add_measurements(self) -> None:
-        """Add what this process has measured to what all have. What cannot be written is kept."""
+        """Add this process's measurements to the store. Keep them for the next time if that fails."""
         sums, latest = self.measurements.take()
 
         def write(connection: Connection) -> None:
@@ -185,7 +185,7 @@ class Store:
             raise
 
     def noted_breakers(self) -> dict[NotedKey, BreakerState]:
-        """Return the states of circuit breakers that events have told of; a closed one is left out."""
+        """Return the last state that each circuit breaker's events reported, without closed ones."""
         breakers = self.database.read(circuit_breakers.noted)
         return {key: state for key, (state, _) in breakers.items()}
 
@@ -198,7 +198,7 @@ class Store:
         self.database.write(lambda connection: iterations.note(connection, work, self.clock()))
 
     def away(self) -> str:
-        """Return in one line why the database is away; empty if it answers, or nobody had to wait for it."""
+        """Return in one line why the database is away; empty if it answers, or if no call had to wait."""
         return self.database.reach.fault and f"{OUTAGE}: {self.database.reach.fault}"
 
     def held_by(self) -> str:
@@ -210,12 +210,12 @@ class Store:
         self.database.close()
 
     def commit(self, decision: Decision, actor: str) -> Committed:
-        """Write all of a decision that still holds, in one transaction; hand the rest back.
+        """Write the parts of a decision that still hold, in one transaction. Return the others as conflicts.
 
-        It writes nothing and raises IllegalTransition or IllegalColumn for what no decision may say,
-        FileConflict for an input that the catalogue describes otherwise, DatasetTaken for another task's
-        dataset, and PersonClosed for a task of a closed person. A decision with requests of pilots has
-        nothing else: they are committed like matches.
+        It writes nothing and raises IllegalTransition or IllegalColumn for a change that no decision may
+        make, FileConflict for an input with another size or checksum in the catalogue, DatasetTaken for
+        another task's dataset, and PersonClosed for a task of a closed person. A decision with requests of
+        pilots has no other part: they are committed like matches.
         """
         with self.measurements.timed(COMMITS):
             return self._commit(decision, actor)
@@ -228,7 +228,7 @@ class Store:
         check(decision)
         if not decision.changes and not decision.choices:
             return Committed()
-        # Pack them before the transaction, so that others need not wait for it.
+        # Pack the reasons before the transaction, so that other writers do not wait for that.
         reasons = documents(decision) if self._keeps_reasons else candidates_alone(decision)
         # SQLite has one writer anyway, so running beside it gains nothing.
         light = self.database.is_postgresql and is_light(decision)
@@ -251,7 +251,7 @@ class Store:
         return result
 
     def _left_beside(self) -> None:
-        """Count a commit that was not alone. From time to time, add up such commits' differences."""
+        """Count a commit that ran beside others. Now and then, merge such commits' counter differences."""
         # Without a lock: a lost count only delays the next time.
         self._beside += 1
         if self._beside >= FOLDED_AFTER:
@@ -272,7 +272,7 @@ class Store:
         expected: int | None = None,
         note: str = "",
     ) -> int:
-        """Put this federation in force. Return its version. Loops see it at their next pass.
+        """Put this federation in force. Return its version. Loops use it from their next pass on.
 
         The store remembers the ``file`` that it was loaded from. Raises ``FederationRenamed``, and
         ``FederationChanged`` if another version than the ``expected`` one is in force.

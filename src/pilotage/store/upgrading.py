@@ -1,4 +1,4 @@
-"""Upgrading a store while servers of the former version run: first add, and take away at the end."""
+"""Upgrade a store while servers of the previous version run: first add, and drop at the end."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class StoreUpgrade:
 
 
 def upgrade(url: str) -> StoreUpgrade:
-    """Bring a store's tables up to date. Servers of the former version go on. Raises NewerStore."""
+    """Bring a store's tables up to date. Servers of the previous version may run. Raises NewerStore."""
     database = Database(url, UPGRADER)
     try:
         before = database.write(schema.version_of)
@@ -42,7 +42,7 @@ def upgrade(url: str) -> StoreUpgrade:
 
 
 def finish(url: str) -> None:
-    """Drop what only servers of the former version need. Raises ``OlderServersRun``."""
+    """Drop what only servers of the previous version need. Raises ``OlderServersRun``."""
     database = Database(url, UPGRADER)
     try:
         if not database.write(schema.is_current):
@@ -65,7 +65,7 @@ def finish(url: str) -> None:
 
 
 def _unnamed_sessions(database: Database) -> int:
-    """Return the sessions of programs that do not name their server."""
+    """Return how many sessions do not name their server."""
     if not database.is_postgresql:
         return 0
     values = {"session": Database.session_of("")}

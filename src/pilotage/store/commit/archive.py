@@ -1,9 +1,9 @@
 """The archive: write ended records slice by slice as lines of a file, then delete them.
 
-A task goes if it ended before a given time and has no live jobs. Its jobs go first, then the reasons of its
-decisions, then the task. Transfers, pilots, publications and notifications go by their own end.
-Counters follow the deletions, and numbers are never reused. Outputs and their replicas stay, because others
-may read them.
+A task is archived if it ended before a given time and has no live jobs: first its jobs, then the reasons of
+its decisions, then the task. Transfers, pilots, publications and notifications are archived if they ended
+before that time. The deletions update the counters, and numbers are never reused. Outputs and their replicas
+stay, because others may read them.
 """
 
 import json
@@ -58,7 +58,7 @@ _LIMIT: Any = bindparam("limit", type_=None)
 _LIVE_OF_TASK = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(state) for state in LIVE_JOBS]))
-    # Counters' keys are texts, whatever they count.
+    # The keys of all counters are texts.
     .where(_c.first == cast(_t.id, String))
     .group_by(_c.first)
     .having(func.sum(_c.count) > 0)
@@ -126,7 +126,7 @@ _NOTIFICATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Records of one kind: their numbers, and a JSON line for each that names its kind."""
+    """Records of one kind: their numbers, and a JSON line for each. The line names the kind."""
 
     kind: What
     ids: tuple[int, ...]
@@ -165,8 +165,7 @@ class Archive:
             job_rows = connection.execute(_JOBS, values).all()
             if job_rows:
                 return _jobs(connection, job_rows)
-            # Reasons are many times as large as jobs, so a slice of the same size has fewer of them, rounded
-            # up.
+            # Reasons are many times as large as jobs, so a slice has fewer of them (rounded up).
             if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
                 readable = dated(connection, choices)
                 pairs = zip(choices, readable, strict=True)

@@ -1,4 +1,4 @@
-"""The only module that writes decisions' changes: everything that still holds, in one transaction."""
+"""Write the changes of a decision that still hold, in one transaction. No other module writes them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -59,10 +59,9 @@ _REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
 
 
 def is_light(decision: Decision) -> bool:
-    """Return whether a decision only touches records and moves jobs on, so that it need not be committed
-    alone.
+    """Return whether a decision may be committed beside others: it only touches records and moves jobs.
 
-    It creates nothing, claims nothing, keeps the columns that count jobs, and activates none.
+    It creates nothing, claims nothing, activates no job, and keeps the columns that count jobs.
     """
     return not decision.choices and all(
         isinstance(change, Touch) or (isinstance(change, Move) and _is_light_move(change))
@@ -82,7 +81,7 @@ def _is_light_move(move: Move) -> bool:
 
 
 def _unchanged(change: Move | Touch, rows: list[Record]) -> list[Record]:
-    """Return the records that nobody has changed since the decision read them."""
+    """Return the records that have not changed since the decision read them."""
     if isinstance(change, Touch) and change.server_read is not None:
         return [row for row in rows if row[SUBMITTER] == change.server_read]
     if change.changes_read is None:
@@ -91,7 +90,7 @@ def _unchanged(change: Move | Touch, rows: list[Record]) -> list[Record]:
 
 
 def _counted(claim: Claim) -> Kind:
-    """Return the kind of new records that a claim limits: at a site, new records are pilots."""
+    """Return the kind of new records that a claim limits: pilots for a claim at a site."""
     return "pilot" if claim.counter == MATCHES_BY_SITE else COUNTERS[claim.counter][0]
 
 
@@ -142,7 +141,7 @@ class Commit:
         """Apply the changes in order. Return the outcome of each."""
         changes = self._decision.changes
         self._records.load(changes)
-        # Before differences are folded: until this ends, they would be in neither table.
+        # Read these before folding differences: during the fold, they are in neither table.
         self._job_rooms = CommitJobRooms(self._connection, changes, self._records)
         self._is_late = not self._has_room_for_resumed(changes)
         if not self._light:
@@ -161,7 +160,7 @@ class Commit:
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write(self._connection)
-        # Last, so that readers of events wait for a short time only.
+        # Write events last, so that their readers wait only briefly.
         self._events.write(self._connection)
         return Committed(
             accepted=tuple(accepted for accepted, _ in results),
@@ -196,7 +195,7 @@ class Commit:
             self._events.note("breaker", meaning, breaker.whose[-1] or NO_TASK, [number])
 
     def _has_room_for_resumed(self, changes: Sequence[Change]) -> bool:
-        """Return whether ended tasks that go on stay within the limits of unfinished work."""
+        """Return whether the limits of unfinished work allow these ended tasks to resume."""
         moves = [change for change in changes if isinstance(change, Move) and change.work_limits]
         tasks = {
             row[TASK]
@@ -207,7 +206,7 @@ class Commit:
         return not tasks or has_room(self._connection, limits, ended_work(self._connection, tasks))
 
     def _hand_back(self, change: Change) -> Result:
-        """Hand back a whole change that came too late."""
+        """Count a change that came too late, and return that none of it was done."""
         if isinstance(change, Create):
             self._handed_back += len(change.records)
             return (), (None,) * len(change.records)
@@ -254,10 +253,10 @@ class Commit:
         return ids
 
     def _ready_to_bring(self, move: Move, rows: list[Record]) -> list[Record]:
-        """Return the records whose outputs no upload of an earlier attempt is still bringing."""
+        """Return the records without a live upload from an earlier attempt."""
         if not rows or not move.creates:
             return rows
-        # Transfers that this decision has ended hold nothing up.
+        # First write the transfers that this decision ends: they block nothing.
         self._records.write("transfer")
         waiting = held_up(self._connection, move.creates)
         return [row for row in rows if row[ID] not in waiting] if waiting else rows
@@ -269,7 +268,7 @@ class Commit:
         self._note(move.kind, self._entries.number(move.kind, move.source, move.target, move.cause), rows)
 
     def _note(self, kind: Kind, number: int, rows: Sequence[Record]) -> None:
-        """Note an event of a meaning for each task of the records."""
+        """Note an event for each task of the records. ``number`` identifies the transition's meaning."""
         by_task: dict[int, list[int]] = defaultdict(list)
         for row in rows:
             by_task[row[TASK] or NO_TASK].append(row[ID])
@@ -296,7 +295,7 @@ class Commit:
             self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
 
     def _measure(self, move: Move, rows: Sequence[Record]) -> None:
-        """Record how long each job took at its queue. A move with that value keeps the queue."""
+        """Record how long each job took at its queue."""
         if move.own_changes or "wall_seconds" in move.changes:
             for row in rows:
                 self._last_seen.measured(row[QUEUE], {**move.changes, **move.own_changes.get(row[ID], {})})
@@ -316,7 +315,7 @@ class Commit:
         return tuple(row[ID] for row in rows)
 
     def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
-        """Create the records that rest on moved records, and nothing else."""
+        """Create the records that depend on the moved records, and no others."""
         resting = [(id_, record) for id_ in move.creates for record in move.creates[id_]]
         records = [record for id_, record in resting if id_ in accepted]
         # Write ended transfers first: a new transfer is compared with the live ones.

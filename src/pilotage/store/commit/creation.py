@@ -1,4 +1,4 @@
-"""New records. Existing ones stay as they are; new ones are numbered, written and counted in bulk."""
+"""Number, write and count new records in bulk. Existing ones stay as they are."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -159,7 +159,7 @@ class Creator:
     def _write_stateless(self, type_: type, records: Sequence[Any]) -> list[int | None]:
         """Write failures, borrowings, advertisements or dataset versions, which have no states."""
         if type_ is Failure:
-            # Every successful job may change some, so search for old or excess ones only once.
+            # Every successful job may change failures. So search for old or excess ones only once.
             self._failures += records
             return [WITHOUT_NUMBER] * len(records)
         if write := _WRITE.get(type_):
@@ -176,7 +176,7 @@ class Creator:
         existing = (
             set(self._connection.execute(_KNOWN_SUBMISSIONS, {"names": names}).scalars()) if names else set()
         )
-        # The same request was sent again: its tasks exist already.
+        # A client sent the same request again: its tasks exist already.
         new = [task for task in tasks if task.submission not in existing]
         refuse_closed(self._connection, (task.owner for task in new))
         refuse_taken(self._connection, [task.spec.output_dataset for task in new if task.spec.output_dataset])
@@ -244,7 +244,7 @@ class Creator:
         datasets.add_registrations(self._connection, self._actor, sum(row["job"] is None for row in new))
         if is_operator and before:
             self._connection.execute(_CONFIRM, {"names": sorted(before)})
-        # Insert new names in bulk. Replace the few whose bytes have changed.
+        # Insert new names in bulk. Replace the few files that have other bytes now.
         if changed.keys() & before:
             self._connection.execute(
                 _SAVE_FILES, [_file_row(changed[name]) for name in changed.keys() & before]
@@ -294,7 +294,7 @@ class Creator:
         return {name for (name,) in rows}
 
     def _raise(self, request: NewTransfer) -> None:
-        """Give the transfer that serves a request the better share and priority, and update its counts."""
+        """Raise the transfer that serves a request to the better share and priority. Update its counts."""
         if (changed := self._requests.raise_for(request)) is None:
             return
         before, after = changed

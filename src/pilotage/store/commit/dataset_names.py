@@ -1,4 +1,4 @@
-"""Names of datasets that tasks hold for their outputs: each is of one task at a time."""
+"""Names of datasets that tasks hold for their outputs: only one task at a time may have a name."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _OF_TASKS = select(tasks.c.output_dataset).where(
 
 
 def refuse_taken(connection: Connection, names: Sequence[str], besides: Sequence[int] = ()) -> None:
-    """Raise DatasetTaken if a task holds one of these names, ``besides`` some tasks."""
+    """Raise DatasetTaken if a task holds one of these names. Ignore the tasks in ``besides``."""
     values = {"names": names, "besides": besides}
     conflict = connection.execute(_TAKEN, values).first() if names else None
     if conflict is not None:
@@ -29,5 +29,5 @@ def refuse_taken(connection: Connection, names: Sequence[str], besides: Sequence
 
 
 def refuse_retaken(connection: Connection, ids: Sequence[int]) -> None:
-    """Raise DatasetTaken if ended tasks that go on have lost the name of their dataset to another task."""
+    """Raise DatasetTaken if another task took the dataset's name of an ended task that resumes."""
     refuse_taken(connection, list(connection.execute(_OF_TASKS, {"ids": ids}).scalars()), ids)

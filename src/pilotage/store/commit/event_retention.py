@@ -1,6 +1,6 @@
-"""The deletion of old events, and of notifications that were sent, or given up, long ago.
+"""Delete old events, and notifications that were sent or given up long ago.
 
-Nobody decides about them; what happened stands in records' histories too.
+This needs no decision. The histories of records keep the same transitions.
 """
 
 from sqlalchemy import Connection, bindparam, delete, func, select
@@ -38,7 +38,7 @@ class EventRetention:
         self._database = database
 
     def forget(self, before: float) -> int:
-        """Delete events of before a time (s since 1970 UTC), one batch at most. Return how many went.
+        """Delete events before a time (s since 1970 UTC), one batch at most. Return how many.
 
         The newest event always stays: SQLite numbers the next one after it.
         """
@@ -47,7 +47,7 @@ class EventRetention:
     def forget_notifications(self, before: float) -> int:
         """Delete notifications that ended before a time (s since 1970 UTC), one batch at most.
 
-        Return how many went.
+        Return how many.
         """
         values = {"before": before, "most": BATCH}
         return self._database.write(lambda connection: connection.execute(_DELETE_SENT, values).rowcount)
@@ -56,7 +56,7 @@ class EventRetention:
 def _forget(connection: Connection, before: float) -> int:
     rows = raw_rows(connection, _FIRST, most=BATCH)
     largest = connection.execute(_LARGEST).scalar_one()
-    # Up to the first that stays: clocks of servers differ, so times are not quite in order.
+    # Stop at the first event that stays: times are not quite in order, because servers' clocks differ.
     first_kept = next((index for index, (_, time) in enumerate(rows) if time >= before), len(rows))
     gone = [id_ for id_, _ in rows[:first_kept] if id_ < largest]
     if not gone:

@@ -1,4 +1,4 @@
-"""Delete replicas, files and datasets that are gone or unwanted. Files that somebody reads stay."""
+"""Delete replicas, files and datasets that are gone or unwanted. Files that a task or job reads stay."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ _HELD_ELSEWHERE = (
     .where(_other_replicas.c.file == replicas.c.file, _other_replicas.c.storage != replicas.c.storage)
     .correlate(replicas)
 )
-# Check again here: somebody may have forgotten the original since the decision.
+# Check again here: a person may have made Pilotage forget the original since the decision.
 _FORGET_IF_UNREAD = _FORGET_REPLICA.where(~_READ_THERE.exists(), _HELD_ELSEWHERE.exists())
 _FORGET_REPLICAS_OF = delete(replicas).where(
     replicas.c.file.in_(select(files.c.name).where(among(files.c.name, "names"), ~_READ.exists()))
@@ -69,7 +69,7 @@ def forget(connection: Connection, change: Forget, time: float, actor: str) -> N
 
 
 def _unwanted(connection: Connection, change: Forget, time: float) -> Forget:
-    """Leave out wanted files: a new task may have come since the decision."""
+    """Return the change without files that a new task has wanted since the decision."""
     names = {replica.file for replica in change.replicas} | set(change.files)
     reader = RecordReader(connection, SpecCache())
     in_use = wanted_of(reader, sorted(names), since=time - CLOCKS_DIFFER)

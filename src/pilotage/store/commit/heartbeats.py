@@ -1,4 +1,4 @@
-"""The heartbeat of a pilot without news: one statement, independent of all others."""
+"""Heartbeats of pilots that report no change: one statement, independent of all others."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ WITH alive AS (
 SELECT jobs.id, jobs.attempt
 FROM alive LEFT JOIN jobs ON jobs.pilot = %(pilot)s AND jobs.state IN ({_AT_A_PILOT})"""
 
-# Search by number, not by the state that most pilots share. The sign ensures that.
+# Search by number, not by state: most pilots have the same state. The sign keeps the planner off its index.
 _ALIVE = f"""
 UPDATE pilots SET heartbeat = ?
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}' RETURNING id, queue"""
@@ -61,7 +61,7 @@ class Heartbeats:
     def beat(self, pilot: int, time: float) -> set[tuple[int, int]] | None:
         """Record the call of a running pilot. Return its attempts (job, attempt).
 
-        Return None, and record nothing, if it does not run (yet, or any more).
+        Return None, and record nothing, if it does not run yet or has ended.
         """
         if self._database.is_postgresql:
             rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
@@ -70,19 +70,19 @@ class Heartbeats:
         return self._database.write_directly(lambda driver: _beat(driver, [pilot], time)).get(pilot)
 
     def live(self, queues: Sequence[str] | None = None) -> tuple[int, int]:
-        """Return the live pilots, and the jobs that pilots have, of some queues or all."""
+        """Count the live pilots of some queues or all, and the jobs that they have."""
         query = _LIVE if queues is None else _LIVE.where(_c.first.in_(queues))
         rows = self._database.read(lambda connection: connection.execute(query).all())
         counted: dict[str, int] = {counter: int(count) for counter, count in rows}
         return counted.get(PILOTS_BY_QUEUE, 0), counted.get(JOBS_BY_QUEUE, 0)
 
     def waiting(self, queues: Sequence[str]) -> int:
-        """Return the jobs that wait for a pilot at some queues."""
+        """Count the jobs that wait for a pilot at some queues."""
         query = _WAITING.where(_c.first.in_(queues))
         return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
 
     def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
-        """Do the same for several pilots, on SQLite in one transaction. Leave out pilots that do not run."""
+        """Like ``beat`` for many pilots, on SQLite in one transaction. Leave out pilots that do not run."""
         if not pilots:
             return {}
         if self._database.is_postgresql:

@@ -1,4 +1,4 @@
-"""Quotas of live jobs as a commit keeps them: concurrent decisions do not see each other's jobs (rules T)."""
+"""Enforce quotas of live jobs in a commit: concurrent decisions do not see each other's jobs (rules T)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ _OWNERS = select(_t.id, _t.vo, _t.group, _t.owner, _t.state, _t.planned_jobs).wh
 class CommitJobRooms:
     """The room for live jobs that a decision's moves may take, one after the other.
 
-    The caller is alone, so its readings stay true. It reads nothing for moves without ``job_quotas``, and
-    no counts of jobs where unfinished tasks could not pass a quota.
+    The caller is the only writer, so the counts stay right. It reads nothing for moves without
+    ``job_quotas``, and no counts of jobs if all unfinished tasks fit the quotas.
     """
 
     def __init__(self, connection: Connection, changes: Sequence[Change], records: WorkingSet) -> None:
@@ -40,7 +40,7 @@ class CommitJobRooms:
         planned: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for id_, vo, group, owner, state, jobs in raw_rows(connection, _OWNERS, tasks=sorted(named)):
             self._owners[id_] = Identity(name=owner, vo=vo, group=group)
-            # A person may go on with a task that had ended.
+            # A person may resume an ended task.
             planned[vo][owner] += 0 if state in LIVE_TASKS else int(jobs)
         quotas = next(move.job_quotas for move in moves if move.job_quotas)
         for vo, ended_work in planned.items():
@@ -49,7 +49,7 @@ class CommitJobRooms:
                 return
 
     def fitting(self, move: Move, rows: list[Record]) -> list[Record]:
-        """Return the records whose live jobs fit, and count these."""
+        """Return the records with live jobs that fit, and take their room."""
         if self._rooms is None or move.job_quotas is None:
             return rows
         fits: list[Record] = []
@@ -66,7 +66,7 @@ def _task(move: Move, row: Record) -> int:
 
 
 def _live_jobs(move: Move, row: Record) -> int:
-    """Return how many jobs become live with a record: itself, or those that rest on it."""
+    """Return how many jobs become live with a record: itself, or its new jobs."""
     if move.kind == "job":
         return 1
     new = move.creates.get(row[ID], ())

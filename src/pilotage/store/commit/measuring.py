@@ -1,4 +1,4 @@
-"""What one commit measures for monitoring. It counts only if the commit takes effect."""
+"""Measurements of one commit for monitoring. They count only if the commit succeeds."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class CommitMeasurements:
         self.own = Measurements()
 
     def moved(self, move: Move, rows: Sequence[Record]) -> None:
-        """Measure records that are about to move: they still have the values that counted them."""
+        """Measure records before they move. They still have their former queue, share and other labels."""
         if move.kind == "job":
             self._jobs(move, rows)
         elif move.kind == "transfer":
@@ -49,7 +49,7 @@ class CommitMeasurements:
             self._count(EMPTY_PILOTS, _labels("pilot", [row for row in rows if not row[MEASURED]], "queue"))
 
     def count_transferred(self, sizes: Mapping[tuple[str, str], float]) -> None:
-        """Count bytes that transfers brought, by source and destination."""
+        """Count the bytes of finished transfers, by source and destination."""
         for ends, size in sizes.items():
             self.own.count(TRANSFERRED_BYTES, ends, size)
 
@@ -62,7 +62,7 @@ class CommitMeasurements:
             self._failures(move, rows)
         if move.source in AT_A_PILOT and move.target not in AT_A_PILOT:
             self._runs(move, rows)
-        # A job that waits for a merge has succeeded: its end there says nothing about its attempt.
+        # A job that waits for a merge has succeeded: do not count the end of that state as an attempt.
         if move.source in LIVE["job"] and move.source is not JobState.MERGING:
             outcome = "finished" if move.target in _DONE else str(move.target)
             if outcome == "finished" or move.target in ENDED["job"]:

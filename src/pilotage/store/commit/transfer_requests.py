@@ -1,6 +1,6 @@
 """Requests for transfers.
 
-A live transfer serves everybody who asks for the same, with the best share and priority (D2).
+A live transfer serves all requests for the same file and storage, with the best share and priority (D2).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +34,9 @@ _PATHS = select(_x.file, _x.destination, _x.source_path).where(
 
 
 def held_up(connection: Connection, creates: Mapping[int, Sequence[Creation]]) -> frozenset[int]:
-    """Return the records whose new uploads cannot begin yet: a live one brings the file of another attempt.
+    """Return the records that must wait because a live upload brings the same file from another attempt.
 
-    It went on while the decision was made, so the next pass ends it first.
+    The decision did not see that upload. The next pass ends it first.
     """
     uploads = [
         (id_, creation)
@@ -57,7 +57,7 @@ def held_up(connection: Connection, creates: Mapping[int, Sequence[Creation]]) -
 
 @dataclass(frozen=True, slots=True)
 class LiveTransfer:
-    """A requested transfer that is not delivered yet. While queued it may be raised."""
+    """A transfer that is not delivered yet. While it is queued, a request may raise it."""
 
     id: int
     state: TransferState
@@ -66,16 +66,16 @@ class LiveTransfer:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the values that count it, in the order of ``KEY_COLUMNS``."""
+        """Return its key in the counters, in the order of ``KEY_COLUMNS``."""
         return tuple(
             self.size_class if name == "size_class" else getattr(self.request, name)
             for name in KEY_COLUMNS["transfer"]
         )
 
     def raised(self, new_request: NewTransfer) -> "LiveTransfer":
-        """Return the same with the best share and priority of both requests (D2).
+        """Return the transfer with the best share and priority of both requests (D2).
 
-        Once it has a slot it stays as it is, because its share got the slot.
+        A transfer with a slot stays unchanged, because its share got the slot.
         """
         if self.state not in QUEUED_TRANSFERS:
             return self

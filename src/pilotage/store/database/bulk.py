@@ -18,7 +18,7 @@ ALIKE = 8
 def insert(
     connection: AnyConnection, table: Table, columns: Sequence[str], rows: Sequence[Row], once: bool = False
 ) -> None:
-    """Insert rows with the values of ``columns`` in order. With ``once``, skip existing rows."""
+    """Insert rows, each with values for ``columns`` in that order. With ``once``, skip existing rows."""
     if rows:
         dialect = dialect_of(connection)
         statement = _insert(dialect, table, tuple(columns))
@@ -28,10 +28,7 @@ def insert(
 def update(
     connection: AnyConnection, table: Table, columns: Sequence[str], rows: Sequence[Row], appended: str = ""
 ) -> None:
-    """Set ``columns`` of the records whose numbers come last in each row.
-
-    For an ``appended`` column, the added text stands before the number.
-    """
+    """Set ``columns`` of records. Each row has their values, then the text for ``appended``, then the id."""
     ids_by_values: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in rows:
         ids_by_values[tuple(row[:-1])].append(row[-1])
@@ -51,14 +48,14 @@ def update(
 def add(
     connection: AnyConnection, table: Table, keys: Sequence[str], count: str, rows: Sequence[Row]
 ) -> None:
-    """Add to counts. Each row has the key and then the difference. A count that comes to 0 is deleted.
+    """Add to counts. Each row has the key and then the difference. Delete counts that become 0.
 
-    Rows are written in order of key, so that concurrent calls do not wait in a circle.
+    Write rows in order of key, so that concurrent calls do not deadlock.
     """
     if not rows:
         return
     ordered = sorted(rows, key=lambda row: tuple(row[:-1]))
-    # Only these can have reached 0.
+    # Only reduced counts can have reached 0.
     fallen = [row[:-1] for row in ordered if row[-1] < 0]
     dialect = dialect_of(connection)
     upsert, delete = _add(dialect, table, tuple(keys), count)
@@ -68,7 +65,7 @@ def add(
 
 
 def _plain(value: Any) -> Any:
-    """Return the value in a form that drivers know: a state is text."""
+    """Return the value in a form that drivers accept: the text of a state."""
     return str(value) if isinstance(value, str) else value
 
 

@@ -1,6 +1,6 @@
 """Parts that all tables share: identifiers, owners, states, and conditions for partial indexes.
 
-Each table stands with the rows and views of its noun. Times are seconds since 1970 UTC, sizes bytes, memory
+Look for a table beside the rows and views of its noun. Times are seconds since 1970 UTC, sizes bytes, memory
 MB, as in the model. The commit assigns identifiers to tasks, jobs, transfers, pilots and decisions.
 """
 
@@ -65,13 +65,13 @@ def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
 
 
 def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
-    """Return the same condition for rows found in another way. It keeps planners away from state indexes."""
-    # Literal, because a statement with a list parameter cannot run for many rows at once.
+    """Return the same condition in a form that no state index serves, for rows selected by another index."""
+    # Literal, because a statement with a list parameter cannot run for many rows.
     return func.coalesce(table.c.state, "").in_([literal_column(f"'{state}'") for state in states])
 
 
 class by_character(Worded):  # noqa: N801 -- reads as a function in a query
-    """A name ordered by character, so that names with one prefix stand together."""
+    """A name ordered by character, so that names with one prefix are adjacent."""
 
     type = String()
 
@@ -89,20 +89,20 @@ def begins(name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
 
 
 def _first_after(prefix: str) -> str | None:
-    """Return the first text behind all that have a prefix; None if there is none."""
+    """Return the first text after all that have a prefix; None if there is none."""
     start = prefix.rstrip("\U0010ffff")
     if not start:
         return None
     following = ord(start[-1]) + 1
-    # No text holds a surrogate.
+    # Skip surrogates: a text cannot contain them.
     return start[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 def index_later(make: Callable[[], object]) -> None:
     """Declare an index that differs between the databases.
 
-    Making it loads the dialects of both databases, and a server needs only one. Its store has the index
-    already; only ``with_all_indexes`` makes it.
+    Making the index loads the dialects of both databases, and a server needs only one. The migrations have
+    created the index, so only ``with_all_indexes`` calls ``make``.
     """
     metadata.info[LATER].append(make)
 

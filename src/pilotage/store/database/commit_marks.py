@@ -1,7 +1,7 @@
-"""Marks of the last commits on PostgreSQL, one for each writer: what became of a commit without an answer.
+"""Marks of the last commits on PostgreSQL, one for each writer: they show whether a commit arrived.
 
-PostgreSQL's own numbers of transactions do not tell. After a crash or a promotion another transaction may
-have the number of one that was lost.
+A process reads its mark if it got no answer. PostgreSQL's transaction numbers are not enough: after a crash
+or a promotion another transaction may get the number of a lost one.
 """
 
 import itertools
@@ -63,7 +63,7 @@ class CommitMarks:
 
     @contextmanager
     def writer(self) -> Iterator[str]:
-        """Give the name of a writer that nobody else uses now: there are as many as write at once."""
+        """Give a writer's name that no other transaction uses now. Free names are used again."""
         try:
             writer = self._free.pop()
         except IndexError:

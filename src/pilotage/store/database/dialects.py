@@ -1,4 +1,4 @@
-"""How SQLite and PostgreSQL differ: each difference has a name here, and the words of either database."""
+"""How SQLite and PostgreSQL differ: each difference has a name here, and the SQL for either database."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,20 +33,20 @@ def quoted(columns: Iterable[str]) -> str:
 
 
 class Dialect:
-    """The words of SQLite. Columns, values and parameters are given, and returned, as SQL."""
+    """The SQL of SQLite. Methods take and return columns, values and parameters as SQL."""
 
     name, title = "sqlite", "SQLite"
     """As SQLAlchemy names it, and as people do."""
     mark = "?"
-    """What stands for a value in the driver's own statements."""
+    """The placeholder for a value in the driver's statements."""
     numbers = "IN (SELECT value FROM json_each(?))"
-    """The condition that a number is one of those of one parameter, for a driver's statement."""
+    """The condition that a number is in the list of one parameter, for a driver's statement."""
     by_character = "{}"
     """A text ordered by character, so that names with one prefix are beside each other."""
     byte_length = "length(CAST({} AS BLOB))"
     """The bytes of a text."""
     find, least = "instr", "min"
-    """The functions for the place of a text in another one (0 without it), and for the least of values."""
+    """The functions for the place of a text in another one (0 if absent), and for the least of values."""
     whole = "CAST({} AS INTEGER)"
     """A number without its fraction."""
     size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
@@ -55,7 +55,7 @@ class Dialect:
     """The first and last ``kept`` characters of a ``text``, with ``gap`` between them."""
 
     def choose(self, sqlite: T, postgresql: T) -> T:  # noqa: ARG002
-        """Return the one that is for this database."""
+        """Return the value for this database."""
         return sqlite
 
     def any_of(self, column: str, *words: str) -> str:
@@ -82,12 +82,12 @@ class Dialect:
         return f"SELECT {listed} FROM json_each(:{parameter})"
 
     def each(self, table: str, name: str, head: str) -> str:
-        """Return the join with a few rows of a table: those of ``head``, where it is named x."""
+        """Return the join with the few rows of a table that ``head`` selects. ``head`` names the table x."""
         return f"CROSS JOIN {table} AS {name} ON {name}.id IN (SELECT x.id {head})"
 
     def matches(self, pattern: str) -> tuple[str, str]:
         """Return the operator for names that match a pattern with ``*`` and ``?``, and the pattern for it."""
-        # LIKE of SQLite has no case.
+        # LIKE of SQLite ignores case.
         return "GLOB", pattern.replace("[", "[[]")
 
     def insert(self, table: Table, columns: Sequence[str]) -> str:
@@ -95,17 +95,17 @@ class Dialect:
         return f"INSERT INTO {table.name} ({quoted(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
     def update(self, table: Table, columns: Sequence[str], appended: str) -> str:
-        """Return the driver's statement for rows of new values, of what is appended, and of the number."""
+        """Return the driver's statement for rows of new values, then the text to append, then the id."""
         values = [f'"{column}" = ?' for column in columns]
         values += [self.appended(table, appended, "?")] if appended else []
         return f"UPDATE {table.name} SET {', '.join(values)} WHERE id = ?"
 
     def delete_zeros(self, table: Table, keys: Sequence[str], count: str) -> str:
-        """Return the driver's statement that deletes the rows with some keys whose count is 0."""
+        """Return the driver's statement that deletes the rows of given keys if their count is 0."""
         return f"DELETE FROM {table.name} WHERE {' AND '.join(f'{key} = ?' for key in keys)} AND {count} = 0"
 
     def value(self, table: Table, column: str) -> str:  # noqa: ARG002
-        """Return what stands for one value of a column in a driver's statement."""
+        """Return the placeholder for a value of a column in a driver's statement."""
         return "?"
 
     def run(self, connection: AnyConnection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -117,14 +117,14 @@ class Dialect:
         driver(connection).execute(statement, values)
 
     def appended(self, table: Table, column: str, more: str) -> str:
-        """Return the assignment of a text that gets longer. A long one loses its middle."""
+        """Return the assignment that appends to a text, and cuts the middle out of a long one."""
         old = f"{table.name}.{column}"
         cut = self.cut.format(text=old, kept=KEPT, gap=GAP)
         return f"{column} = CASE WHEN length({old}) > {LONGEST} THEN {cut} ELSE {old} END || {more}"
 
 
 class PostgreSQL(Dialect):
-    """The words of PostgreSQL, where they differ."""
+    """The SQL of PostgreSQL, where it differs."""
 
     name, title, mark = "postgresql", "PostgreSQL", "%s"
     numbers = "= ANY (%s::bigint[])"
@@ -217,7 +217,7 @@ def driver(connection: AnyConnection) -> "sqlite3.Connection":
 
 
 class Statement:
-    """A statement that each database has in its own words, with the types of some parameters."""
+    """A statement that differs between the databases, with the types of some parameters."""
 
     def __init__(self, written: Callable[[Dialect], str], **types: TypeEngine[Any]) -> None:
         self._written, self._types = written, types
@@ -233,7 +233,7 @@ class Statement:
 
 
 class Worded(FunctionElement[Any]):
-    """A part of a query that each database has in its own words."""
+    """A part of a query that differs between the databases."""
 
     name: str
     # SQLite would compare a Boolean with 1, and then use no index.
@@ -244,7 +244,7 @@ class Worded(FunctionElement[Any]):
         cls.name, cls.inherit_cache = cls.__name__, True
 
     def words(self, dialect: Dialect, *parts: str) -> str:
-        """Return the SQL for a database, given that of the parts."""
+        """Return the SQL for a database from the SQL of the parts."""
         raise NotImplementedError
 
 
@@ -255,7 +255,7 @@ def _words(element: Worded, compiler: SQLCompiler, **options: Any) -> str:
 
 
 class WithDeltas(TableClause):
-    """A table of counts with the rows ``deltas``, which are still to be added; only PostgreSQL has any."""
+    """A table of counts and the differences in ``deltas`` that it lacks. Only PostgreSQL has deltas."""
 
     inherit_cache = True
 

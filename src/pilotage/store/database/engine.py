@@ -4,8 +4,8 @@ SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its fi
 different processes wait for each other at a file beside the database: SQLite itself would only poll, with up
 to 0.1 s delay. In memory there is one connection, and reads and writes take turns. PostgreSQL: a writer that
 must be alone holds an advisory lock until it ends; the others lock the rows they change. A reader uses one
-snapshot. Advisory locks belong to one database. If several Pilotages share a database, each in its own
-schema, the schema's name is part of the lock's.
+snapshot. Advisory locks apply to a whole database. If several Pilotages share one, each in its own schema,
+the schema's name is part of the lock's name.
 """
 
 import contextlib
@@ -103,7 +103,7 @@ class Database:
 
     @staticmethod
     def session_of(server: str) -> str:
-        """Return how PostgreSQL names the sessions of a server, by its random name; of others if empty."""
+        """Return PostgreSQL's name for the sessions of a server; of other programs if ``server`` is empty."""
         return f"pilotage {server}".strip()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
@@ -141,11 +141,11 @@ class Database:
                 return work(connection)
 
     def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
-        """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
+        """Do ``work`` in one transaction, exactly once. If it fails, roll back and try again.
 
-        It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. It is tried again for
-        ``RETRY_FOR`` s, or with ``tries`` so many times. Where PostgreSQL's answer to a COMMIT
-        was lost, ask it for the mark.
+        It runs ``alone`` unless it may run beside others; only PostgreSQL can do that. Try again for
+        ``RETRY_FOR`` s, or ``tries`` times in all if not 0. If PostgreSQL's answer to a COMMIT was lost, read
+        the mark.
         """
         alone = alone or not self.is_postgresql
         turn = self._writer_lock if alone else contextlib.nullcontext()
@@ -161,7 +161,7 @@ class Database:
                         mark = self._marks.begin(connection, writer, alone, WRITER_SILENCE)
                     result = work(connection)
                     if mark:
-                        # Note it before the COMMIT at the end of the block, whose answer may be lost.
+                        # Note it before the COMMIT at the end of the block: its answer may be lost.
                         unanswered = mark, result
                     return result
 
@@ -184,7 +184,7 @@ class Database:
         return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
 
     def _writing(self) -> contextlib.AbstractContextManager[Connection]:
-        # Not BEGIN: becoming a writer later would fail at once if another has written since.
+        # Not BEGIN: SQLite refuses to make a reader a writer if another process has written since.
         return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
 
     def held_by(self) -> str:
@@ -207,7 +207,7 @@ class Database:
 
 
 class _Retries:
-    """The tries of one transaction, ``limit`` in all unless 0, as long as its faults pass by themselves."""
+    """Tries one transaction again after transient faults, ``limit`` times in all unless that is 0."""
 
     def __init__(self, database: Database, limit: int = 0) -> None:
         self._database, self._limit = database, limit
@@ -231,7 +231,7 @@ class _Retries:
         if hindered in UNREACHED and self._database.is_postgresql:
             reach.doubt()
         pause = random.uniform(0, min(LONGEST_PAUSE, 0.01 * 2 ** min(self._failed, 10)))
-        # One line in the driver's words. Whoever gets the error in the end logs all of it.
+        # Log only the driver's first line. The caller logs the whole error if the last try fails.
         reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
         log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], self._failed + 1, pause)
         time.sleep(pause)
@@ -239,7 +239,7 @@ class _Retries:
 
 
 def _question(url: URL) -> "psycopg.Connection[Any]":
-    """Connect to PostgreSQL for one question, whose answer is not awaited for long."""
+    """Connect to PostgreSQL for one question, with short time limits."""
     url = url.set(drivername="postgresql+psycopg").update_query_dict(
         {"connect_timeout": f"{CONNECTED_WITHIN - 1}"}
     )
@@ -257,7 +257,7 @@ def _postgresql(url: URL, session: str, reach: Reachability) -> tuple[Engine, En
 
 def _without_waiting(url: URL, session: str, reach: Reachability) -> Engine:
     """Return the engine for single statements: planning one each time takes longer than running it."""
-    # These look up few rows by key. A plan from when a table was small would read the whole table for ever.
+    # These look up few rows by key. A plan made for a small table would read the whole table for ever.
     settings = {
         "jit": "off",
         "enable_seqscan": "off",
@@ -294,7 +294,7 @@ def _engine(
     isolation_level: Literal["READ COMMITTED", "AUTOCOMMIT"],
     settings: Mapping[str, str],
 ) -> Engine:
-    """Return an engine whose sessions have this name and these settings, besides ``_BOUNDS``."""
+    """Return an engine that gives its sessions this name, these settings and ``_BOUNDS``."""
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level=isolation_level,
@@ -315,7 +315,7 @@ def _engine(
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
         reach.check()
         if SERVES_A_CALLER.get():
-            # A frozen server accepts connections, and says nothing.
+            # A frozen server accepts connections, but never answers.
             reach.doubt()
         return watched.connect(*arguments, **options)
 
@@ -341,8 +341,7 @@ def _sqlite(url: URL, _session: str, _reach: Reachability) -> tuple[Engine, Engi
 
 
 def _file(url: URL) -> Path | None:
-    """Return the file where writers of different processes wait for each other; None if nobody else
-    writes."""
+    """Return the file where writers of different processes wait for each other; None if only this writes."""
     if url.get_backend_name() != "sqlite" or _in_memory(url):
         return None
     return Path(f"{url.database}-turn")

@@ -18,7 +18,7 @@ class IllegalTransition(StoreError):
 
 
 class IllegalColumn(StoreError):
-    """A change of a column that only the store itself, or nobody, may set."""
+    """A decision changes a column that is fixed or that only the store may set."""
 
     def __init__(self, kind: Kind, columns: set[str], allowed: frozenset[str]) -> None:
         names = ", ".join(sorted(columns))
@@ -26,7 +26,7 @@ class IllegalColumn(StoreError):
 
 
 class TooBroad(StoreError, LookupError):
-    """A pattern's prefix matches more names than can be compared at once."""
+    """A pattern's prefix matches more names than one request may compare."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"more than {limit} names begin like the pattern: give more of its beginning")
@@ -55,7 +55,7 @@ class DatasetTaken(StoreError):
 
 
 def _another(dataset: str) -> str:
-    """Return what works in place of a dataset that another task holds."""
+    """Return the remedy for a dataset that another task has."""
     if is_own(dataset):
         return "wait for its end or cancel it, or name another one"
     name = split_dataset(dataset)[2]
@@ -101,14 +101,14 @@ class ArchivedElsewhere(StoreError):
 
 
 class LeaseLost(StoreError):
-    """Another server has taken over some work meanwhile."""
+    """Another server has taken over some work."""
 
     def __init__(self, work: str) -> None:
         super().__init__(f"another server has taken over: {work}")
 
 
 class FederationRenamed(StoreError):
-    """The store belongs to a federation with another name, which is part of its files' paths at storages."""
+    """The store belongs to a federation with another name. The name is part of file paths at storages."""
 
     def __init__(self, stored: str, new: str) -> None:
         problem = f"this store is that of federation {stored!r}, whose name its outputs carry at the storages"
@@ -116,7 +116,7 @@ class FederationRenamed(StoreError):
 
 
 class FederationChanged(StoreError):
-    """Another version of the federation is in force than the one that a change was made for."""
+    """A change was made for a version of the federation that has been replaced."""
 
     def __init__(self, expected: int, version: int) -> None:
         super().__init__(
@@ -126,7 +126,7 @@ class FederationChanged(StoreError):
 
 
 class BadCursor(StoreError):
-    """A page of a list is asked for after something that is no position of this list."""
+    """The cursor of a page is not a position in this list."""
 
     def __init__(self, cursor: str) -> None:
         super().__init__(
@@ -149,7 +149,7 @@ class UnreleasedStore(StoreError):
 
 
 class SessionsShared(StoreError):
-    """A pooler gives the database's sessions to others after each transaction."""
+    """A pooler gives the database's sessions to other clients after each transaction."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What a database says of itself: rights, settings and sizes that matter to a store."""
+"""Read the rights, settings and sizes of a database that matter to a store."""
 
 import secrets
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ _LOOKS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseFacts:
-    """What a database says of itself. Sizes in bytes."""
+    """Rights, settings and sizes (bytes) of a database."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings by name, as it writes them."""
+    """Settings by name, as the database writes them."""
     bytes: int = 0
     """Size of the database."""
     is_replica: bool = False
@@ -44,7 +44,7 @@ class DatabaseFacts:
     may_create: bool = True
     """Whether this user may make tables, as migrations do."""
     connections: int = 0
-    """Connections of everybody."""
+    """Connections of all clients."""
     oldest_age: int = 0
     """Transactions since the oldest row that was not frozen."""
     login: str = ""
@@ -54,7 +54,7 @@ class DatabaseFacts:
 
 
 def inspected(connection: Connection) -> DatabaseFacts:
-    """Return what the database at a connection says of itself."""
+    """Read the facts about the database at a connection."""
     if dialect_of(connection) is SQLITE:
         return _sqlite(connection)
     rows = connection.execute(_SETTINGS, {"names": list(SETTINGS)})
@@ -88,7 +88,7 @@ def share_a_session(engine: Engine) -> bool:
 
 
 def faults_of_pages(connection: Connection) -> list[str]:
-    """Return what SQLite finds broken in its file: the first few. It reads the whole file."""
+    """Return the first few faults that SQLite finds in its file. This reads the whole file."""
     faults = [str(row[0]) for row in connection.execute(text("PRAGMA quick_check(5)"))]
     return [] if faults == ["ok"] else faults
 

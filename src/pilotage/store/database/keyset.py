@@ -1,6 +1,6 @@
 """Pages of lists by key: each begins after the last row of the page before.
 
-The last page costs as much as the first, and rows that come or go meanwhile shift no page.
+The last page costs as much as the first, and rows added or deleted between two pages shift no page.
 """
 
 import base64
@@ -23,10 +23,10 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Sequence[Row], Generic[Row]):
-    """A page of a list: its rows, and what is known of all pages.
+    """A page of a list, and counts over all its pages.
 
-    ``total`` counts the rows of all pages (None: that takes too long), ``counts`` also those in other
-    states. ``next`` is the cursor of the page that follows; empty on the last one.
+    ``total`` counts the rows of all pages (None: that takes too long); ``counts`` has the rows by state,
+    other states too. ``next`` is the cursor of the following page; empty on the last one.
     """
 
     rows: Sequence[Row]
@@ -49,8 +49,8 @@ class ListPage(Sequence[Row], Generic[Row]):
 class Position:
     """The place of a row in a sorted list.
 
-    ``value`` is what the row is sorted by before its id; none in a list by id. ``time``, in s since 1970 UTC,
-    is the moment for which the list computes its values; all pages keep it.
+    ``value`` is the sort key before the id; None in a list by id. A list computes its values for ``time``, in
+    s since 1970 UTC; all its pages use the same.
     """
 
     id: int
@@ -70,7 +70,7 @@ class ListOrder:
     is_text: bool = False
 
     def columns(self) -> list[ColumnElement[Any]]:
-        """Return what a query is ordered by."""
+        """Return the columns for a query's ORDER BY."""
         keys = [] if self.key is None else [self.key.desc() if self.is_key_descending else self.key]
         return [*keys, self.id.desc() if self.is_id_descending else self.id]
 
@@ -122,20 +122,21 @@ class ListOrder:
 
 
 def numbered(cursor: str, largest: int = LARGEST_ID) -> int:
-    """Return the number that a cursor is, in a list by number. Raises ``BadCursor``."""
+    """Return the cursor of a list by number as a number. Raises ``BadCursor``."""
     if re.fullmatch("[0-9]{1,19}", cursor) and int(cursor) <= largest:
         return int(cursor)
     raise BadCursor(cursor)
 
 
 def total_of(counts: Mapping[Any, int], state: object | None) -> int:
-    """Return the number of rows in a state; without one of all."""
+    """Return the number of rows in a state; of all rows if it is None."""
     return sum(counts.values()) if state is None else counts.get(state, 0)
 
 
 def cut(rows: Sequence[Row], limit: int, name: Callable[[Row], object]) -> tuple[Sequence[Row], str]:
-    """Return at most ``limit`` of the rows, of which one more was read, and the name of the last one of them
-    where others follow.
+    """Return at most ``limit`` rows, and the name of the last one if more follow (else empty).
+
+    The caller reads ``limit`` + 1 rows.
     """
     return (rows[:limit], str(name(rows[limit - 1]))) if len(rows) > limit else (rows, "")
 
@@ -147,7 +148,7 @@ def named_page(
     limit: int,
     state: Callable[[Row], str] | None = None,
 ) -> ListPage[Row]:
-    """Return the page of ``limit`` rows after a name, by name."""
+    """Return ``limit`` rows after a name, sorted by name, as a page."""
     ordered = sorted(rows, key=name)
     counts = Counter(map(state, ordered)) if state else {}
     page, following = cut([row for row in ordered if name(row) > after], limit, name)
@@ -155,7 +156,7 @@ def named_page(
 
 
 def by_time(time: float, name: str, *, newest_first: bool = False) -> str:
-    """Return the name of a row for ``named_page`` by which rows are sorted by time, then by name."""
+    """Return a row's name for ``named_page`` that sorts rows by time, then by name."""
     return f"{_LATEST - time if newest_first else time:019.6f} {name}"
 
 

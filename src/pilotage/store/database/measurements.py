@@ -1,6 +1,6 @@
 """Measurements of this process: kept in memory, and added to the store from time to time.
 
-Nobody waits for a counter's row: a transaction for each of them would cost more than what it measures.
+A transaction for each measurement would cost more than the measured work.
 """
 
 import time
@@ -19,7 +19,7 @@ SUM = "sum"
 
 
 class MeasuredKey(NamedTuple):
-    """What is added up: a measure by name, the values of its labels, and the part of a histogram."""
+    """The key of a sum: the measure's name, the values of its labels, and the part of a histogram."""
 
     name: str
     labels: tuple[str, ...]
@@ -43,7 +43,7 @@ class Measurements:
             self._sums[MeasuredKey(measure.name, tuple(labels), "")] += value
 
     def observe(self, measure: Measurement, labels: Sequence[str], value: float) -> None:
-        """Add a value to a histogram; a negative one, as of clocks that differ, counts as 0."""
+        """Add a value to a histogram. A negative value, from clocks that differ, counts as 0."""
         value = max(0.0, value)
         with self._lock:
             for part, added in ((bucket(measure, value), 1.0), (SUM, value)):
@@ -55,7 +55,7 @@ class Measurements:
             self._latest[name, label] = max(moment, self._latest.get((name, label), -inf))
 
     def add(self, sums: Sums) -> None:
-        """Add sums: those of a commit, or those that could not be written."""
+        """Add the sums of a commit, or sums that could not be written before."""
         with self._lock:
             for key, value in sums.items():
                 self._sums[key] += value

@@ -1,7 +1,7 @@
-"""Notices between processes that share a store: short words for everybody who listens at that moment.
+"""Notices between processes that share a store: short words to all that listen at that moment.
 
-PostgreSQL carries them (LISTEN and NOTIFY). SQLite has none: nothing is sent or heard, and loops find others'
-work at their next period.
+PostgreSQL carries them (LISTEN and NOTIFY). SQLite has none: loops find the work of other processes at their
+next period.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ class Notices:
 
 
 class Subscription:
-    """A listening connection. It belongs to one thread. If another thread closes it, it hears no more."""
+    """A listening connection for one thread. Another thread may close it: no notices arrive after that."""
 
     def __init__(self, engine: Engine) -> None:
         arguments, options = engine.dialect.create_connect_args(engine.url)

@@ -1,7 +1,7 @@
-"""Whether PostgreSQL answers anybody: one thread asks for all, as soon as a call has waited for a second.
+"""Find out whether PostgreSQL still answers. Once a call has waited for a second, one thread asks for all.
 
-A frozen server keeps its connections, and its kernel still confirms what arrives there: no time-out of TCP
-ends a call. A slow statement is no fault as long as others get an answer.
+A frozen server keeps its connections, and its kernel still acknowledges packets, so no TCP time-out ends a
+call. A slow statement is no fault while the database answers others.
 """
 
 import threading
@@ -34,7 +34,7 @@ _PAUSE = 0.2
 
 
 class Reachability:
-    """What is known about a PostgreSQL database, at which ``connect`` opens a connection."""
+    """Whether a PostgreSQL database answers. ``connect`` opens a connection for the question."""
 
     def __init__(self, connect: "Callable[[], psycopg.Connection[Any]]") -> None:
         self.fault = ""
@@ -87,7 +87,7 @@ class Reachability:
 
 
 def too_long(begun: float) -> str:
-    """Return that a call which began at this time lasts too long for a question; empty if it does not."""
+    """Return a fault if a call that began at this time lasts too long for a question; else empty."""
     is_over = time.monotonic() - begun >= AWAY_AFTER
     return f"no answer within {AWAY_AFTER:g} s" if is_over else ""
 

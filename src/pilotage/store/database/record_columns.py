@@ -1,7 +1,7 @@
-"""What the store derives from a record's class: columns, the maker of a record from a row, rows of new ones.
+"""Derive columns, the maker of records from rows, and rows of new records from a record's class.
 
-Each field has a column of its name, an owner has four. A record within a record is kept as JSON. A field that
-has a default other than None has the same default in the table.
+Each field has a column of its name, an owner has four. A record within a record is stored as JSON. A field's
+default, unless it is None, is also the column's.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ class _Field:
         )
 
     def value(self, place: int) -> str:
-        """Return the source of its value, from the row's values from a place on."""
+        """Return the Python expression for its value, which begins at this place of the row."""
         if self.columns == tuple(_OWNER):
             parts = enumerate(_OWNER.values(), start=place)
             return f"Identity({', '.join(f'{part}=row[{at}]' for at, part in parts)})"
@@ -145,7 +145,7 @@ def settable_fields(record: type) -> tuple[str, ...]:
 
 
 def maker(record: type[R], *extra: str) -> Callable[..., R]:
-    """Return the function that makes a record of a row which begins with its columns.
+    """Return the function that makes a record from a row that begins with its columns.
 
     The values of some ``extra`` fields follow the row.
     """
@@ -155,7 +155,7 @@ def maker(record: type[R], *extra: str) -> Callable[..., R]:
 
 
 def changer(record: type[R], names: Iterable[str]) -> Callable[[R, Sequence[Any]], R]:
-    """Return the function that makes a record of a former one and a row of the columns of some fields."""
+    """Return the function that copies a record with some fields changed to the values of a row."""
     by_name = {field.name: field for field in _fields(record)}
     changing = [by_name[name] for name in names]
     change: Callable[[R, Sequence[Any]], R] = _function(record, "of, row", "replace(of, {})", changing)
@@ -163,8 +163,10 @@ def changer(record: type[R], names: Iterable[str]) -> Callable[[R, Sequence[Any]
 
 
 def _function(record: type, takes: str, returns: str, of: Iterable[_Field]) -> Any:
-    """Return a function that sets fields from a row. It names each, like those that dataclasses make: a loop
-    would take several times as long."""
+    """Return a generated function that sets fields from a row.
+
+    It names each field, like the ``__init__`` of a dataclass. A loop would take several times as long.
+    """
     names: dict[str, Any] = {
         "Record": record,
         "Identity": Identity,

@@ -1,7 +1,7 @@
-"""Rows of queries through SQLite's driver: SQLAlchemy takes longer to pass one on than SQLite to run it.
+"""Run queries through SQLite's driver: SQLAlchemy takes longer to pass a query on than SQLite to run it.
 
-SQLAlchemy passes a query on the first time, and its text is cached for the next. Queries built for a single
-use are never reused, and disappear with their builder. Thousands of values are one parameter.
+SQLAlchemy runs a query the first time; then its text is cached. Queries built for a single use are never
+reused, and leave the cache with their builder. Thousands of values are one parameter.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A statement whose placeholders stand for ``order``.
+    """A statement with a placeholder for each name in ``order``.
 
-    ``written`` values are passed to the driver unchanged.
+    ``constants`` are values within the query, and ``written`` has functions that convert parameters.
     """
 
     text: str
@@ -57,13 +57,13 @@ def raw_rows(connection: Connection, query: Any, **values: Any) -> Sequence[Row]
 
 
 def compiled(connection: Connection, query: Any, values: Mapping[str, Any]) -> _Compiled | None:
-    """Return a query in the words of SQLite's driver; None if SQLAlchemy should run it.
+    """Return a query for SQLite's driver; None if SQLAlchemy should run it.
 
-    That is so on another database, the first time, and if a value needs one placeholder per element.
+    SQLAlchemy runs it on PostgreSQL, the first time, and if a value needs one placeholder per element.
     """
     if connection.dialect.name != dialects.SQLITE.name:
         return None
-    # Without a lock: two threads at once make the same statement twice.
+    # This needs no lock: at worst two threads make the same statement.
     if query not in _compiled:
         _compiled[query] = None
         return None
@@ -90,7 +90,7 @@ class Values(TypeDecorator[list[Any]]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type for the driver. An array's type stands in the statement instead."""
+        """Return the type for the driver. For PostgreSQL, the statement itself has the array's type."""
         return dialect.type_descriptor(dialects.DIALECTS[dialect.name].choose(Text(), NullType()))
 
     def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
@@ -99,7 +99,7 @@ class Values(TypeDecorator[list[Any]]):
 
 
 class among(dialects.Worded):  # noqa: N801 -- reads as a function in a query
-    """``among(column, "ids")``: the column's value is one of those bound to the parameter ``ids``."""
+    """``among(column, "ids")``: the column's value is in the list bound to the parameter ``ids``."""
 
     def __init__(self, column: ColumnElement[Any], parameter: str) -> None:
         super().__init__(column, bindparam(parameter, type_=Values()))

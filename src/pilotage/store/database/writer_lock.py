@@ -1,6 +1,6 @@
 """Turns of SQLite's writers: one at a time, over all threads and processes that use the file.
 
-Nobody waits for ever: a process stopped during its turn would otherwise block all others.
+Waiting has a time limit: a process stopped during its turn would otherwise block all others for ever.
 """
 
 import fcntl
@@ -55,13 +55,13 @@ class WriterLock:
             self._file = None
 
     def holder(self) -> str:
-        """Return the other process whose turn it is, and whether it is stopped; empty if unknown."""
+        """Return the other process that has the lock, and whether it is stopped; empty if unknown."""
         number = self._holder()
         return _described(number) if number else ""
 
     def _wait(self, waiter: "_Waiter") -> None:
         begun = time.monotonic()
-        # Whoever gave up before has waited for the same process.
+        # Count from the first waiter that gave up: it waited for the same process.
         self._held_since = self._held_since or begun
         waiter.begin()
         try:
@@ -134,7 +134,7 @@ class _Waiter:
     def _run(self) -> None:
         while True:
             self._asked.acquire()
-            # The file may be closed meanwhile: then nobody waits for it.
+            # If another thread has closed the file, no caller waits for it.
             with suppress(OSError):
                 fcntl.flock(self._file, fcntl.LOCK_EX)
                 with self._state:
@@ -165,7 +165,7 @@ def _described(number: int) -> str:
     words: list[str] = []
     with suppress(OSError):
         words = Path(f"/proc/{number}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    # Show no options: their values must not appear where everybody can read them.
+    # Show no options of the program: they may have secrets.
     named = [Path(word).name.partition("\n")[0][:40] for word in words if word and not word.startswith("-")]
     command = " ".join(named[:4])
     process = f"process {number}" + (f" ({command})" if command else "")

@@ -1,1 +1,1 @@
-"""Files, datasets and publications: tables, and what is read of them."""
+"""Files, datasets and publications: their tables and reads."""

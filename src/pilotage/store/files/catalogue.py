@@ -37,7 +37,7 @@ _UNSPLIT = select(*TASK_COLUMNS).where(
 def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) -> set[str]:
     """Return which of these files a live job reads, a task will read, or a transfer moves.
 
-    Of tasks with jobs still to be made, consider those that came ``since`` a time.
+    Consider tasks without all their jobs only if they were submitted ``since`` a time.
     """
     in_use = {name for (name,) in reader.rows(_READ, names=list(names))}
     in_use |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
@@ -45,7 +45,7 @@ def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) ->
 
 
 def asked_by_tasks(reader: RecordReader, since: float = 0.0) -> set[str]:
-    """Return the files that tasks with jobs still to be made will read."""
+    """Return the files that tasks will read with jobs that are not made yet."""
     return {
         file.identifier
         for task in reader.tasks_from(_UNSPLIT, since=since)
@@ -104,7 +104,7 @@ class Catalogue:
     def outputs(self, task: int, after: str) -> Iterator[tuple[CatalogueEntry, bool]]:
         """Yield the files that a task's jobs made, and whether a merge job made each.
 
-        They come by identifier, those after one, and are read in pages: a task may have millions.
+        Begin after the file ``after``, in order of identifier. Read pages, because a task may have millions.
         """
 
         def read(connection: Connection) -> list[tuple[CatalogueEntry, bool]]:
@@ -122,9 +122,9 @@ class Catalogue:
             after = page[-1][0].file.name
 
     def author(self, file: str) -> str:
-        """Return whose word the description of a file is, as events name people.
+        """Return the person who described a file, as events name people.
 
-        Empty where it is confirmed: by an operator, by its bytes, or since a job that has started reads it.
+        Empty once an operator, the file's bytes, or a job that reads it and has started confirms it.
         """
 
         def read(connection: Connection) -> str:
@@ -143,8 +143,8 @@ class Catalogue:
     ) -> list[CatalogueEntry]:
         """Return accepted files with a prefix, by identifier after ``after``.
 
-        The prefix limits the reading. ``accepts`` is called for every identifier with it. Raises
-        ``TooBroad`` after more than ``MOST_EXAMINED`` calls.
+        This reads only files with the prefix, and calls ``accepts`` for each identifier. Raises ``TooBroad``
+        after more than ``MOST_EXAMINED`` calls.
         """
 
         def read(connection: Connection) -> list[CatalogueEntry]:

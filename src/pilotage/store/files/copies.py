@@ -1,4 +1,4 @@
-"""Copies that Pilotage made: their last use, and whether anybody wants them."""
+"""Copies that Pilotage made: their last use, and whether any task wants them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -48,7 +48,7 @@ _MOVING = select(transfers.c.file).where(transfers.c.file == _r.file, is_state(t
 _COPIES = (
     select(_r.file, _r.storage, _r.path, _f.size, func.coalesce(_r.since, 0.0))
     .join(files, _f.name == _r.file)
-    # Exclude copies that must stay, or that only others delete: the first ones would block all others.
+    # Exclude copies that must stay or that only other servers delete. Else they could fill the whole limit.
     .where(
         IS_COPY,
         ~among(_r.storage, "unable"),

@@ -1,4 +1,4 @@
-"""Datasets: named sets of files. Every version stays known."""
+"""Datasets: named sets of files. The store keeps every version."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -46,13 +46,13 @@ _ROWS = select(registrations.c.rows).where(registrations.c.actor == bindparam("o
 
 
 def add_registrations(connection: Connection, actor: str, rows: int) -> None:
-    """Add what a person made, or with a negative number forgot. Operators and steps are not counted."""
+    """Add rows that a person registered (negative: deleted). Do not count operators and steps."""
     if rows and actor.startswith(OF_USERS):
         bulk.add(connection, registrations, ("actor",), "rows", [(actor, rows)])
 
 
 def registered_by(database: Database, actor: str) -> int:
-    """Return how many rows a person has, as events name people."""
+    """Return how many rows a person, named as in events, has registered."""
     return database.read(lambda connection: connection.execute(_ROWS, {"of": actor}).scalar() or 0)
 
 
@@ -100,7 +100,7 @@ _FORGET = (
     delete(dataset_versions).where(
         _v.dataset == bindparam("gone"), _OLDER.correlate(dataset_versions).exists()
     ),
-    # Keep the last number without files, so that a later version never has a used number.
+    # Keep the last number even without files, so that no later version gets it again.
     update(dataset_versions).where(_v.dataset == bindparam("gone")).values(files=0, size=0),
 )
 _MEMBER_COLUMNS = ("dataset", "file", "first", "last", "size", "checksum")
@@ -108,7 +108,7 @@ _MEMBER_COLUMNS = ("dataset", "file", "first", "last", "size", "checksum")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetVersion:
-    """A version of a dataset: its files and their bytes, when it was made (s since 1970 UTC), and by whom."""
+    """A version of a dataset: number and bytes of its files, time (s since 1970 UTC) and author."""
 
     dataset: str
     version: int
@@ -120,9 +120,9 @@ class DatasetVersion:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in a version of a dataset, the catalogue's current record of it, and its originals' storages.
+    """A file in a version of a dataset, its current record in the catalogue, and its originals' storages.
 
-    ``paths`` are those of originals that do not lie under the file's name, by storage.
+    ``paths`` has, by storage, the path of each original with another path than the file's name.
     """
 
     file: File
@@ -144,7 +144,7 @@ class Datasets:
         return versions[0] if versions else None
 
     def last(self, dataset: str) -> int:
-        """Return the number of the last version of a dataset, even of a forgotten one; 0: none."""
+        """Return the number of a dataset's last version, also if it was deleted; 0 if there was none."""
         return self._database.read(
             lambda connection: connection.execute(_LAST, {"name": dataset}).scalar() or 0
         )
@@ -154,7 +154,7 @@ class Datasets:
         return self._database.read(lambda connection: _readers(connection, dataset))
 
     def versions(self, dataset: str, limit: int, before: int | None = None) -> list[DatasetVersion]:
-        """Return a dataset's versions, newest first, those before one."""
+        """Return a dataset's versions, newest first, below the number ``before``."""
         earlier = [] if before is None else [_v.version < before]
         return self._read(_versions(_v.dataset == dataset, *earlier).limit(limit))
 
@@ -164,7 +164,7 @@ class Datasets:
         return versions[0].version if versions else None
 
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
-        """Return the current version of each dataset in a scope, by name after ``after``."""
+        """Return the current version of datasets in a scope with a name after ``after``, by name."""
         query = select(dataset_versions).where(begins(_v.dataset, f"{scope}:", after), _IS_CURRENT)
         return self._read(query.order_by(by_character(_v.dataset)).limit(limit))
 
@@ -219,9 +219,9 @@ def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
 
 
 def forget(connection: Connection, names: Sequence[str]) -> int:
-    """Delete datasets that no live task names, with all versions. Their files stay known.
+    """Delete datasets that no live task names, with all versions. Their files stay in the catalogue.
 
-    Return the number of members that went.
+    Return the number of deleted members.
     """
     gone = 0
     for name in names:

@@ -18,11 +18,11 @@ _Known = dict[str, tuple[File, tuple[Replica, ...]]]
 class KnownInputs:
     """Reads the inputs of jobs for many queues' passes over the same lines.
 
-    Everything is read again after ``INPUTS_KNOWN_FOR`` s. Safe to use from many threads.
+    It reads everything again after ``INPUTS_KNOWN_FOR`` s. Safe to use from many threads.
     """
 
     def __init__(self) -> None:
-        # Replaced as a whole. Two threads at once both read, and add the same.
+        # Replace it as a whole. Two threads may both read the same inputs: that does no harm.
         self._since: tuple[float, _Known] = -inf, {}
 
     def of(

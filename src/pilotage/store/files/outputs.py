@@ -1,4 +1,4 @@
-"""The outputs of a task, with the job that made each, and where each lies."""
+"""The outputs of a task, each with its job and its storages."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _MAKERS = select(_j.id, _j.kind, _j["index"].label("place")).where(among(_j.id, 
 
 
 class OutputPage(NamedTuple):
-    """Which outputs of a task are wanted: the first ones after an identifier, by identifier."""
+    """A page of a task's outputs to read: the first ones after an identifier, by identifier."""
 
     after: str = ""
     limit: int = 10_000

@@ -1,4 +1,4 @@
-"""Files and their replicas: tables, results of tasks, and what people see of a job's outputs."""
+"""Files and their replicas: tables, results of tasks, and views of a job's outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ files = Table(
     "files",
     metadata,
     *record_columns(File),
-    # Whose word the description is, as events name people; empty once an operator or the bytes confirmed it.
+    # The person who described the file, as in events. Empty once an operator or the bytes confirm it.
     text_column("author"),
     PrimaryKeyConstraint("name"),
 )
@@ -52,8 +52,8 @@ _f = files.c
 FILE_COLUMNS, REPLICA_COLUMNS = read_columns(files, File), read_columns(replicas, Replica)
 file, replica = maker(File), maker(Replica)
 
-# PostgreSQL's own order may be a language's, where a prefix is no range. Use an operator class: an expression
-# could not be compared with the database's description of the index.
+# PostgreSQL may sort by a language, and then a prefix is no range. Use an operator class: the schema check
+# cannot compare an expression with the database's description of the index.
 index_later(
     lambda: Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(
         dialect="postgresql"
@@ -82,7 +82,7 @@ class ReplicaView:
 
     @classmethod
     def of(cls, replica: Replica, urls: Mapping[str, str]) -> "ReplicaView":
-        """Return what people see of a replica, by the URLs of storages."""
+        """Return the view of a replica, given the URLs of storages."""
         base = urls.get(replica.storage, "")
         return cls(storage=replica.storage, url=base and file_url(base, replica.place))
 

@@ -1,4 +1,4 @@
-"""Stored choices: tables, writing and deleting, and what people see."""
+"""Stored choices: tables, writing, deleting, and views."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -64,7 +64,7 @@ _SAID_LATELY = select(_d.task).where(*_UNMOVED, _d.time > bindparam("time"))
 _FORGET_UNMOVED = delete(decisions).where(*_UNMOVED).returning(_d.facts)
 _FORGET = delete(decisions).where(among(_d.id, "ids")).returning(_d.facts)
 _FORGET_FACTS = delete(decision_facts).where(
-    # Limit it to first..last by the primary key: facts alone has no index.
+    # Limit the rows to first..last by the primary key: the column facts has no index.
     among(_f.id, "facts"),
     ~exists().where(_d.id.between(_f.id, _f.last), _d.facts == _f.id),
 )
@@ -75,9 +75,9 @@ _FACTS = select(_f.id, _f.document).where(among(_f.id, "facts"))
 class Documents:
     """The rows of a decision's choices, without the commit's additions, and the document of their facts.
 
-    ``choices`` is their number. There are no rows if reasons are not kept. ``candidates`` are the queues of
-    choices by index, with whether jobs were placed there. They exist for the newest choices whose jobs any
-    candidate's pilots may take (E1).
+    ``choices`` is their number. There are no rows if reasons are not kept. ``candidates`` has a choice's
+    queues, each with whether jobs were placed there, by the choice's index. Only the newest choices with jobs
+    that any candidate's pilots may take have them (E1).
     """
 
     choices: int = 0
@@ -116,7 +116,7 @@ def candidates_alone(decision: Decision) -> Documents:
 
 
 def _takers(decision: Decision) -> dict[int, Sequence[str] | None]:
-    """Return who may take the jobs of the newest choices that let others do so."""
+    """Return the queues that may take jobs of the newest choices, if these let other queues do so."""
     takers = {
         move.choice: move.takers
         for move in decision.moves
@@ -135,7 +135,7 @@ def _candidates(facts: Facts, choice: PackedChoice, takers: Sequence[str] | None
 
 
 class CommitChoices:
-    """The choices of one commit, numbered from ``first``, and which of them moved something."""
+    """The choices of one commit, numbered from ``first``, and which of them moved a record."""
 
     def __init__(self, connection: Connection, documents: Documents, first: int) -> None:
         self._connection = connection
@@ -146,10 +146,7 @@ class CommitChoices:
         self._first = first
 
     def note(self, choice: int, effective: bool, binding: str = "early") -> int:
-        """Record whether a move of a choice moved anything, and with which binding.
-
-        Return the choice's number.
-        """
+        """Record whether a move of a choice moved any record, and its binding. Return the choice's number."""
         (self._effective if effective else self._ineffective).add(choice)
         if effective and binding != "early":
             self._bindings[choice] = binding
@@ -160,10 +157,10 @@ class CommitChoices:
         return choice in self._documents.candidates
 
     def write(self, time: float, actor: str) -> None:
-        """Store the choices, except where all their moves were handed back.
+        """Store the choices, except those with moves that all failed.
 
-        Of choices that move nothing because jobs only wait, a task keeps the newest. It is written again when
-        it is older than ``REPEATED_AFTER``.
+        If a choice moves nothing because jobs only wait, a task keeps the newest one. Write it again when it
+        is older than ``REPEATED_AFTER``.
         """
         dropped = self._ineffective - self._effective
         rows = [

@@ -49,7 +49,7 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = space::oi
 class LoggedEvent:
     """One transition of records of a task, or of records without a task.
 
-    ``time`` is in s since 1970 UTC. ``owner`` and ``vo`` are those of the task; empty without one.
+    ``time`` is in s since 1970 UTC. ``owner`` and ``vo`` belong to the task; empty without one.
     """
 
     id: int
@@ -67,14 +67,14 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The ends of the log: the last event that was deleted, and the newest. 0 where there is none."""
+    """The ends of the log: the last deleted event, and the newest event. 0 if there is none."""
 
     forgotten: int
     newest: int
 
 
 class EventLog:
-    """Reads events. An event that was read once never gets a predecessor."""
+    """Reads events. After an event was read, none appears before it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -88,7 +88,7 @@ class EventLog:
         return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
 
     def newest(self) -> int:
-        """Return the newest event before which no event can appear any more; 0 if there is none.
+        """Return the newest event that can get no new predecessor; 0 if there is none.
 
         On PostgreSQL it waits for the commits that took a number and are not visible yet.
         """
@@ -98,7 +98,7 @@ class EventLog:
         last = self._newest
         if numbered <= last:
             return last
-        # Whoever took a number up to this one took the lock before, and lets go of it after it is visible.
+        # A transaction takes the lock before its first number, and releases it once its events are visible.
         committing = self._committing()
         pause, until = 0.002, time.monotonic() + LONGEST_COMMIT
         while committing:
@@ -138,9 +138,9 @@ class EventLog:
     def _learn(
         self, connection: Connection, rows: Sequence[Sequence[int]]
     ) -> tuple[dict[int, TransitionKind], dict[int, tuple[str, str]]]:
-        """Return the meanings and the owners of the tasks of these events. Neither ever changes.
+        """Return the meanings of these events, and the owners of their tasks. Neither ever changes.
 
-        Other readers may make this forget some of them meanwhile.
+        Collect them here: other readers may push some out of the cache.
         """
         with self._lock:
             kinds, strange = _from_cache(self._meanings, {row[2] for row in rows})
@@ -153,7 +153,7 @@ class EventLog:
 
 
 def _from_cache(cache: LRUCache[int, _Value], ids: set[int]) -> tuple[dict[int, _Value], set[int]]:
-    """Return what a cache has of these, and the numbers that it lacks."""
+    """Return the values that a cache has for these numbers, and the numbers that it lacks."""
     cached = {id_: cache[id_] for id_ in ids if id_ in cache}
     return cached, ids - cached.keys()
 
@@ -165,7 +165,7 @@ def _event(
 ) -> LoggedEvent:
     id_, when, meaning, task, records = row
     kind, source, target, cause, actor = kinds[int(meaning)]
-    # A task that was archived has no owner here.
+    # An archived task has no owner here.
     owner, vo = owners.get(int(task), ("", ""))
     return LoggedEvent(
         id=int(id_),

@@ -1,12 +1,12 @@
-"""The log of events: transitions of records in the order in which they were committed.
+"""The log of events: transitions of records in the order of their commits.
 
-A row tells of all records of one task that made the same transition in one commit. It has their numbers only:
-what happened, why and by whom is a meaning of their histories (``.history``). So an event takes some fifty
-bytes, however many jobs moved.
+A row is for all records of one task that made the same transition in one commit. It has their numbers, and
+the number of a meaning (what happened, why, and the actor) from their histories (``.history``). So an event
+takes some fifty bytes, even if many jobs moved.
 
 On SQLite the one writer numbers events, so numbers have the order of commits. On PostgreSQL a sequence
-numbers them, and a later number may be committed earlier. So every writer holds a shared lock from before its
-first number until its commit is visible. Readers wait for those who hold it (``history/event_log.py``).
+numbers them, and a later number may be committed earlier. So every writer takes a shared lock before its
+first number, and releases it when its commit is visible. Readers wait for that (``history/event_log.py``).
 """
 
 from collections import defaultdict
@@ -71,11 +71,11 @@ class NewEvents:
         self._newest: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def note(self, kind: str, meaning: int, task: int, records: Sequence[int]) -> None:
-        """Note that records of a kind and a task, or of none, made the transition of a meaning."""
+        """Note that a kind's records made the transition of a meaning. All belong to ``task``, or to none."""
         newest = self._newest[kind]
         place = self._open.get((meaning, task))
         if place is None or any(newest.get(record, -1) >= place for record in records):
-            # A record made another transition since that event: keep their order.
+            # A record has made another transition since that event: keep their order.
             place = self._open[meaning, task] = len(self._groups)
             self._groups.append((meaning, task, []))
         self._groups[place][2].extend(records)

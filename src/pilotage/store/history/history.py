@@ -1,8 +1,8 @@
 """The history of a record: an entry for each change of state, in a column of its row, oldest first.
 
-An entry is a line. It has the number of its meaning (what, why, by whom: ``meanings``), the time (ms
-since 1970 UTC, in base 36), the attempt if not the first, and the pilot or decision behind it. So a job's
-life takes a hundred bytes and no further row.
+An entry is a line. It has the number of its meaning (states, cause and actor, in the table ``meanings``), the
+time (ms since 1970 UTC, in base 36), the attempt if not the first, and the pilot or decision behind it. So a
+job's life takes a hundred bytes and no further row.
 """
 
 import re
@@ -58,7 +58,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """One transition: when, why, by whom. ``attempt`` is the one before it."""
+    """One transition: its time, states, cause and actor. ``attempt`` is the attempt before it."""
 
     time: float
     source: State | None
@@ -69,7 +69,7 @@ class EventView:
 
 
 class TransitionKind(NamedTuple):
-    """The meaning of a transition: its states (no source: creation), why, and by whom.
+    """The meaning of a transition: its states (no source: creation), its cause and its actor.
 
     All pilots share one actor; the entry names the pilot.
     """
@@ -86,7 +86,7 @@ class TransitionKind(NamedTuple):
     ) -> "TransitionKind":
         """Return the meaning of a transition in stored form."""
         by = _PILOT if _pilot_of(actor) else actor[:LONGEST_ACTOR]
-        # A database may change or refuse control characters: then the meaning would not be found again.
+        # A database may change or refuse control characters. A search would then miss the meaning.
         words = _CONTROL.sub(" ", cause[:LONGEST_CAUSE])
         return cls(kind, str(source or ""), str(target), words, _CONTROL.sub(" ", by))
 
@@ -106,7 +106,7 @@ class TransitionKinds:
             ids = {meaning: self._cache[meaning] for meaning in unique if meaning in self._cache}
         missing = [meaning for meaning in unique if meaning not in ids]
         if missing:
-            # Separate, so that the commit never holds the row that others wait for.
+            # Use a separate transaction, so that the commit never locks a row that others wait for.
             new_ids = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
             ids |= {meaning: new_ids[meaning] for meaning in missing}
             with self._lock:
@@ -115,7 +115,7 @@ class TransitionKinds:
 
 
 def _numbered(connection: Connection, missing: list[TransitionKind]) -> dict[TransitionKind, int]:
-    """Number new meanings. If another process does so at the same time, its number counts."""
+    """Number new meanings. If another process was faster, use its number."""
     bulk.insert(connection, meanings, TransitionKind._fields, missing, once=True)
     causes = list(dict.fromkeys(meaning.cause for meaning in missing))
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.cause, "causes"))
@@ -172,7 +172,7 @@ def meaning_of(entry: str) -> int:
 
 
 def events(connection: Connection, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
-    """Return the transitions of each history. Their times never decrease, whatever clocks did."""
+    """Return the transitions of each history. Their times never decrease, even if a clock went back."""
     read = [_entries(history) for history in histories]
     numbers = {int(words[0]) for entries in read for words in entries}
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
@@ -210,7 +210,7 @@ def _event(words: list[str], meaning: TransitionKind, time: float) -> EventView:
 
 
 def _entries(history: str) -> list[list[str]]:
-    """Return the words of each entry. The one after a missing middle says so with a special word."""
+    """Return the words of each entry. The first entry after a cut has the further word ``GAP``."""
     entries: list[list[str]] = []
     gap: list[str] = []
     for line in history.splitlines():

@@ -2,9 +2,9 @@
 
     document = version, zlib(length of header (4 bytes), header (JSON), arrays)
 
-Arrays stand in the header's order, little-endian. The header gives the type and length of each. What a
-commit's choices share is a separate document: names, labels, columns, and common refusals, which choices
-refer to by number. A version unknown to this program is refused. See decision 19.
+Arrays are in the header's order, little-endian. The header gives the type and length of each. A separate
+document has the facts that a commit's choices share: names, labels, columns and common refusals. Choices
+refer to these by number. This program refuses a version that it does not know. See decision 19.
 """
 
 import json
@@ -60,7 +60,7 @@ class _Writer:
         return len(values)
 
     def header_of(self, values: Given) -> Any:
-        """Return a plain value, or an object that says where the values are."""
+        """Return a plain value, or an object with the place of the values."""
         if isinstance(values, Shared):
             return {"column": values.column}
         if isinstance(values, array):
@@ -75,7 +75,7 @@ class _Writer:
 
 
 class _FactsReader:
-    """Reads the values in the order of their writing."""
+    """Reads values in the order in that they were written."""
 
     def __init__(self, document: bytes) -> None:
         if document[0] != VERSION:
@@ -116,7 +116,7 @@ class StoredFacts:
 
 
 def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, list[bytes]]:
-    """Return the document of what the choices share, and the document of each."""
+    """Return the document of the shared facts, and the document of each choice."""
     # Compare identity: a shared value is one object, and comparing all others would cost much more.
     uses = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
     by_identity = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}

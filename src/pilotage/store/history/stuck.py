@@ -52,13 +52,13 @@ _ENDED_JOBS = (
 
 
 class StuckQueries:
-    """Reads for the rule of what is stuck (``model/rules/stuck.py``)."""
+    """Reads for the rule about stuck records (``model/rules/stuck.py``)."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def staying(self, now: float) -> list[StayingRecord]:
-        """Return live records that are in their state for longer than its floor, at ``now``; the oldest."""
+        """Return the oldest live records that have been in their state for longer than its floor."""
         return self._database.read(lambda connection: list(_staying(connection, now)))
 
     def past(self) -> list[Stay]:
@@ -113,7 +113,7 @@ def _rows(rows: Iterable[Any]) -> list[tuple[str, str]]:
 def _stays(kind: Kind, place: str, life: Sequence[history.EventView]) -> Iterator[Stay]:
     for entered, leaving in pairwise(life):
         state: State = entered.target
-        # Where events are lost in between, nobody knows when it left the state.
+        # If entries in between are missing, the time when it left the state is unknown.
         if (
             (kind, state) in EXPECTED
             and leaving.source == state

@@ -1,1 +1,1 @@
-"""Jobs, their counts, failures and logs: tables, and what is read of them."""
+"""Jobs, their counts, failures and logs: their tables and reads."""

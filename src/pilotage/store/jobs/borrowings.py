@@ -1,8 +1,8 @@
 """Jobs that pilots may take, or took, from other queues, and the world for taking more (E1 to E4).
 
-``candidates`` are the queues whose pilots may take jobs of a choice: no row per job. Rows live while a job of
-their choice waits, and only for the newest choices. A job of an older one that has come to the front of its
-line stays there.
+The table ``candidates`` has the queues that may take jobs of a choice: a row for each queue, not for each
+job. Only the newest choices have rows, while one of their jobs waits. A job of an older choice stays in its
+queue's line.
 """
 
 import json
@@ -91,9 +91,9 @@ def write_candidates(connection: Connection, rows: Sequence[tuple[int, str, str,
 
 
 def newest_choices(reader: RecordReader) -> dict[str, int]:
-    """Return the newest choice that names each queue, if a job of it waits.
+    """Return the newest choice that names each queue, if one of its jobs waits.
 
-    None means that pilots may take no others' jobs.
+    Pilots of the other queues may take no jobs from elsewhere.
     """
     if not reader.raw_rows(_ANY):
         return {}
@@ -215,7 +215,7 @@ def row(record: Borrowing) -> tuple[int, int, str, float, bool, str]:
 
 
 def _borrowing(time: float, document: str) -> Borrowing:
-    """Return the record of a row. Its document may be some seconds older than the borrowing."""
+    """Return the record of a row. ``document`` may be some seconds older than the borrowing."""
     return replace(from_json(Borrowing, document), time=time)
 
 
@@ -225,12 +225,12 @@ def of_job(connection: Connection, job: int) -> list[Borrowing]:
 
 
 def takers(connection: Connection, job: int) -> list[str]:
-    """Return the queues whose pilots may take a job that waits elsewhere, by name."""
+    """Return the queues that may take a job that waits elsewhere, by name."""
     return list(connection.execute(_TAKERS, {"job": job}).scalars())
 
 
 def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
-    """Return a site's borrowed jobs that read remotely, among the last ones taken."""
+    """Return which of a site's last borrowed jobs read remotely."""
     records = [_borrowing(*row) for row in reader.raw_rows(_READERS, site=site)]
     return tuple(sorted(records, key=lambda borrowing: borrowing.job))
 

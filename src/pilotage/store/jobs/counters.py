@@ -1,8 +1,8 @@
 """Numbers of records by state, kept by the commit, so that no pass counts records.
 
-On PostgreSQL commits that only move jobs on leave their differences in ``job_deltas``, a row each, so that
-they do not wait for each other at a counter. ``counts`` reads both; the next commit that runs alone adds
-the differences to the counters.
+On PostgreSQL commits that only move jobs write their differences into ``job_deltas``, a row each, so that
+they do not wait for each other at a counter. ``counts`` reads both. The next commit that runs alone adds the
+differences to the counters.
 """
 
 from collections import Counter, defaultdict
@@ -48,7 +48,7 @@ counters = Table(
     sqlite_with_rowid=False,
 )
 
-# A job that goes to another queue leaves two: without a target there, and here without a source.
+# A job that moves to another queue leaves two rows: one without a target, and one without a source.
 job_deltas = Table(
     "job_deltas",
     metadata,
@@ -63,7 +63,7 @@ job_deltas = Table(
 )
 
 
-# All of one type, or PostgreSQL reads every row of a counter for each of its keys.
+# Use one type for all, or PostgreSQL reads every row of a counter for each of its keys.
 _DELTAS = " UNION ALL ".join(
     f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas WHERE {state} <> ''"
     for name, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task::varchar", "''"))
@@ -115,8 +115,7 @@ _FOLDED = text(
 
 
 def key(values: Sequence[Any]) -> CounterKey:
-    """Return the values of a counter's columns in the table's form: those after the first are joined with
-    spaces."""
+    """Return the values of a counter's columns in the table's form: the first, and the others joined."""
     first, *rest = values
     return str(first), " ".join(str(value) for value in rest)
 
@@ -158,7 +157,7 @@ class Differences:
         count: int,
     ) -> None:
         """Count moved records, given their key columns ``before`` and ``after``."""
-        # Thousands move in the same way, one by one: add them up only when somebody asks.
+        # Thousands move in the same way, one by one: add them up only when a caller needs the sums.
         self._moves[kind, tuple(before), tuple(after), source, target] += count
 
     def _spread(self) -> None:
@@ -182,7 +181,7 @@ class Differences:
 
 
 class Deltas(Differences):
-    """The same, with the counters behind claims: claims see the differences at once."""
+    """Differences, and the counters that claims read. Claims see a difference immediately."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -191,7 +190,7 @@ class Deltas(Differences):
         self._whole: set[str] = set()
 
     def fold(self) -> None:
-        """Add the differences that other commits left. The caller is alone."""
+        """Add the differences that other commits left. The caller must be the only writer."""
         if dialect_of(self._connection) is not POSTGRESQL:
             return
         for *values, source, target, count in self._connection.execute(_FOLDED):
@@ -201,7 +200,7 @@ class Deltas(Differences):
                 self.add("job", values, target, int(count))
 
     def look_up(self, claims: Iterable[Claim]) -> None:
-        """Read everything that these claims rest on. The caller is alone, so it stays unchanged."""
+        """Read all counters of these claims. They stay unchanged, because the caller is the only writer."""
         keys: dict[str, set[str]] = defaultdict(set)
         for claim in claims:
             firsts = [first for first, *_ in (claim.key, *claim.others)]
@@ -224,14 +223,14 @@ class Deltas(Differences):
             self._stored.setdefault((counter, first), {})[second, state] = int(count)
 
     def room(self, claims: Sequence[Claim], records: int) -> int:
-        """Return how many of this many ``records`` fit all claims, which were looked up."""
+        """Return how many of this number of ``records`` fit all claims. Call ``look_up`` first."""
         rooms = [(claim.limit - self.count_of(claim)) // (claim.takes or 1) for claim in claims]
         return max(0, min([records, *rooms]))
 
     def count_of(self, claim: Claim) -> int:
-        """Return the count behind a claim, which was looked up.
+        """Return the count of a claim. Call ``look_up`` first.
 
-        A new advertisement leaves older claims no room.
+        After a new advertisement, claims of older ones have no room.
         """
         if claim.counter == MATCHES_BY_SITE:
             site, number = map(str, claim.key)
@@ -239,8 +238,10 @@ class Deltas(Differences):
         return self._counted(claim)
 
     def matches(self, site: str) -> dict[str, int]:
-        """Return one plus the matches, by the number of the site's last advertisement, which was looked
-        up."""
+        """Return one plus the matches, by the number of the site's last advertisement.
+
+        Call ``look_up`` first.
+        """
         place, counted = (MATCHES_BY_SITE, site), Counter[str]()
         for (number, _), count in (*self._stored[place].items(), *self._deltas.get(place, {}).items()):
             counted[number] += count
@@ -260,7 +261,7 @@ class Deltas(Differences):
         for number, count in before.items():
             self._deltas[MATCHES_BY_SITE, site][number, MATCHED] -= count
         following = 1 + max(map(int, before), default=0)
-        # A row that reaches 0 is deleted, with the advertisement's number: so begin with 1.
+        # A row that reaches 0 is deleted, and the advertisement's number with it. So begin with 1.
         self._deltas[MATCHES_BY_SITE, site][str(following), MATCHED] += 1
         return following
 
@@ -316,14 +317,14 @@ def _is_of(key: Sequence[str | int | None], first: str, second: str) -> bool:
 
 
 def fold(connection: Connection) -> None:
-    """Add to the counters the differences of commits that ran beside others. The caller is alone."""
+    """Add to the counters the differences of commits that ran beside others. Call it as the only writer."""
     deltas = Deltas(connection)
     deltas.fold()
     deltas.write(connection)
 
 
 class LightDeltas(Deltas):
-    """The differences of a commit that only moves jobs on, and is not alone. They are added later."""
+    """The differences of a commit that only moves jobs, and runs beside others. They are added later."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -344,5 +345,5 @@ class LightDeltas(Deltas):
         self._rows.append((*before, source, target, count))
 
     def write(self, connection: AnyConnection) -> None:
-        """Leave a row for each difference."""
+        """Write a row for each difference."""
         bulk.insert(connection, job_deltas, (*KEY_COLUMNS["job"], "source", "target", "count"), self._rows)

@@ -1,7 +1,7 @@
 """Failed attempts of each day by person, queue and error: table, adding up, and reading.
 
-A person's errors are as many as their payloads make. So a day keeps some of each person; those of further
-errors are added up.
+A person's payloads can make any number of errors. So a day keeps only some errors of each person, and adds up
+the attempts with other errors.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ class FailureHistory:
 
 
 def add(connection: Connection, sums: Sums) -> None:
-    """Add a process's failed attempts to those of all. Those of tasks that are gone are left out."""
+    """Add a process's failed attempts to the table. Leave out attempts of deleted tasks."""
     attempts = {key.labels: count for key, count in sums.items() if key.name == FAILED_ATTEMPTS.name}
     ids = sorted({int(task) for _, task, _, _ in attempts})
     owners = {id_: (vo, owner) for id_, vo, owner in raw_rows(connection, _OWNERS, ids=ids)} if ids else {}
@@ -115,7 +115,7 @@ def add(connection: Connection, sums: Sums) -> None:
 def _bounded(
     connection: Connection, key: tuple[int, str, str], counted: Counter[tuple[str, str]]
 ) -> Counter[tuple[str, str]]:
-    """Return the failures of a person's day; new ones beyond the bound as others, most attempts first."""
+    """Return the failures of a person's day, most attempts first. Beyond the bound, call errors others."""
     values = dict(zip(("its_day", "its_vo", "its_owner"), key, strict=True))
     places = set(raw_rows(connection, _OF_PERSON, **values))
     bounded: Counter[tuple[str, str]] = Counter()
@@ -127,12 +127,12 @@ def _bounded(
 
 
 def forget(connection: Connection, before: float) -> None:
-    """Delete the days of before a time (s since 1970 UTC)."""
+    """Delete the days before a time (s since 1970 UTC)."""
     connection.execute(_OLD, {"before": int(before // DAY)})
 
 
 def read(connection: Connection, owner: Identity | None, after: float) -> FailureHistory:
-    """Return the failures of a person, or everybody's, from the day of a time on (s since 1970 UTC)."""
+    """Return the failures since the day of a time (s since 1970 UTC): of one person, or of all if None."""
     values: dict[str, object] = {"after": int(after // DAY)}
     values |= {} if owner is None else {"its_vo": owner.vo, "its_owner": owner.name}
     rows = raw_rows(connection, _READ if owner is None else _READ_OWN, **values)

@@ -66,7 +66,7 @@ _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = _f.keys()
 _failure = maker(Failure, "is_former")
-# An attempt fails once. Only what it counts against may change later.
+# An attempt fails once. Later only the subjects that it counts against may change.
 _SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
 _other_failures = failures.alias()
@@ -84,7 +84,7 @@ _NEWEST = (
 )
 _TOO_MANY = delete(failures).where(
     *(_f[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")),
-    # Each of these spares its job an attempt, and trips no breaker of the place.
+    # Such a failure costs its job no attempt, and trips no breaker of the place.
     _f.kind != "storage",
     _f.time < _NEWEST,
 )
@@ -131,7 +131,7 @@ _SHARED = (
             _other_failures.c.exit_code == _f.exit_code,
             _other_failures.c.ending == _f.ending,
             or_(_other_failures.c.vo != _f.vo, _other_failures.c.owner != _f.owner),
-            # Failures of a task at a node where its jobs succeed are its own.
+            # If a task's jobs succeed at a node, its failures there are its own fault.
             _other_failures.c.against != "task",
         ),
     )
@@ -139,7 +139,7 @@ _SHARED = (
 )
 _STOPPING = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if rules.stops_tasks])
 _EXCEEDED = _f.kind.in_([kind for kind, rules in FAILURE_RULES.items() if rules.exceeded])
-# As FailedAttempt.signature: the same for all if their least and their greatest agree.
+# Like FailedAttempt.signature. All attempts have the same if the least and the greatest agree.
 _WAY = (
     _f.kind,
     case((_EXCEEDED, 0), else_=func.coalesce(_f.exit_code, NO_CODE)),
@@ -167,7 +167,7 @@ _OF_TASKS = (
 
 
 def write(connection: Connection, new: Sequence[Failure]) -> None:
-    """Write failures, or their present subjects. Delete old or excess ones."""
+    """Write failures, or update the subjects of existing ones. Delete old or excess ones."""
     rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in new]
     connection.execute(_SAVE, rows)
     connection.execute(_OLD, {"before": max(failure.time for failure in new) - KEPT})
@@ -183,8 +183,7 @@ def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple
 
 
 def of_retried(reader: RecordReader, time: float, candidates: Iterable[Job]) -> tuple[Failure, ...]:
-    """Return the failures of jobs' earlier attempts that count against places: such jobs may have more
-    attempts (F2)."""
+    """Return failures of jobs' earlier attempts that count against places. They allow more attempts (F2)."""
     retried = [job.id for job in candidates if job.attempt > 1]
     if not retried:
         return ()
@@ -192,7 +191,7 @@ def of_retried(reader: RecordReader, time: float, candidates: Iterable[Job]) -> 
 
 
 def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
-    """Return the failed attempts of a job at pilots, as far as kept, oldest first."""
+    """Return the stored failed attempts of a job at pilots, oldest first."""
     rows = connection.execute(_OF_JOB, {"its_job": job})
     return tuple(FailedAttempt(**row) for row in rows.mappings())
 
@@ -208,8 +207,7 @@ def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
 
 
 def failing_the_same_way(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
-    """Return live tasks without any success whose ``least`` or more failed attempts all failed in the same
-    way."""
+    """Return live tasks without any success after ``least`` or more attempts that failed in the same way."""
     suspects = [task for (task,) in reader.raw_rows(_ALIKE, least=least)]
     if suspects:
         suspects = sorted({*suspects} - _ended_well(reader, suspects))
@@ -280,7 +278,7 @@ def _places(reader: RecordReader, tasks_: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _lifted(reader: RecordReader, records: Sequence[Failure]) -> tuple[Failure, ...]:
-    """The failures, with those of before an operator lifted the breaker of their queue or node marked."""
+    """Mark failures as lifted if an operator has lifted the breaker of their queue or node since."""
     lifted = (
         {(breaker.kind, *breaker.place): breaker.time for breaker in reader.lifted_breakers()}
         if records
@@ -307,10 +305,10 @@ def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedGroup:
-    """Jobs whose last attempt failed in one way at one queue.
+    """Jobs with a last attempt that failed in one way at one queue.
 
-    ``failed`` counts jobs that failed for good, ``retried`` those that are tried again. ``error`` is the
-    telling line of the job ``example``.
+    ``failed`` counts jobs that failed for good, ``retried`` counts jobs that are tried again. ``error`` is
+    the most useful line of the error of the job ``example``.
     """
 
     error: str
@@ -334,7 +332,7 @@ class LastFailure:
 
 
 def failed_groups(rows: Iterable[Any]) -> list[FailedGroup]:
-    """Return rows of queue, exit code, error, state, jobs and first job as groups, most jobs first."""
+    """Group rows of queue, exit code, error, state, jobs and first job; most jobs first."""
     groups: dict[tuple[str, int | None, str], FailedGroup] = {}
     for queue, exit_code, error, state, count, job, _ in rows:
         is_final = state == JobState.FAILED

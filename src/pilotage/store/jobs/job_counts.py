@@ -46,7 +46,7 @@ def by_name(kind: Kind, rows: Iterable[Any]) -> Counts:
 
 
 def of_query(connection: Connection, query: Select[Any], states: Iterable[State]) -> dict[State, int]:
-    """Return the numbers that a query has by state, in the order of ``states``."""
+    """Return a query's numbers by state, in the order of ``states``."""
     return in_order({state: int(count) for state, count in connection.execute(query)}, states)
 
 
@@ -57,5 +57,5 @@ def summed(counts: Counts, states: Iterable[State]) -> dict[State, int]:
 
 
 def in_order(counts: Mapping[Any, int], states: Iterable[State]) -> dict[State, int]:
-    """Return counts in the order of ``states``, without those of which there are none."""
+    """Return counts in the order of ``states``, without zeros."""
     return {state: counts[state] for state in states if counts.get(state)}

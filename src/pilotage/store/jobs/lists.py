@@ -115,10 +115,10 @@ _t, _c = tasks.c, counts.c
 class ListedJob(JobView):
     """A job of a list.
 
-    ``wait`` is the time in s from its creation to the start of its last attempt, or until now; ``run`` the
-    time in s that its last attempt ran, none before it starts. ``reason`` is the telling line of the error.
-    ``inputs`` are the names of the files that it reads, if they are asked for; none of merge jobs.
-    ``parameters`` are empty unless asked for.
+    ``wait`` is the time in s from its creation to the start of its last attempt, or until now. ``run`` is the
+    time in s that its last attempt ran; None before it starts. ``reason`` is the most useful line of the
+    error. ``inputs`` are the names of its input files on request, but not for merge jobs. ``parameters`` are
+    empty unless requested.
     """
 
     wait: float
@@ -129,7 +129,7 @@ class ListedJob(JobView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """Which jobs of a task are listed: of a state, failed ones, sorted, after the cursor of a page."""
+    """The page of a task's jobs to list: its state, only failed ones, the sorting, and the cursor."""
 
     state: JobState | None = None
     failed: bool = False
@@ -142,7 +142,10 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseAtQueue:
-    """What the last attempts of a task's ended jobs used at a queue: s, MB; ``failed`` of the ``jobs``."""
+    """Resources that the last attempts of a task's ended jobs used at a queue (s, MB).
+
+    ``failed`` of the ``jobs`` failed.
+    """
 
     queue: str
     jobs: int
@@ -199,7 +202,7 @@ class JobLists:
     def page(self, task: int, page: JobPage, time: float) -> ListPage[ListedJob]:
         """Return jobs of a task at a time. Raises ``BadCursor``.
 
-        Pages of a sorted list keep the waits and runs of the first one in order.
+        All pages of a sorted list use the waits and runs at the time of the first page.
         """
         position = order_of(page.sort, time).position(page.after)
         begun = position.time if position and page.sort != "id" else time
@@ -221,7 +224,7 @@ class JobLists:
         return self._database.read(read)
 
     def by_queue(self, task: int) -> dict[str, dict[str, int]]:
-        """Return the number of a task's jobs by queue and state; of those at no queue by an empty name."""
+        """Return the number of a task's jobs by queue and state. Jobs without a queue have an empty name."""
         query = select(_j.queue, _j.state, func.count()).where(_j.task == task).group_by(_j.queue, _j.state)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         counts: dict[str, dict[str, int]] = {}
@@ -230,7 +233,7 @@ class JobLists:
         return counts
 
     def use(self, task: int) -> list[UseAtQueue]:
-        """Return what a task's jobs used, by queue, the most wall time first."""
+        """Return the resources that a task's jobs used, by queue, most wall time first."""
         wall, failed = func.coalesce(_j.wall_seconds, 0.0), is_state(jobs, JobState.FAILED)
         query = (
             select(
@@ -254,15 +257,15 @@ class JobLists:
     def ahead(self, share: str, priority: int, task: int) -> tuple[int, int]:
         """Return how many tasks of a share come before a task, and their jobs that have not started.
 
-        They have a higher priority, or the same and a smaller number. Held ones and their jobs wait for a
-        person, so they are not ahead of anybody.
+        They have a higher priority, or the same and a smaller number. Held tasks do not count, because they
+        wait for a person.
         """
         values = {"share": share, "priority": priority, "task": task}
         row = self._database.read(lambda connection: connection.execute(_AHEAD, values).one())
         return int(row[0]), int(row[1] or 0)
 
     def progress(self, task: int, share: str, time: float) -> Progress:
-        """Return how long a task's finished jobs ran, and those at pilots so far; and its share's slots."""
+        """Return how long a task's finished jobs and its jobs at pilots ran, and the slots of its share."""
         mine = (_j.task == task, _j.kind != "merge")
         runs = (
             select(_j.wall_seconds)
@@ -311,7 +314,7 @@ class JobLists:
 
 def _with_inputs(connection: Connection, listed: Sequence[ListedJob]) -> list[ListedJob]:
     inputs: dict[int, list[str]] = {job.id: [] for job in listed}
-    # A merge job reads every output of its task: that is no news, and long.
+    # Leave out inputs of merge jobs: they are all outputs of the task.
     ids = [job.id for job in listed if job.kind != "merge"]
     for job, file in connection.execute(_INPUTS, {"ids": ids}):
         inputs[job].append(name_of(file))
@@ -330,7 +333,7 @@ def _has_failed() -> ColumnElement[bool]:
 
 
 def _counts(connection: Connection, task: int, page: JobPage) -> dict[JobState, int]:
-    """Return the jobs that a page is of by state, in the order of states."""
+    """Count the jobs of a page's list by state, in the order of states."""
     if page.failed:
         query = select(_j.state, func.count()).where(_j.task == task, _has_failed()).group_by(_j.state)
         return job_counts.of_query(connection, query, JobState)
@@ -340,12 +343,12 @@ def _counts(connection: Connection, task: int, page: JobPage) -> dict[JobState, 
 def _among_states(
     task: int, page: JobPage, order: ListOrder, position: Position | None, counts: Iterable[JobState]
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions for jobs of a page. ``counts`` are the states that there are."""
+    """Return the conditions for jobs of a page. ``counts`` has the states of the task's jobs."""
     states = [page.state] if page.state else [*counts]
     conditions = [_j.task == task, *order.after(position), *([_has_failed()] if page.failed else [])]
     if order.key is not None or not states:
         return [*conditions, *([is_state(jobs, page.state)] if page.state else [])]
-    # The index has a task's jobs by state, then by id: the first ones are among the first of each state.
+    # The index has a task's jobs by state, then by id. So read the first jobs of each state.
     firsts = [
         select(_j.id)
         .where(*conditions, is_state(jobs, state))

@@ -1,8 +1,8 @@
-"""How much everybody's logs take, and the deletion of the oldest ones.
+"""The bytes of each person's logs, and the deletion of the oldest logs.
 
-A pass costs what it deletes, however many logs there are: it reads a row for each person, and the logs that
-go. Processes add what they kept from time to time. All logs are counted again once a day, because a process
-that is killed loses what it did not add.
+A pass reads a row for each person and the logs that it deletes, so its cost does not grow with the number of
+logs. Processes add the sizes of new logs from time to time. A killed process loses some of them, so all logs
+are counted again once a day.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ _KEY = ("vo", "owner")
 _LIMIT: Any = bindparam("limit", type_=None)
 _OLDEST = select(func.min(_l.time)).where(_l.vo == _v.vo, _l.owner == _v.owner).scalar_subquery()
 _VOLUMES = select(_v.vo, _v.owner, _v.stored, _OLDEST)
-# Servers add beside it, also people who had no log before.
+# Other servers add volumes during this, also of people without a log before.
 _COUNT = text(
     "INSERT INTO log_volumes (vo, owner, stored) SELECT vo, owner, sum(stored) FROM logs WHERE true "
     "GROUP BY vo, owner ON CONFLICT (vo, owner) DO UPDATE SET stored = excluded.stored"
@@ -76,7 +76,7 @@ _DELETE = delete(logs).where(*_IS_THEIRS, _l.time <= bindparam("until")).returni
 
 
 class Person(NamedTuple):
-    """Whose logs they are."""
+    """The owner of logs."""
 
     vo: str
     name: str
@@ -96,9 +96,9 @@ class LogRetention:
         self._database = database
 
     def prune(self, time: float, bounds: LogConstants) -> None:
-        """Delete logs older than the retention, then the oldest of everybody beyond the limits.
+        """Delete logs older than the retention, then the oldest logs beyond the limits.
 
-        What one call leaves, the next one deletes.
+        One call deletes a bounded number; the next one deletes more.
         """
 
         def begin(connection: Connection) -> None:
@@ -112,7 +112,7 @@ class LogRetention:
 
 
 def add(connection: Connection, sums: Sums) -> None:
-    """Add what a process kept to the volumes of all."""
+    """Add the sizes of a process's new logs to the volumes in the store."""
     rows = [(*key.labels, int(value)) for key, value in sums.items() if key.name == KEPT_LOGS.name]
     bulk.add(connection, log_volumes, _KEY, "stored", rows)
 
@@ -129,7 +129,7 @@ def count_again(connection: Connection, time: float) -> None:
 def delete_some(connection: Connection, time: float, bounds: LogConstants) -> bool:
     """Delete some of the logs that must go. Return whether more are left.
 
-    Logs older than the retention go, and the oldest of each person, each VO and all beyond their limits.
+    These are logs older than the retention, and the oldest logs if a person, a VO or all exceed their limit.
     """
     volumes = {
         Person(vo, owner): Volume(int(stored), inf if oldest is None else oldest)
@@ -149,7 +149,7 @@ def delete_some(connection: Connection, time: float, bounds: LogConstants) -> bo
 def _groups(
     volumes: Mapping[Person, Volume], bounds: LogConstants
 ) -> Sequence[tuple[Sequence[Person], float]]:
-    """Return who shares a limit, in MB: each person, each VO, and all."""
+    """Return the groups of people that share a limit, in MB: each person, each VO, and all."""
     by_vo: dict[str, list[Person]] = {}
     for person in volumes:
         by_vo.setdefault(person.vo, []).append(person)
@@ -169,11 +169,11 @@ def _delete_oldest(
 ) -> bool:
     """Delete a batch of the oldest logs ``before`` a time, until ``surplus`` bytes have gone.
 
-    Return whether any have gone: then there may be more.
+    Return whether it deleted any: then there may be more.
     """
     ordered = sorted(people, key=lambda person: volumes[person].oldest)
     oldest, rest = ordered[:MOST_PEOPLE], ordered[MOST_PEOPLE:]
-    # Nobody's logs go while somebody else has older ones, also of those that are not read here.
+    # Delete no log that is newer than the oldest log of a person who is not read here.
     horizon = min((volumes[person].oldest for person in rest), default=inf)
     each = BATCH // len(oldest) + 1
     logs: list[tuple[float, Person, int]] = []

@@ -93,7 +93,7 @@ _KNOWN = select(_l.kind, _l.record, _l.attempt, _l.stream, _l.stored).where(
 class StoredLog:
     """The kept part of a stream: ``head`` bytes of its beginning, the rest from its end.
 
-    ``size`` is that of the whole stream in bytes, ``time`` its arrival in s since 1970 UTC.
+    ``size`` counts the bytes of the whole stream. It arrived at ``time``, in s since 1970 UTC.
     """
 
     stream: str
@@ -111,7 +111,7 @@ class Logs:
 
     def put(self, logs: Iterable[tuple[KeptLog, Identity]], time: float) -> None:
         """Store logs, each with its owner, replacing existing ones."""
-        # In the order of their keys, so that two servers never wait for each other.
+        # Write in the order of their keys, so that two servers never deadlock.
         rows = sorted((_row(log, owner, time) for log, owner in logs), key=_key)
         if not rows:
             return
@@ -134,7 +134,7 @@ class Logs:
         ]
 
     def latest(self, jobs: Sequence[int]) -> dict[int, tuple[int, list[StoredLog]]]:
-        """Return the latest attempt of jobs that wrote something, with its output, by job."""
+        """Return the latest attempt of each job that has output, with that output, by job."""
         rows = self._database.read(lambda connection: connection.execute(_OF_JOBS, {"jobs": jobs}).all())
         by_job: dict[int, tuple[int, list[StoredLog]]] = {}
         for row in rows:
@@ -142,7 +142,7 @@ class Logs:
         return by_job
 
     def written(self, kind: str, record: int) -> int:
-        """Return the bytes that all attempts wrote, as far as is known."""
+        """Return how many bytes all attempts with a stored log wrote."""
         query = select(func.coalesce(func.sum(_l.size), 0)).where(_l.kind == kind, _l.record == record)
         return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
 
@@ -157,17 +157,17 @@ class Logs:
         return tuple(tuple(point) for point in json.loads(logs[0].data)) if logs else ()
 
     def node(self, pilot: int) -> dict[str, Any] | None:
-        """Return a pilot's description of its node; None if it sent none, or if it is no longer kept."""
+        """Return a pilot's description of its node; None if it sent none, or if that was deleted."""
         logs = [log for log in self.of(LogKey(kind="pilot", record=pilot)) if log.stream == NODE]
         return json.loads(logs[0].data) if logs else None
 
     def ask(self, kind: str, record: int, until: float) -> None:
-        """Record that somebody reads the logs of a job or pilot, and wants new ones until ``until``."""
+        """Record that a person reads the logs of a job or pilot, and wants new ones until ``until``."""
         values = {"kind": kind, "record": record, "until": until}
         self._database.write(lambda connection: connection.execute(_READ, values), alone=False)
 
     def with_readers(self, time: float) -> frozenset[tuple[str, int]]:
-        """Return jobs and pilots, by kind and number, whose logs somebody reads at this time."""
+        """Return the jobs and pilots, by kind and number, with logs that a person reads at this time."""
         query = select(_r.kind, _r.record).where(_r.until > time)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return frozenset((kind, record) for kind, record in rows)
@@ -204,7 +204,7 @@ def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _stored_of(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Any, ...], int]:
-    """Return the bytes that logs of these records take already, by key."""
+    """Return the bytes of the stored logs of these records, by key."""
     records: dict[str, list[int]] = {}
     for row in rows:
         records.setdefault(row["kind"], []).append(row["record"])

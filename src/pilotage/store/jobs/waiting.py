@@ -53,7 +53,7 @@ def _tasks_with_jobs(state: JobState) -> Select[Any]:
     oldest = (
         select(func.min(_j.id)).where(is_state(jobs, state), _j.task == candidates.c.task).scalar_subquery()
     )
-    # With a limit, a planner steps from task to task, whatever number it expects.
+    # With a limit, a planner always steps from task to task.
     each = select(candidates.c.task, oldest.label("job")).where(candidates.c.task.is_not(None))
     each = each.where(~among(candidates.c.task, "apart")).limit(_LIMIT)
     heads = each.subquery("heads").c
@@ -74,7 +74,7 @@ def _stepped(state: JobState) -> CTE:
 
 
 def _oldest_of_each(state: JobState) -> Select[Any]:
-    """Return the query for the first jobs of these tasks: up to the one with ``skip`` before it, else all."""
+    """Return the query for the first jobs of these tasks: ``skip`` + 1 of each, or all if there are fewer."""
     other_jobs = jobs.alias()
     last = (
         select(other_jobs.c.id)
@@ -85,8 +85,8 @@ def _oldest_of_each(state: JobState) -> Select[Any]:
         .scalar_subquery()
     )
     bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
-    # Computed once, before any job is read. On SQLite a limit is enough. PostgreSQL would compute them again
-    # for each job if it expects that few wait beside a million ended ones.
+    # Compute the heads once, before any job is read. On SQLite a limit is enough. PostgreSQL would compute
+    # them again for each job if it expects that few wait beside a million ended ones.
     limits = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).cte("bounds")
     bounds = limits.prefix_with("MATERIALIZED", dialect="postgresql").c
     return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
@@ -116,7 +116,7 @@ def equally(limit: int) -> Parts:
 
 
 def above(priority: int, limit: int) -> Parts:
-    """Return equal parts for each task whose first job has a higher priority, about ``limit`` in all."""
+    """Return equal parts for each task with a first job above a priority, about ``limit`` in all."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
         tasks_ = [entry.task for entry in waiting() if entry.priority > priority][:limit]
@@ -135,7 +135,7 @@ def _heads(reader: RecordReader, state: JobState, excluded: Apart = ()) -> list[
 def tasks_waiting(
     reader: RecordReader, state: JobState, excluded: Apart = (), pending_for_room: Set[int] = frozenset()
 ) -> list[Waiting]:
-    """Return the tasks with jobs in a state that has an index by task, or pending ones of some tasks."""
+    """Return the tasks with jobs in a state that has an index by task, or with pending jobs."""
     numbers: Counter[int] = Counter()
     heads: dict[int, tuple[int, str, int, int]] = {}
     heads_by_state = {state: _heads(reader, state, excluded)}
@@ -192,7 +192,7 @@ def _first_of(rows: Iterable[tuple[Any, ...]], parts: Mapping[int, int]) -> list
 
 
 def tasks_pending_for_room(reader: RecordReader, cause: str) -> set[int]:
-    """Return the tasks whose oldest pending job became pending by this cause."""
+    """Return the tasks that have an oldest pending job with this cause."""
     heads = {row[3]: row[0] for row in _heads(reader, JobState.PENDING)}
     if not heads:
         return set()

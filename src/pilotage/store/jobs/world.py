@@ -1,4 +1,4 @@
-"""Live jobs by owner, throttled ones that may go (rules T), and the jobs that a retry reads."""
+"""Live jobs by owner, throttled jobs that may be released (rules T), and the jobs that a retry reads."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -47,10 +47,9 @@ OWNERS = 100
 
 
 def throttled_jobs(limit: float = inf) -> WorldPart:
-    """Read live jobs by owner, and the first throttled jobs of owners with room; nothing while no quota is
-    nearly full.
+    """Read live jobs by owner, and the first throttled jobs of owners with room, if a quota is nearly full.
 
-    Add the tasks of these jobs to those already read.
+    Add the tasks of these jobs to the tasks already read.
     """
     return WorldPart(("live_jobs", "jobs", "tasks"), lambda reading: _read(reading, limit))
 
@@ -79,7 +78,7 @@ def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> b
 
 
 def by_owner(connection: Connection) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
-    """Return each owner's jobs, and its tasks with throttled ones, first submitted first."""
+    """Return each owner's jobs, and its tasks with throttled jobs, first submitted first."""
     sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0])
     backlog: dict[Identity, list[int]] = defaultdict(list)
     for vo, group, owner, task, state, count in raw_rows(connection, _BY_TASK):
@@ -101,9 +100,9 @@ _ENDED = has_state(jobs, *ENDED["job"])
 
 @part("jobs", "files", "live_jobs")
 def jobs_to_retry(reading: Reading) -> Mapping[str, Any]:
-    """The jobs of the tasks that ended badly, with their files, and the live jobs of each owner.
+    """Read the jobs of the tasks that ended badly, with their files, and the live jobs of each owner.
 
-    Of tasks with merge jobs those that finished are there, too: they may have to be merged.
+    If a task has merge jobs, read finished jobs too: they may have to be merged.
     """
     reader, ids = reading.reader, [task.id for task in reading["tasks"]]
     merged = any(task.spec.merge for task in reading["tasks"])

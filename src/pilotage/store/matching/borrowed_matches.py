@@ -1,8 +1,8 @@
-"""The statements that give waiting jobs of other queues to a pilot, each only from where it waited (E2).
+"""The statements that give waiting jobs of other queues to a pilot (E2).
 
-They do not wait for a job that is gone, in another attempt, or changed by a person (``set``) since:
-a slower pilot takes its next choice. If the taking site has limits, ``matches`` checks them in the same
-transaction (M8).
+A job must still be at the queue where the pilot saw it. The statements skip a job that is gone, in another
+attempt, or changed by a person (``set``) since. Then the pilot gets its next choice. If the taking site has
+limits, ``matches`` checks them in the same transaction (M8).
 """
 
 from collections.abc import Callable, Mapping
@@ -34,9 +34,9 @@ KNOWN_ATTEMPTS = 4096
 
 
 class Words:
-    """The part of each attempt in the arrays that PostgreSQL's function is given, but for the entry.
+    """The words for each attempt in the array parameters of PostgreSQL's function, without the history entry.
 
-    Made once: PostgreSQL is told of each spare with every request until it is taken.
+    It makes the words of an attempt once: every request has all spare attempts until a pilot takes them.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def _words(attempt: BorrowableAttempt) -> tuple[str, ...]:
 
 
 def key_of(attempt: BorrowableAttempt) -> StateAndBinding:
-    """Return the state and binding that the entry in the history names."""
+    """Return the state and binding for the entry in the history."""
     return attempt.state, attempt.borrowing.binding
 
 
@@ -111,8 +111,8 @@ def values(
 # SQLite has one writer at a time, so a few statements do the work of the function.
 
 _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
-# The plus keeps the state out of partial indexes: for these SQLite would plan again for each bound value,
-# which takes five times as long as the look-up.
+# The plus keeps SQLite from partial indexes on the state. For these it would plan again for each bound value,
+# and that takes five times as long as the look-up.
 _HELD = """
 SELECT {columns}, {task} FROM jobs JOIN tasks ON tasks.id = jobs.task
 WHERE jobs.id = ? AND jobs.attempt = ? AND jobs.queue = ? AND +jobs.state = ?

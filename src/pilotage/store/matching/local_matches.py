@@ -1,4 +1,4 @@
-"""The commit of matches on SQLite, whose single writer needs only a few statements."""
+"""The commit of matches on SQLite. Its single writer needs only a few statements."""
 
 import json
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ TASK = listed(TASK_COLUMNS, of="tasks.") + (
 )
 
 _STANDING_HERE = STANDING.format(queue="?")
-# By number: without the sign SQLite walks through all running pilots.
+# Search by number: without the sign SQLite walks through all running pilots.
 _ALIVE = f"""
 SELECT id, matched FROM pilots
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}'"""
@@ -43,7 +43,7 @@ SELECT {listed(JOB_COLUMNS)} FROM jobs
 WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
 ORDER BY created, id LIMIT ?"""
 _HEAD_WITHOUT = _HEAD.replace("ORDER BY", "AND task NOT IN (SELECT value FROM json_each(?)) ORDER BY")
-# Once per task: with every job it would take as long as the job itself.
+# Read each task once: reading it with every job would take as long as the job itself.
 _TASKS = f"""
 SELECT {TASK.format(size="length")} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"""
 TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
@@ -62,9 +62,9 @@ Row = tuple[Any, ...]
 def give(
     driver: "sqlite3.Connection", claims: Sequence[AskedClaim], events: NewEvents, meaning: int
 ) -> list[tuple[bool, bool, list[Row]]]:
-    """Give each pilot its jobs. ``meaning`` is the number of that transition.
+    """Give each pilot its jobs. ``meaning`` is the number of the transition's meaning.
 
-    Return for each whether it runs, whether its request still holds, and the jobs.
+    Return for each pilot whether it runs, whether its request's basis still holds, and its jobs.
     """
     queues = dict.fromkeys(claim.request.queue for claim in claims)
     standings = {queue: standing_now(driver, queue) for queue in queues}
@@ -115,13 +115,13 @@ def log(events: NewEvents, meaning: int, rows: Sequence[Row]) -> None:
 
 
 def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
-    """Return what a request rests on: the last activation at its queue, and the federation's version."""
+    """Return the basis of a request: the last activation at its queue, and the federation's version."""
     row: Row | None = driver.execute(_STANDING_HERE, (queue,)).fetchone()
     return row
 
 
 def _is_held(matched: int | None, basis: Basis, standing: Row | None) -> tuple[bool, bool]:
-    """Return whether a pilot runs, and whether its request still holds.
+    """Return whether a pilot runs, and whether its request's basis still holds.
 
     ``matched`` is its number of jobs if it runs.
     """
@@ -154,7 +154,7 @@ def _deal_one_by_one(
     requests: Sequence[ClaimRequest],
     numbers: Mapping[tuple[str, str, int], int],
 ) -> list[list[Row]]:
-    """Do the same if jobs of some tasks are withheld from some pilots (F2)."""
+    """Like ``_deal``, but withhold jobs of some tasks from some pilots (F2)."""
     dealt: set[int] = set()
     rows_by_request: list[list[Row]] = []
     for request in requests:

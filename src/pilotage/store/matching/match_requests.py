@@ -1,4 +1,4 @@
-"""The knowledge that pilots' requests rest on, and the answers."""
+"""Requests of pilots for jobs: the versions that they were decided on, and the answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pilotage.model.records.work import File, Job, Replica, Task
 class Standing:
     """The task queues of a queue: rows of requirements, priority and jobs.
 
-    ``number`` is the last activation there, ``version`` the federation's.
+    ``number`` counts activations of jobs there, ``version`` the versions of the federation.
     """
 
     number: int
@@ -21,10 +21,10 @@ class Standing:
 
 
 class Basis(NamedTuple):
-    """What a request rests on: while it holds, nothing came to the pilot's queue since task queues were read.
+    """The state that a request was decided on. It holds if no job has come to the pilot's queue since.
 
-    ``number`` is that of the last activation there, ``version`` that of the federation, and ``used`` whether
-    the pilot had been given jobs before.
+    ``number`` is the last activation there, ``version`` the federation's version. ``used`` pilots had jobs
+    before.
     """
 
     number: int
@@ -45,8 +45,8 @@ class AskedClaim(NamedTuple):
 class ClaimResult:
     """The jobs that a pilot got, in their current state, with their tasks, inputs and the inputs' storages.
 
-    ``alive`` says whether the pilot runs, ``good`` whether the request's basis still holds. If not, it got
-    nothing.
+    ``alive`` means that the pilot runs, ``good`` that the request's basis still holds. A pilot gets jobs only
+    if both are true.
     """
 
     alive: bool

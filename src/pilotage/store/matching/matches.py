@@ -1,8 +1,8 @@
 """The commit of matches: the first jobs of task queues go to a pilot, with one call on PostgreSQL.
 
-The task queues were drawn for the pilot from cached knowledge. This checks its basis: the federation, commits
-that activated jobs since, and that the pilot is alive. It does not wait for jobs that somebody else takes. A
-lost answer loses no job: another pilot gets the job after its time in state SENT.
+A cache decided which task queues to offer to the pilot. This checks that it was current: the federation is
+the same, no commit has activated jobs since, and the pilot is alive. It skips jobs that another transaction
+takes. A lost answer loses no job: another pilot gets the job after its time in state SENT.
 """
 
 import logging
@@ -137,10 +137,10 @@ class Matches:
         )
 
     def commit(self, decision: Decision, bases: Sequence[Basis] = ()) -> list[ClaimResult]:
-        """Give pilots the jobs that they ask for and that are still there; each request is a heartbeat.
+        """Give pilots the requested jobs that still wait. Each request is a heartbeat too.
 
-        Each rests on one of ``bases``, or where there are none on what stands now. On SQLite claims alone are
-        one transaction, else each request is one. Listeners hear of jobs that pilots took.
+        ``bases`` has the basis of each request; without them, it is the current state. On SQLite, claims
+        alone are one transaction, else each request is one. Listeners get the jobs that pilots took.
         """
         requests = decision.requests
         claims = (
@@ -165,13 +165,13 @@ class Matches:
         return self._borrow(request, basis, time)
 
     def _standing_basis(self, request: ClaimRequest | BorrowRequest) -> Basis:
-        """Read what a request would rest on now."""
+        """Read the current basis for a request."""
         version, numbers = self.numbers()
         matched = sum(pilot.matched for pilot in self.pilots([request.pilot]))
         return Basis(numbers.get(request.queue, 0), version, matched > 0)
 
     def _claim(self, request: ClaimRequest, basis: Basis, time: float) -> ClaimResult:
-        """Give a pilot the drawn jobs that are still there."""
+        """Give a pilot the drawn jobs that still wait."""
         claim = AskedClaim(request, basis, time, _entry(self._transition(), request, time))
         if self._database.is_postgresql:
             rows = self._database.run(_GIVE, _values(claim))
@@ -188,7 +188,7 @@ class Matches:
     def _claim_all(
         self, requests: Sequence[ClaimRequest], bases: Sequence[Basis], time: float
     ) -> list[ClaimResult]:
-        """Do the same for several pilots in one transaction."""
+        """Like ``_claim``, for several pilots in one transaction."""
         kind = self._transition()
         claims = [
             AskedClaim(request, basis, time, _entry(kind, request, time))
@@ -215,8 +215,7 @@ class Matches:
         )
 
     def numbers(self) -> tuple[int, dict[str, int]]:
-        """Return the number of the federation's version, and of the last activation at each queue that had
-        any."""
+        """Return the federation's version, and the number of the last activation at each queue with any."""
         return self._database.read(_numbers)
 
     def job_counts(self) -> tuple[JobCount, ...]:
@@ -224,7 +223,7 @@ class Matches:
         return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
 
     def _transition(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
-        """The number of the transition that gives a job to any pilot; it never changes."""
+        """Return the number of the transition that gives a job to any pilot. It never changes."""
         number = self._transitions.get((state, cause))
         if number is None:
             kind = TransitionKind.of("job", state, JobState.SENT, cause, "pilot:1")
@@ -232,7 +231,7 @@ class Matches:
         return number
 
     def _borrow(self, request: BorrowRequest, basis: Basis, time: float) -> ClaimResult:
-        """Give a pilot the jobs of other queues that are still there."""
+        """Give a pilot the jobs of other queues that still wait there."""
         entries = {
             key: _entry(self._transition(key[0], CAUSES[key[1]]), request, time)
             for key in set(map(borrowed_matches.key_of, request.jobs))
@@ -267,9 +266,9 @@ class Matches:
         return self._result(*self._database.write_directly(take))
 
     def _with_claims(self, request: BorrowRequest, take: Callable[[Connection], _Taken]) -> _Taken:
-        """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
+        """Take jobs if the limits of the taking site have room for all of them, and count them (M5, M8).
 
-        It is alone, so that no two pass a limit together.
+        It is the only writer, so that two requests cannot exceed a limit together.
         """
 
         def write(connection: Connection) -> _Taken:
@@ -310,7 +309,7 @@ class Matches:
     def _tasks_of(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Task, ...]:
         """Return the tasks of these rows.
 
-        Each is made once per state, because its jobs leave one by one.
+        Make a task once per state and cache it, because its jobs leave one by one.
         """
         texts = {row[_TASK_PLACE:-1]: row[-1] for row in rows}
         if len(self._tasks) > KNOWN_TASKS:
@@ -351,7 +350,7 @@ def _log(requests: Sequence[ClaimRequest | BorrowRequest], results: Sequence[Cla
 
 
 def committed(results: Sequence[ClaimResult]) -> Committed:
-    """What became of each request of a decision."""
+    """Return the outcome of each request of a decision."""
     return Committed(
         accepted=tuple([tuple([job.id for job in result.jobs]) for result in results]),
         created=((),) * len(results),

@@ -1,8 +1,8 @@
 """The functions of PostgreSQL, made after the last migration: a migration never makes one.
 
-The name of a function ends with a digest of its text, so servers of two versions call two functions. A
-server that plans a call while somebody drops the function fails: ``cache lookup failed``. So an upgrade
-drops none, and ``drop_former`` drops them when their servers have ended.
+The name of a function ends with a digest of its text, so servers of two versions call two functions. If a
+function is dropped while a server plans a call, the call fails: ``cache lookup failed``. So an upgrade drops
+none, and ``drop_former`` drops them when their servers have ended.
 """
 
 from hashlib import sha256
@@ -170,7 +170,7 @@ WHERE proname ~ '^(give|borrow)_jobs_[0-9a-f]{8}$' AND proname NOT IN (:give, :b
 
 
 def make(connection: Connection) -> None:
-    """Create the current functions on PostgreSQL, beside those that servers of the former version call."""
+    """Create the current functions on PostgreSQL. Keep the functions of the previous version."""
     if dialect_of(connection) is not POSTGRESQL:
         return
     for name, definition in ((GIVE_JOBS, _GIVE_JOBS), (BORROW_JOBS, _BORROW_JOBS)):
@@ -178,7 +178,7 @@ def make(connection: Connection) -> None:
 
 
 def are_current(connection: Connection) -> bool:
-    """Return whether the functions that this program calls exist, where any are needed."""
+    """Return whether the functions that this program calls exist; true for SQLite, which has none."""
     if dialect_of(connection) is not POSTGRESQL:
         return True
     query = text("SELECT to_regproc(:give) IS NOT NULL AND to_regproc(:borrow) IS NOT NULL")
@@ -186,7 +186,7 @@ def are_current(connection: Connection) -> bool:
 
 
 def drop_former(connection: Connection) -> None:
-    """Drop what only servers of the former version call."""
+    """Drop the functions that only servers of the previous version call."""
     if dialect_of(connection) is POSTGRESQL:
         for (function,) in connection.execute(text(_OTHERS), _CURRENT).all():
             connection.execute(text(f"DROP FUNCTION {function}"))

@@ -1,4 +1,4 @@
-"""What a person always wants to be told, and the secret that signs their webhooks."""
+"""A person's settings of notifications for all tasks, and the secret that signs their webhooks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class PersonNotify:
 
 
 class NotificationSettings:
-    """Reads and writes persons' settings. ``new_secret`` makes a text that nobody can guess."""
+    """Reads and writes persons' settings. ``new_secret`` makes a random text."""
 
     def __init__(self, database: Database, clock: Callable[[], float], new_secret: Callable[[], str]) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class NotificationSettings:
         self._database.write(write)
 
     def make_secret(self, person: Identity) -> str:
-        """Make and return a new secret for a person. The old one signs no more."""
+        """Make and return a new secret for a person. It replaces the old one."""
         secret = self._new_secret()
         values = {"vo": person.vo, "owner": person.name, "secret": secret, "secret_made": self._clock()}
         self._database.write(lambda connection: connection.execute(_SAVE_SECRET, values), alone=False)

@@ -1,4 +1,4 @@
-"""Notifications: table, tasks with news for somebody, what is to be sent, and what people see."""
+"""Notifications: table, tasks with news for their owners, messages to send, and views."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ _n = notifications.c
 
 is_unsent = is_state(notifications, *LIVE_NOTIFICATIONS)
 
-# Sent ones only pile up.
+# Leave out sent notifications: only their number grows.
 partial_index("notifications_unsent", _n.vo, _n.owner, _n.id, _n.state, condition=is_unsent)
 partial_index("notifications_by_message", _n.message_at, condition=_n.message_at.is_not(None))
 
@@ -67,7 +67,7 @@ _t, _c = tasks.c, counts.c
 _HAS_FAILED = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state == str(JobState.FAILED))
-    # Counters' keys are texts, whatever they count.
+    # The keys of all counters are texts.
     .where(_c.first == cast(_t.id, String))
     .group_by(_c.first)
     .having(func.sum(_c.count) > 0)
@@ -132,7 +132,7 @@ _RECENT = (
 
 @part("tasks", "task_counts", "notification_counts", "noted")
 def to_note(reading: Reading) -> Mapping[str, Any]:
-    """Read tasks with news for somebody, and how much their owners have waiting."""
+    """Read tasks with news for their owners, and how many notifications of these owners wait."""
     reader = reading.reader
     news = reader.tasks_from(_TASKS)
     owners = sorted({(task.owner.name, task.owner.vo) for task in news})
@@ -149,8 +149,10 @@ def to_note(reading: Reading) -> Mapping[str, Any]:
 
 @part("notifications", "recent_messages")
 def to_send(reading: Reading) -> Mapping[str, Any]:
-    """Read notifications that wait or are on their way, the longest due of each person first, and the
-    messages of the last hour that count against their limits."""
+    """Read notifications that wait or are on their way, each person's longest due first.
+
+    Read also the messages of the last hour that count against people's limits.
+    """
     reader = reading.reader
     waiting = tuple(map(notification, reader.raw_rows(_UNSENT)))
     recent = reader.raw_rows(_RECENT, since=reading.now.time - HOUR) if waiting else ()

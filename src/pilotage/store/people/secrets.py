@@ -1,6 +1,6 @@
 """Secrets of people for their payloads, encrypted: table, writing, reading, deletion.
 
-The table holds ciphertext alone. Keys lie with the servers.
+The table has only ciphertext. The servers keep the keys.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -73,7 +73,7 @@ class Secrets:
         return tuple(KeptSecret(name=name, set_at=set_at) for name, set_at in rows)
 
     def find(self, owner: str, vo: str, names: Collection[str]) -> tuple[Encrypted, ...]:
-        """Return those of some secrets of a person that are set."""
+        """Return the secrets of a person with these names that are set."""
         query = _ENCRYPTED.where(_s.owner == owner, _s.vo == vo, _s.name.in_(names))
         return self._database.read(lambda connection: _all(connection.execute(query)))
 
@@ -87,13 +87,13 @@ class Secrets:
         return frozenset(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def owners_beyond(self, keys: Collection[str]) -> frozenset[tuple[str, str]]:
-        """Return people, by VO and name, of whom a secret is encrypted with none of these keys."""
+        """Return people, by VO and name, with a secret that none of these keys decrypts."""
         query = select(_s.vo, _s.owner).where(_s.key.not_in(keys)).distinct()
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return frozenset((vo, owner) for vo, owner in rows)
 
     def encrypt_again(self, old: Encrypted, new: Encrypted) -> bool:
-        """Replace the ciphertext of an unchanged secret. Return False if it was set or removed meanwhile."""
+        """Replace the ciphertext of an unchanged secret. Return False if it was set or removed since."""
         query = (
             update(secrets)
             .where(_s.owner == old.owner, _s.vo == old.vo, _s.name == old.name)

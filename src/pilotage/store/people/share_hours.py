@@ -1,4 +1,4 @@
-"""What shares used in each hour next to their targets: table, samples, and reading."""
+"""The use of shares in each hour, next to their targets: table, samples, and reading."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from pilotage.store.database.upserts import replaced, upsert
 share_hours = Table(
     "share_hours",
     metadata,
-    # Hours since 1970: whole numbers, which both databases divide alike.
+    # Hours since 1970, as whole numbers: both databases divide these alike.
     Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("share", String, primary_key=True),
     Column("samples", Integer, nullable=False),
@@ -47,7 +47,7 @@ _MEANS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSample:
-    """A share's running jobs at a moment, these as a part of all, and its part of all targets."""
+    """A share's running jobs at a moment, their fraction of all, and its fraction of all targets."""
 
     share: str
     running: int
@@ -57,7 +57,7 @@ class ShareSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSpan:
-    """What a share used in a span of time, in the mean of the times when anything ran."""
+    """A share's mean use in a span of time, over the times when any job ran."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -86,12 +86,12 @@ def add(connection: Connection, samples: Sequence[ShareSample], time: float) -> 
 
 
 def forget(connection: Connection, before: float) -> None:
-    """Delete the hours of before a time (s since 1970)."""
+    """Delete the hours before a time (s since 1970)."""
     connection.execute(_OLD, {"before": int(before // HOUR)})
 
 
 def read(connection: Connection, after: float, step: int) -> list[ShareSpan]:
-    """Return the means of so many hours each, from a time on (s since 1970), by share and time."""
+    """Return means over ``step`` hours each, since a time (s since 1970), by share and time."""
     rows = raw_rows(connection, _MEANS, after=int(after // HOUR), step=step)
     return [
         ShareSpan(

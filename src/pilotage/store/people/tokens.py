@@ -1,6 +1,6 @@
 """Bearer tokens: shown once when made, stored as a hash, deleted when they expire or their pilot ends.
 
-A request that was under way with a revoked token of a closed person starts nothing for them.
+Closing a person revokes their tokens. Requests that already run with such a token start nothing for them.
 """
 
 import base64
@@ -52,7 +52,7 @@ _OF_TASKS = select(tasks.c.owner, tasks.c.vo).where(
 
 
 def close(connection: Connection, person: Identity, time: float) -> None:
-    """Note that a person is closed since a time in s since 1970 UTC."""
+    """Record when a person was closed, in s since 1970 UTC."""
     reopen(connection, [person])
     connection.execute(insert(closed_people), {"owner": person.name, "vo": person.vo, "closed": time})
 
@@ -71,7 +71,7 @@ def refuse_closed(connection: Connection, owners: Iterable[Identity]) -> None:
 
 
 def refuse_tasks_of_closed(connection: Connection, ids: Iterable[int]) -> None:
-    """Raise PersonClosed if ended tasks that go on are of a closed person."""
+    """Raise PersonClosed if one of the ended tasks to resume belongs to a closed person."""
     if row := connection.execute(_OF_TASKS, {"ids": list(ids)}).first():
         raise PersonClosed(*row)
 
@@ -110,7 +110,7 @@ ID_LENGTH = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonToken:
-    """A token that a person bears, without the token itself."""
+    """The description of a person's token, without the token itself."""
 
     id: str
     """Identifies the token, but does not grant access."""
@@ -139,7 +139,7 @@ _FIND = (
 class Tokens:
     """Makes tokens, and finds their credentials.
 
-    ``clock`` returns the time in s since 1970 UTC. ``new`` makes a text that nobody can guess.
+    ``clock`` returns the time in s since 1970 UTC. ``new`` makes a random text.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float], new: Callable[[], str]) -> None:
@@ -152,7 +152,7 @@ class Tokens:
         return self.create_all([credential])[0]
 
     def create_all(self, credentials: Sequence[Credential]) -> list[str]:
-        """Make a token for each of some credentials, in one transaction. Those of ended pilots are void.
+        """Make a token for each credential, in one transaction. Tokens of ended pilots are not stored.
 
         Raises ``UnfitName``.
         """
@@ -167,7 +167,7 @@ class Tokens:
         of_pilots = sorted({credential.pilot for credential in credentials if credential.pilot is not None})
 
         def write(connection: Connection) -> None:
-            # Here, where the table grows, so that nothing else needs to clean it.
+            # Clean the table here, where it grows. Then it needs no other cleaning.
             connection.execute(delete(tokens).where(_t.expires <= now))
             ended = _ended(connection, of_pilots) if of_pilots else frozenset()
             if live := [row for row in rows if row["pilot"] not in ended]:
@@ -196,8 +196,8 @@ class Tokens:
     def enrol(self, token: str, nonce: str, expires: float) -> str | None:
         """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
 
-        This happens once per pilot, however many such tokens it got. The same nonce gets the same answer
-        again. Return None for everybody else, and for a token of another kind.
+        A pilot gets one credential, even if it has several enrolment tokens. The same nonce gets the same
+        answer again. Return None for another nonce, and for a token of another kind.
         """
         pilot_token = _derived(token, nonce)
 
@@ -224,10 +224,10 @@ class Tokens:
         return pilot_token if self._database.write(write) else None
 
     def open_session(self, credential: Credential, parent: str = "") -> str:
-        """Make a token for a browser's session. It ends with the token that it was opened with, if any.
+        """Make a token for a browser's session. It ends with its ``parent``, the token that opened it.
 
-        A session that opens another one stands for its own parent, so both end with that. Raises LookupError
-        if the token was revoked.
+        If a session opens another session, both get the same parent. Raises LookupError if the token was
+        revoked.
         """
         token, now = self._new(), self._clock()
         row = _row(token, credential, now)
@@ -250,14 +250,14 @@ class Tokens:
         )
 
     def renew(self, pilot: int, expires: float) -> None:
-        """Let a pilot's credential last until ``expires``, in s since 1970 UTC."""
+        """Extend a pilot's credential until ``expires``, in s since 1970 UTC."""
         condition = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
         self._database.write(
             lambda connection: connection.execute(update(tokens).where(*condition).values(expires=expires))
         )
 
     def hash_of_pilot(self, pilot: int) -> str:
-        """Return the hash of a pilot's own token. Raises ValueError if it has none any more."""
+        """Return the hash of a pilot's token. Raises ValueError if it has none."""
         query = select(_t.hash).where(_t.pilot == pilot, _t.role == "pilot")
         hash_ = self._database.read(lambda connection: connection.execute(query).scalar())
         if hash_ is None:
@@ -265,7 +265,7 @@ class Tokens:
         return str(hash_)
 
     def people(self) -> list[PersonToken]:
-        """Return the unexpired tokens of people, newest first; without the sessions that end with one."""
+        """Return the unexpired tokens of people, newest first, without the sessions that they opened."""
         is_valid = _t.expires.is_(None) | (_t.expires > self._clock())
         query = select(tokens).where(*_OF_PEOPLE, is_valid).order_by(_t.created.desc(), _t.hash)
         return [
@@ -296,8 +296,8 @@ class Tokens:
     def close(self, person: Identity) -> None:
         """Revoke all tokens of a person as user or operator, and the sessions that they opened.
 
-        Servers believe a token for some seconds more. Until the person gets a new token, every commit of a
-        task of theirs is refused.
+        Servers accept a cached token for some seconds more. So until the person gets a new token, the store
+        refuses to commit a task for them.
         """
         conditions = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
         now = self._clock()
@@ -310,9 +310,9 @@ class Tokens:
 
 
 def _ended(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
-    """Return those of some pilots that have ended.
+    """Return which of these pilots have ended.
 
-    The others end only after this transaction, so that the commit that ends them finds its tokens.
+    The others end only after this transaction. So the commit that ends them revokes the new tokens.
     """
     rows = connection.execute(_OF_PILOTS, {"pilots": numbers})
     return frozenset(number for number, state in rows if state not in LIVE_PILOTS)
@@ -347,11 +347,11 @@ def _person(row: Any) -> PersonToken:
 
 
 def _derived(token: str, nonce: str) -> str:
-    """Return a pilot's own token: only somebody with both parts knows it, and neither is stored."""
+    """Return the token of a pilot. Making it needs both parts, and the store has neither."""
     digest = hmac.digest(token.encode(), nonce.encode(), "sha256")
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _hash(token: str) -> str:
-    # Neither salt nor a slow hash: tokens are long and random, so no dictionary contains them.
+    # This needs no salt and no slow hash: tokens are long and random, so no dictionary contains them.
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,1 +1,1 @@
-"""Pilots: their table, and what is read of them."""
+"""Pilots: their table and reads."""

@@ -1,4 +1,4 @@
-"""Times in which pilots could not call, all or those of a queue: time-outs do not count them."""
+"""Periods when pilots of one queue or all could not call. Time-outs do not count these periods."""
 
 from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, func, select, text
 
@@ -25,22 +25,22 @@ absences = Table(
 
 _a, _s = absences.c, servers.c
 _NEWEST_BEAT = select(func.max(_s.seen)).where(_s.url != "")
-# Two servers that come back together see the same last beat.
+# Two servers that start together read the same last beat.
 _NOTE = upsert(absences, ["began", "queue"], ["began", "queue", "ended"], replaced(["ended"]))
 _OLD = delete(absences).where(_a.ended < bindparam("before"))
 _ALL = select(_a.queue, _a.began, _a.ended).order_by(_a.began.desc()).limit(MOST)
 
 
 class Absences:
-    """Notes when all servers were away."""
+    """Records when all servers were away."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def note(self, now: float, least: float) -> None:
-        """Note an absence of ``least`` s or more up to ``now``, by the last beat of any server with an API.
+        """Record an absence of ``least`` s or more until ``now``, since the last beat of any API server.
 
-        A server calls this before it beats again.
+        A server calls this before its first beat.
         """
 
         def write(connection: Connection) -> None:
@@ -52,7 +52,7 @@ class Absences:
         self._database.write(write, alone=False)
 
     def note_closed(self, queue: str, began: float, now: float) -> None:
-        """Note that the tunnel of a queue's pilots has been closed since then."""
+        """Record that the tunnel of a queue's pilots was closed from ``began`` until ``now``."""
         values = {"queue": queue, "began": began, "ended": now}
         self._database.write(lambda connection: connection.execute(_NOTE, values) and None, alone=False)
 

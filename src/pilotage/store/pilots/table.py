@@ -1,4 +1,4 @@
-"""Pilots: table and rows, the live ones, those whose batch job has ended, and waits in batch systems."""
+"""Pilots: table and rows, live pilots, pilots with ended batch jobs, and waits in batch systems."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ class LivePilots:
     """Reads the pilots of one store that have not ended. Safe to use from many threads."""
 
     def __init__(self) -> None:
-        # Records made from rows. Each reader replaces the whole, so none sees another's half.
+        # Records made from rows. A reader replaces the whole, so other readers never see half of it.
         self._cache: Mapping[int, tuple[Row, Pilot]] = {}
 
     def read(self, connection: Connection) -> tuple[Pilot, ...]:
@@ -90,7 +90,7 @@ _ENDED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPilot:
-    """A pilot with ``jobs``, and the times in s since 1970 when its batch job ended and when that is sure."""
+    """A pilot with ``jobs``, and the times (s since 1970) when its batch job ended and when that is sure."""
 
     pilot: int
     queue: str
@@ -101,7 +101,7 @@ class EndedPilot:
 
 
 def ended_pilots(connection: Connection) -> list[EndedPilot]:
-    """Return such pilots; the one that ended first comes first."""
+    """Return running pilots with jobs and an ended batch job; the batch job that ended first comes first."""
     return [
         EndedPilot(pilot=pilot, queue=queue, jobs=jobs, ended=ended, sure_at=ended + doubt, reason=reason)
         for pilot, queue, ended, doubt, reason, jobs in raw_rows(connection, _ENDED)

@@ -1,4 +1,4 @@
-"""Results that wait in sites' spools: where they are, what they are, and when they are next to be taken."""
+"""Results that wait in sites' spools: their place and manifest, and when a server fetches them next."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
@@ -41,8 +41,10 @@ LONGEST = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpooledResults(WaitingResults):
-    """The same, with the ``server`` of the queue's computing element, the ``place`` in its spool, and the
-    ``manifest``. They are next to be taken at ``due``."""
+    """Results with their ``place`` in the spool of a computing element's ``server``, and their ``manifest``.
+
+    A server fetches them at ``due`` or later.
+    """
 
     server: str
     place: str
@@ -70,20 +72,20 @@ _PUT_OFF = update(waiting_results).where(*_ONE).values(due=bindparam("next"), pr
 _TAKEN = update(waiting_results).where(*_ONE).values(due=bindparam("next"))
 _SAME = select(_w.manifest).where(*_ONE)
 _CARRIED = select(*_COLUMNS).where(*_ONE, _w.courier == bindparam("by"))
-# What a server takes now is due much later.
+# A server that takes results sets them due much later.
 _IS_FREE = or_(_w.due <= bindparam("soon"), _w.courier == bindparam("by"))
 _GIVE = update(waiting_results).where(*_ONE, _IS_FREE).values(courier=bindparam("by"), due=bindparam("next"))
 _DELETE = delete(waiting_results).where(*_ONE)
 
 
 class ResultsInSpools:
-    """Keeps what waits in spools until a server takes it from there, or a pilot delivers it."""
+    """Records results in spools until a server fetches them or a pilot delivers them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, new: Sequence[SpooledResults]) -> None:
-        """Keep results. What is known already stays as it is."""
+        """Record results. Results that are recorded already stay unchanged."""
         rows, names = [astuple(results) for results in new], [column.name for column in _COLUMNS]
 
         def write(connection: Connection) -> None:
@@ -93,61 +95,61 @@ class ResultsInSpools:
             self._database.write(write, alone=False)
 
     def everything(self) -> tuple[WaitingResults, ...]:
-        """Return all that waits, the oldest first."""
+        """Return all waiting results, the oldest first."""
         return self._database.read(everything)
 
     def of_task(self, task: int) -> tuple[WaitingResults, ...]:
-        """Return what waits of a task's jobs, the oldest first."""
+        """Return the waiting results of a task's jobs, the oldest first."""
         return self._database.read(lambda connection: _records(raw_rows(connection, _OF_TASK, task=task)))
 
     def take_due(self, now: float) -> list[SpooledResults]:
-        """Return what is to be taken now. It is due again later unless ``done`` says otherwise."""
+        """Return the results that are due, and let them be due again later. ``done`` deletes them."""
         if not self._database.read(lambda connection: connection.execute(_DUE, {"now": now}).first()):
             return []
         return self._database.write(lambda connection: _take_due(connection, now), alone=False)
 
     def manifest(self, job: int, attempt: int) -> str | None:
-        """Return the manifest of an attempt's results; None: nothing of it waits."""
+        """Return the manifest of an attempt's results; None if none wait."""
         values = {"of": job, "try": attempt}
         return self._database.read(lambda connection: connection.execute(_SAME, values).scalar())
 
     def give(self, job: int, attempt: int, pilot: int, now: float) -> bool:
-        """Let a pilot deliver results, for as long as a server may take. Return False if another does."""
+        """Let a pilot deliver results, in the time that a server has. Return False if another pilot does."""
         values = {"of": job, "try": attempt, "by": pilot, "soon": now + AGAIN, "next": now + LONGEST}
         return bool(
             self._database.write(lambda connection: connection.execute(_GIVE, values).rowcount, alone=False)
         )
 
     def carried(self, job: int, attempt: int, pilot: int) -> SpooledResults | None:
-        """Return the results that a pilot delivers; None: it does not."""
+        """Return the results of an attempt if this pilot delivers them; else None."""
         values = {"of": job, "try": attempt, "by": pilot}
         row = self._database.read(lambda connection: connection.execute(_CARRIED, values).first())
         return _spooled(row) if row else None
 
     def put_off(self, results: WaitingResults, now: float, problem: str) -> None:
-        """Record that a try failed, and let it be repeated."""
+        """Record that a try failed, and set the time of the next one."""
         values = {"of": results.job, "try": results.attempt, "next": now + AGAIN, "why": problem}
         self._database.write(lambda connection: connection.execute(_PUT_OFF, values) and None, alone=False)
 
     def done(self, results: WaitingResults) -> None:
-        """Forget results that were taken, or that nobody wants."""
+        """Delete results that were fetched, or that are not wanted."""
         values = {"of": results.job, "try": results.attempt}
         self._database.write(lambda connection: connection.execute(_DELETE, values) and None, alone=False)
 
 
 def is_waiting(time: str) -> ColumnElement[bool]:
-    """Return the condition that results of a job's attempt wait, and are not given up by that parameter."""
+    """Return the condition that an attempt has waiting results, not given up at the parameter ``time``."""
     same = (_w.job == jobs.c.id, _w.attempt == jobs.c.attempt, _w.pilot == jobs.c.pilot)
     return exists().where(*same, _w.until > bindparam(time))
 
 
 def of_jobs(connection: Connection, ids: Sequence[int]) -> tuple[WaitingResults, ...]:
-    """Return what waits of these jobs."""
+    """Return the waiting results of these jobs."""
     return _records(raw_rows(connection, _OF_JOBS, jobs=ids))
 
 
 def everything(connection: Connection) -> tuple[WaitingResults, ...]:
-    """Return all that waits, the oldest first."""
+    """Return all waiting results, the oldest first."""
     return _records(raw_rows(connection, _ALL))
 
 

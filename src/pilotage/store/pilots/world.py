@@ -1,4 +1,4 @@
-"""What only the director and brokerages read of pilots: ended ones, and what their nodes lack (P12, B14)."""
+"""Reads of pilots for the director and brokerages alone: ended pilots, and nodes' deficits (P12, B14)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -38,11 +38,11 @@ _ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pil
 
 @part("pilots")
 def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
-    """Read live pilots, and those ended in the last hour that still count.
+    """Read live pilots, and pilots that ended in the last hour and still count.
 
-    For the policy ``balanced`` all count (P12). For the other one, those count that did not say goodbye (P6),
-    or that ended before their submission was known: its answer may still come. Besides, the newest of each
-    server that called counts: it closes the server's circuit breaker.
+    For the policy ``balanced`` all count (P12). For the other policy, a pilot counts if it ended without a
+    goodbye (P6), or before the answer to its submission came: that may still come. The newest pilot of each
+    server that called counts too, because it closes the server's circuit breaker.
     """
     every = reading.world.federation.director.policy == "balanced"
     after = reading.world.time - ENDED_LATELY
@@ -56,7 +56,7 @@ def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
 
 @part("advertisements")
 def bounding_advertisements(reading: Reading) -> Mapping[str, Any]:
-    """Read the advertisements that limit sites: those of sites with limits, and all that sites sent."""
+    """Read the advertisements of sites with limits, and all advertisements that sites sent."""
     return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}
 
 
@@ -77,9 +77,9 @@ _BY_ID = among(_p.id, "ids")
 
 @part("lacking_nodes")
 def lacking_nodes(reading: Reading) -> Mapping[str, Any]:
-    """Read which queues' nodes lack what pilots of the last day were sent for.
+    """Read the pilots of the last day that found too little for their jobs at a queue's nodes.
 
-    Pilots that found more there since count as well, and all that run there.
+    Read also later pilots that found more there, and all that run there.
     """
     reader, world = reading.reader, reading.world
     lacking = reader.pilots(*_LACKING, after=world.time - DAY)
@@ -91,7 +91,7 @@ def lacking_nodes(reading: Reading) -> Mapping[str, Any]:
 
 
 def _pilots_there(reading: Reading, lacking: Sequence[Pilot]) -> Iterator[Pilot]:
-    """Yield other pilots of the same queues: those that run, and the newest ones that have called."""
+    """Yield other pilots of the same queues: all that run, and the newest that have called."""
     reader, first = reading.reader, {}
     for queue, group in groupby(sorted(lacking, key=attrgetter("queue", "id")), key=attrgetter("queue")):
         first[queue] = next(group).id

@@ -1,1 +1,1 @@
-"""The federation, its queues and sites: tables, and what is read of them."""
+"""The federation, its queues and sites: their tables and reads."""

@@ -46,7 +46,7 @@ _WAITING, _LIVE = frozenset(WAITING_PILOTS), frozenset(LIVE_PILOTS)
 
 
 def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
-    """Yield claims whose counts the new advertisements need."""
+    """Yield claims for the counts that the new advertisements need."""
     for change in changes:
         for record in change.records if isinstance(change, Create) else ():
             if isinstance(record, NewAdvertisement):
@@ -64,7 +64,7 @@ def write(
 ) -> list[bool]:
     """Write advertisements. Return which were written.
 
-    Skip one that would replace an advertisement other than the current one.
+    Skip an advertisement if another one has replaced the one that it was made to replace.
     """
     rows, written = [], []
     for record in records:
@@ -80,8 +80,8 @@ def write(
 def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any]:
     """Return the row of an advertisement.
 
-    A site that counts jobs itself counts our submitted pilots too. A batch system's answer came with our
-    pilots in it: those that were submitted since are not in its counts.
+    A site that counts jobs itself counts our submitted pilots too. A batch system's answer has the number of
+    our pilots in its counts: pilots submitted since then are not in them.
     """
     is_pushed = record.source == "pushed"
     running = frozenset(LIVE_PILOTS) - _WAITING
@@ -104,7 +104,7 @@ def read(
 ) -> tuple[Advertisement, ...]:
     """Return the advertisements of some sites or all.
 
-    With ``pushed``, ads that sites sent take precedence.
+    With ``pushed``, return also all that sites sent.
     """
     of = {} if sites is None else {"sites": sorted(sites)}
     query = _ALL if sites is None else _BOUNDING if pushed else _OF_SITES

@@ -1,9 +1,9 @@
-"""Circuit breakers: table, writing, reading, lifting (P6, P8, P12, F2, F4), and those that events told of.
+"""Circuit breakers: table, writing, reading, lifting (P6, P8, P12, F2, F4), and the states in events.
 
-A row has what its breaker follows from and no other table knows: deliveries that failed at a storage (F4), as
-JSON, and when an operator lifted it. Breakers of queues and nodes follow from failed attempts, too, those of
-servers from pilots. All open and close as time passes. A row of ``noted_breakers`` says what the stream of
-events has told of one. So one event tells each change, however many servers look.
+A row has facts about a breaker that no other table has: failed deliveries at a storage (F4), as JSON, and
+when an operator lifted it. The state is computed: for queues and nodes also from failed attempts, for servers
+from pilots. It changes with time. A row of ``noted_breakers`` has the state in the last event about a
+breaker. So each change makes one event, even if several servers see it.
 """
 
 import json
@@ -63,7 +63,7 @@ _OLD = delete(circuit_breakers).where(_b.lifted < bindparam("before"))
 
 
 def write(connection: Connection, new: Sequence[FailedDelivery]) -> None:
-    """Write deliveries that failed, each once; drop old ones, and the oldest of too many."""
+    """Write each failed delivery once. Delete old ones, and the oldest if there are too many."""
     by_number = {_number(failure): failure for failure in (*new, *failed_deliveries(connection))}
     oldest = max(failure.time for failure in new) - KEPT
     by_end: dict[End, list[FailedDelivery]] = {failure.end: [] for failure in by_number.values()}
@@ -80,14 +80,14 @@ def write(connection: Connection, new: Sequence[FailedDelivery]) -> None:
 
 
 def clear(connection: Connection, ends: Iterable[End]) -> None:
-    """Forget the failures at these ends: something was delivered there, or an operator lifts the breakers."""
+    """Delete the failures at these ends, after a delivery there or when an operator lifts the breakers."""
     rows = [{"its_place": source, "its_part": destination} for source, destination in sorted({*ends})]
     if rows:
         connection.execute(_CLEAR, rows)
 
 
 def lift(connection: Connection, keys: Iterable[Key], time: float) -> None:
-    """Lift breakers: failures until a time, in s since 1970 UTC, count no more."""
+    """Lift breakers: from now on ignore failures until a time, in s since 1970 UTC."""
     keys = {*keys}
     clear(connection, [(place, part) for kind, place, part in keys if kind == STORAGE])
     rows = [
@@ -108,7 +108,7 @@ def failed_deliveries(connection: Connection) -> tuple[FailedDelivery, ...]:
 
 
 def lifted(connection: Connection) -> tuple[LiftedBreaker, ...]:
-    """Read which breakers were lifted lately, by kind and place."""
+    """Read the breakers that operators lifted lately, by kind and place."""
     rows = sorted(raw_rows(connection, _LIFTED))
     return tuple(LiftedBreaker(kind=kind, place=(place, part), time=time) for kind, place, part, time in rows)
 
@@ -157,7 +157,7 @@ def noted(connection: Connection) -> Mapping[NotedKey, tuple[BreakerState, int]]
 def note(
     connection: Connection, changes: Iterable[BreakerChange], numbers: Numbers
 ) -> Iterator[tuple[BreakerChange, int]]:
-    """Note changes from states that are noted. Yield each with the number of its breaker."""
+    """Record changes that begin at the recorded state. Yield each with the number of its breaker."""
     states = noted(connection)
     for change in changes:
         state, number = states.get((change.key, change.whose), ("closed", 0))

@@ -50,8 +50,8 @@ class QueueView:
 class ShareView:
     """A share, with the number of its jobs and transfers in each state.
 
-    Transfers have their own criterion for shares (D1). If it gives other names than the global shares', they
-    have separate rows with a ``target`` of 0.
+    Transfers have their own criterion for shares (D1). If that gives other names than the global shares have,
+    transfers have separate rows with a ``target`` of 0.
     """
 
     name: str
@@ -77,7 +77,7 @@ class ShareUse:
 
 
 def share_uses(every: Sequence[ShareView]) -> list[ShareUse]:
-    """Return shares that have a target or jobs, by what runs of them."""
+    """Return shares that have a target or jobs, in order of their running jobs."""
     running = {share.name: sum(share.jobs.get(state, 0) for state in AT_A_PILOT) for share in every}
     whole = sum(running.values()) or 1
     targets = sum(share.target for share in every) or 1.0
@@ -173,8 +173,10 @@ def of_queues(
 def _last_times(
     reader: RecordReader, federation: Federation, queues: Sequence[str]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return the last call of a pilot and the last start of a job at queues, or at those that count together
-    with them (B2)."""
+    """Return the last call of a pilot and the last start of a job at queues.
+
+    Queues that count together (B2) share both.
+    """
     together = counted_together(federation)
     there = sorted({name for queue in queues for name in together[queue]})
     rows = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=there)}
@@ -211,7 +213,7 @@ def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
 
 def _errors(reader: RecordReader, queue: str, pilots_there: Mapping[PilotState, int]) -> tuple[str, ...]:
     """Return the errors of pilots that failed since one last called home, newest first."""
-    # Most queues have no failed pilots: then there is nothing to look up, one queue at a time.
+    # Read nothing for queues without failed pilots: that is most of them.
     if not pilots_there.get(PilotState.FAILED):
         return ()
     errors = []
@@ -226,7 +228,7 @@ def _errors(reader: RecordReader, queue: str, pilots_there: Mapping[PilotState, 
 def _tried_at(
     reader: RecordReader, queue: str, director: DirectorConstants, time: float, changed: float | None
 ) -> float | None:
-    """When one pilot probes the first server of a queue (P6); none where the breaker of one is closed."""
+    """Return when a pilot next probes a server of the queue (P6); None if a server's breaker is closed."""
     by_server: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
         by_server[pilot.broker].append(pilot)

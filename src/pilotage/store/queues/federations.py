@@ -93,8 +93,8 @@ _OF_VERSION = select(federations.c.document).where(federations.c.version == bind
 class InForce(NamedTuple):
     """A version of the federation, and when its queues last changed.
 
-    These times, in s since 1970 UTC, are of the day before the version. ``federation`` is what decisions
-    read: the ``declared`` one under the ``restrictions`` of operators.
+    ``changed`` has these times, in s since 1970 UTC, for changes in the day before the version. Decisions
+    read ``federation``: the ``declared`` one under the ``restrictions`` of operators.
     """
 
     version: int
@@ -106,7 +106,7 @@ class InForce(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationVersion:
-    """A version that is or was in force: when and by whom it was saved, from which file, and why."""
+    """A version that is or was in force: the time, actor and file of its saving, and a note."""
 
     version: int
     time: float
@@ -142,8 +142,8 @@ class Federations:
     ) -> int:
         """Put this federation in force at ``time``, in s since 1970 UTC. Return its version.
 
-        Restrictions of what it still has stay. The store remembers its ``file``. Raises
-        ``FederationRenamed`` if the store has one with another name, and ``FederationChanged`` if
+        Restrictions stay if it still has their site, queue or storage. The store remembers its ``file``.
+        Raises ``FederationRenamed`` if the store has one with another name, and ``FederationChanged`` if
         another version than the ``expected`` one is in force.
         """
         document = to_json(federation).decode()
@@ -193,7 +193,7 @@ class Federations:
         return self._database.write(write)
 
     def _event(self, cause: str, actor: str) -> int:
-        """Return the number of what the event of a new version says."""
+        """Return the number of the meaning of a new version's event."""
         meaning = TransitionKind.of("federation", None, CHANGED_FEDERATION, cause, actor)
         return self._meanings.numbers([meaning])[meaning]
 
@@ -205,7 +205,7 @@ class Federations:
         events.write(connection)
 
     def history(self, before: int, limit: int) -> list[FederationVersion]:
-        """Return versions before one, newest first."""
+        """Return versions below ``before``, newest first."""
         rows = self._database.read(
             lambda connection: connection.execute(_HISTORY.limit(limit), {"before": before}).all()
         )
@@ -252,7 +252,7 @@ class Federations:
             raise NoFederation
         with self._lock:
             current = self._cache
-        # Two threads may parse the same version at once: waiting would take as long.
+        # Let two threads parse the same version: waiting would take as long.
         if current is None or current.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
             declared = without_passwords(from_json(Federation, lately[0][2]))
@@ -288,9 +288,9 @@ def _text(restrictions: tuple[Restriction, ...]) -> str:
 
 
 def without_passwords(federation: Federation) -> Federation:
-    """Return the federation without passwords in URLs, which earlier releases accepted and everybody can see.
+    """Return the federation without passwords in URLs, because all users see these. Log each place of one.
 
-    Log each by the name of its owner.
+    Earlier releases accepted such passwords.
     """
     storages, sites = [], []
     for storage in federation.storages:
@@ -311,7 +311,7 @@ def _without_credentials(kind: str, name: str, url: str) -> str:
     public_url = without_password(url)
     if public_url != url:
         log.warning(
-            "%s %s: its URL holds a user or password, which is used no more; put credentials into options",
+            "%s %s: its URL holds a user or password, which Pilotage ignores; put credentials into options",
             kind,
             name,
         )
@@ -319,7 +319,7 @@ def _without_credentials(kind: str, name: str, url: str) -> str:
 
 
 def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-    """Return when each queue or its unified queue was added, last changed, or restricted otherwise."""
+    """Return when each queue or its unified queue was added, changed, or got other restrictions."""
     times: dict[str, float] = {}
     before: dict[str, Any] | None = None
     for _, time, document, restrictions in versions:

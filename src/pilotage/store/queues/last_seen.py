@@ -54,7 +54,7 @@ _MEASURED = upsert(
 
 
 def _moved(values: Sequence[float]) -> dict[str, float]:
-    """Return the parameters that update a mean as if each value had come alone."""
+    """Return the parameters that update a mean with all values, one after another."""
     first, weight, new = values[0], (1 - NEWEST) ** len(values), 0.0
     for value in values:
         new = new * (1 - NEWEST) + value * NEWEST
@@ -78,7 +78,7 @@ class LastSeen:
             self._queues["last_pilot"].add(record["queue"])
 
     def measured(self, queue: str, changes: Mapping[str, Any]) -> None:
-        """Record how long a queue's job ran. A failed job's time says nothing about others."""
+        """Record how long a queue's job ran. Ignore failed jobs: they may end early."""
         if (run := changes.get("wall_seconds")) and not changes.get("error"):
             self._runs[queue].append(run)
 
@@ -88,7 +88,7 @@ class LastSeen:
             self._queues["last_pilot"].add(record["queue"])
 
     def write(self) -> None:
-        """Replace earlier times by this commit's, and update the means with its runs."""
+        """Write this commit's times, and update the means with its runs."""
         if self._runs:
             rows = [{"queue": queue, **_moved(runs)} for queue, runs in sorted(self._runs.items())]
             self._connection.execute(_MEASURED, rows)

@@ -1,1 +1,1 @@
-"""Servers: their table, leases, measurements, and records on which a policy fails."""
+"""Servers: their table, leases, measurements, and records that make a policy fail."""

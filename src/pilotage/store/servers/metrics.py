@@ -1,4 +1,4 @@
-"""Measurements of all processes, added up, and what monitoring reads of the store."""
+"""Measurements of all processes, added up, and the store's numbers for monitoring."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ _NOTE = upsert(
 
 
 def add_measurements(connection: Connection, sums: Sums, latest: Mapping[tuple[str, str], float]) -> None:
-    """Add a process's sums to those of all, and keep the latest moments."""
+    """Add a process's sums to the table, and keep the latest moments."""
     rows = [(key.name, json.dumps(key.labels), key.part, float(value)) for key, value in sums.items()]
     bulk.add(connection, measurements, _KEY, "value", rows)
     if latest:
@@ -81,10 +81,13 @@ _FIRST_FEDERATION = select(federations.c.time).order_by(federations.c.version).l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
-    """Numbers of records. ``jobs`` by queue, share and state, ``pilots`` by queue and state, ``transfers`` by
-    source, destination, direction and state. ``oldest_unsent`` is when the oldest notification was made that
-    is not sent, and ``first_federation`` when the first federation was put in force, in s since 1970 UTC;
-    None: there is none. ``database_size`` is in bytes. ``measured`` is what all processes have measured."""
+    """Numbers of records: ``jobs`` by queue, share and state, ``pilots`` by queue and state, ``transfers`` by
+    source, destination, direction and state.
+
+    ``oldest_unsent`` is when the oldest unsent notification was made, ``first_federation`` when the first
+    federation was put in force (s since 1970 UTC; None if there is none). ``database_size`` is in bytes.
+    ``measured`` has the measurements of all processes.
+    """
 
     jobs: dict[tuple[str, ...], int]
     pilots: dict[tuple[str, ...], int]
@@ -128,7 +131,7 @@ class MetricsQueries:
         return self._database.read(read)
 
     def silent_pilots(self, since: float) -> dict[tuple[str, ...], int]:
-        """Return the running pilots by queue that have not called since a time, in s since 1970 UTC."""
+        """Count the running pilots without a call since a time (s since 1970 UTC), by queue."""
         rows = self._database.read(lambda connection: raw_rows(connection, _SILENT, heard=since))
         return {(queue,): int(count) for queue, count in rows}
 

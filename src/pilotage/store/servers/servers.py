@@ -1,6 +1,6 @@
-"""Server processes that share the store: table, heartbeats, what others do about a silent one, and leases.
+"""Server processes that share the store: table, heartbeats, the removal of silent servers, and leases.
 
-A lease is of work that one server at a time does. It lasts as long as its server.
+A lease reserves some work for one server at a time. It lasts as long as its server.
 """
 
 import json
@@ -55,7 +55,7 @@ class Leases:
         self._database = database
 
     def take(self, work: str, server: str, time: float, is_gone: Callable[[str], bool]) -> bool:
-        """Take the lease of some work. Return False while a server that is not gone has it."""
+        """Take the lease of some work. Return False while another server has it and is not gone."""
         holder = self._database.read(lambda connection: _holder(connection, work))
         if holder == server:
             return True
@@ -145,7 +145,7 @@ WHERE application_name = %(session)s AND datname = current_database() AND pid <>
 
 @dataclass(frozen=True, slots=True)
 class ServerBeat:
-    """What is known of a server's life: its ``beat`` grows while it lives. ``gone`` is in s since 1970."""
+    """The heartbeat of a server: ``beat`` grows while it runs. It ended at ``gone``, in s since 1970."""
 
     name: str
     beat: int
@@ -169,9 +169,9 @@ class Servers:
         self._database.write(write)
 
     def beat(self, server: ServerProcess, report: ServerActivity, time: float) -> tuple[ServerBeat, ...]:
-        """Record that a server lives, and return all, as they were before.
+        """Record that a server runs. Return all servers as they were before.
 
-        One that the store has forgotten joins again.
+        A server that the store has deleted joins again.
         """
         values = {"its_name": server.name, "at": time, "told": _written(report)}
         if self._database.is_postgresql:
@@ -190,13 +190,13 @@ class Servers:
         return beats
 
     def leave(self, name: str, time: float) -> None:
-        """Record that a server has ended by itself."""
+        """Record that a server has ended normally."""
         self._database.write(lambda connection: connection.execute(_LEAVE, {"its_name": name, "at": time}))
 
     def found_silent(self, beat: ServerBeat, time: float, waited: float) -> bool:
-        """Record that a server's lease is over, unless it beats again. Return whether nobody had before.
+        """Record that a silent server is gone, unless it has beaten again. Return False if that was recorded.
 
-        It does not wait to be the only writer: the silent server may be that one.
+        This does not wait to be the only writer: the silent server may be that.
         """
         values = {"its_name": beat.name, "known_beat": beat.beat, "at": time, "waited": waited}
         return self._database.write(
@@ -204,17 +204,17 @@ class Servers:
         )
 
     def cut_off(self, name: str) -> int:
-        """End the sessions of a silent server at PostgreSQL, with what they hold. Return their number.
+        """End the sessions of a silent server at PostgreSQL. Return their number.
 
-        Its open transactions roll back, and their locks become free. Raises the database's error where the
-        account may not do this.
+        Its open transactions roll back and release their locks. Raises the database's error if the account
+        may not do this.
         """
         if not self._database.is_postgresql:
             return 0
         return int(self._database.run(_CUT_OFF, {"session": self._database.session_of(name)})[0][0])
 
     def named(self, names: Collection[str]) -> tuple[ServerBeat, ...]:
-        """Return the known ones of some servers."""
+        """Return the servers with these names that the store has."""
         return self._database.read(
             lambda connection: tuple(
                 ServerBeat(*row) for row in raw_rows(connection, _NAMED, names=sorted(names))
@@ -222,7 +222,7 @@ class Servers:
         )
 
     def everything(self) -> tuple[ServerProcess, ...]:
-        """Return all known servers, the oldest first."""
+        """Return all servers that the store has, the oldest first."""
         return self._database.read(
             lambda connection: tuple(_server(row) for row in raw_rows(connection, _ALL))
         )

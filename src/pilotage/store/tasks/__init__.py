@@ -1,1 +1,1 @@
-"""Tasks and workflows: their tables, and what is read of them."""
+"""Tasks and workflows: their tables and reads."""

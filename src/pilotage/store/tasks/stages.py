@@ -1,4 +1,4 @@
-"""Tasks that wait for other tasks: those about which there is something to decide, or all."""
+"""Tasks that wait for other tasks: all, or only tasks that need a decision."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _LIMIT: Any = bindparam("limit", type_=None)
 
 
 def _has_one(*states: TaskState) -> ColumnElement[bool]:
-    """Return the condition that a predecessor is in one of these states."""
+    """Return the condition that any predecessor is in one of these states."""
     joined = select(_p.task).join(_before, _before.c.id == _p.predecessor)
     return joined.where(_p.task == _t.id, has_state(_before, *states)).correlate(tasks).exists()
 
@@ -51,7 +51,7 @@ _READY = (
 
 @part("tasks", "stages")
 def ready_stages(reading: Reading) -> Mapping[str, Any]:
-    """Read waiting tasks whose predecessors have ended, or that are held now, or held no more."""
+    """Read waiting tasks if all predecessors have ended, or if one began or ceased to block them."""
     tasks = reading.reader.tasks_from(_READY, limit=reading.now.batch, apart=reading.now.apart)
     stages = list(_stages(reading.reader, tasks))
     read = {stage.task for stage in stages}
@@ -60,13 +60,13 @@ def ready_stages(reading: Reading) -> Mapping[str, Any]:
 
 @part("stages")
 def every_stage(reading: Reading) -> Mapping[str, Any]:
-    """Read all waiting tasks' predecessors, with the outputs of those that have ended."""
+    """Read the predecessors of all waiting tasks, with the outputs of ended ones."""
     waiting = [task for task in reading["tasks"] if task.state is TaskState.WAITING]
     return {"stages": tuple(_stages(reading.reader, waiting))}
 
 
 def _stages(reader: RecordReader, tasks: Sequence[Task]) -> Iterable[Stage]:
-    """Yield the stages of tasks, until they read too many outputs."""
+    """Yield the stages of tasks. Stop after too many outputs."""
     before = predecessors_of(reader.connection, (task.id for task in tasks))
     work = {vo: live_work(reader.connection, vo) for vo in {task.owner.vo for task in tasks}}
     outputs = 0
@@ -97,7 +97,7 @@ def _with_outputs(reader: RecordReader, task: Task, before: Sequence[Predecessor
 
 
 def _outputs(reader: RecordReader, task: int) -> tuple[InputFile, ...]:
-    """Return the results of a task with the storages where they lie under their names."""
+    """Return the results of a task with the storages that have them under their names."""
     files = results(reader.connection, task, MOST_MATCHED + 1)
     storages: defaultdict[str, list[str]] = defaultdict(list)
     for replica in reader.replicas_of(files):

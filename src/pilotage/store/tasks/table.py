@@ -1,4 +1,4 @@
-"""Tasks: their table, their parsed specifications, what people see, and how much each person has."""
+"""Tasks: their table, their parsed specifications, views, and each person's amount of work."""
 
 import logging
 import threading
@@ -66,8 +66,8 @@ _t = tasks.c
 
 is_live = is_state(tasks, *LIVE_TASKS)
 
-# Ended tasks only pile up, and adding up jobs needs no specification. Include the state although the
-# condition implies it: SQLite reads the row for any column missing in the index.
+# The index has no ended tasks, because their number grows without end, and no specifications, because adding
+# up jobs needs none. Include the state: SQLite reads the row for any column that the index lacks.
 partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t.state, condition=is_live)
 
 partial_index("tasks_by_lease", _t.lease_end, condition=_t.lease_end.is_not(None))
@@ -111,8 +111,8 @@ class TaskView(Life):
 class TaskDetails(TaskView):
     """A task with its specification, and the needs that its scouts measured.
 
-    ``changes`` tell who changed what of its jobs. ``datasets`` are the versions of its inputs. ``remarks``
-    say why it does not go on, what is to be expected, and how far its outputs are registered.
+    ``changes`` records the changes of its jobs, and who made them. ``datasets`` are the versions of its
+    inputs. ``remarks`` explain why it waits, the next steps, and the state of registering its outputs.
     """
 
     spec: TaskSpec
@@ -123,8 +123,7 @@ class TaskDetails(TaskView):
 
 
 class SpecCache:
-    """Parsed task specifications by task. They do not change once all inputs are files, so each is read and
-    checked once."""
+    """Parsed task specifications by task. Each is read once: it does not change once all inputs are files."""
 
     def __init__(self, size: int = 4096) -> None:
         self._cache: LRUCache[int, TaskSpec] = LRUCache(size)
@@ -147,7 +146,7 @@ class SpecCache:
         return specs
 
     def parsed(self, texts: Mapping[int, str | None]) -> dict[int, TaskSpec] | None:
-        """Return the specifications of tasks with these texts; None if one is neither given nor cached."""
+        """Parse these texts, by task. Use the cache if a text is None; return None if it lacks the task."""
         with self._lock:
             specs = {id_: self._cache[id_] for id_ in texts if id_ in self._cache}
         if len(specs) == len(texts):
@@ -163,7 +162,7 @@ class SpecCache:
 
 
 def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
-    """Return the valid specifications: an invalid one must not block other tasks."""
+    """Return the valid specifications, so that an invalid one does not block other tasks."""
     read: dict[int, TaskSpec] = {}
     for id_, text in texts.items():
         try:
@@ -194,7 +193,7 @@ def view_fields(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    """Return labels as the column has them: a line each, with a line end before and after it."""
+    """Return labels in the form of the column: a line each, with a line end before and after it."""
     return "".join(f"\n{name}={value}" for name, value in labels.items()) + "\n" if labels else ""
 
 
@@ -204,7 +203,7 @@ def labels_of(text: str) -> dict[str, str]:
 
 
 def view_fields_alone(row: Any) -> dict[str, Any]:
-    """Return the further fields of ``TaskDetails`` that stand in its row."""
+    """Return the further fields of ``TaskDetails`` from its row."""
     measured, changes = measurement(row.measured), notes(row.change_notes)
     return {"measured": measured, "changes": changes, "datasets": tuple(row.datasets.split())}
 
@@ -234,7 +233,7 @@ def planned_jobs(connection: Connection, vo: str) -> Counter[str]:
 
 
 def has_room(connection: Connection, limits: Sequence[WorkLimit], added: Iterable[LiveWork]) -> bool:
-    """Return whether more work stays within all limits. The caller is alone, so the answer stays true."""
+    """Return whether more work fits all limits. The caller is the only writer, so the answer stays true."""
     new = LiveWork.total(added)
     live = {vo: live_work(connection, vo) for vo in {limit.vo for limit in limits}}
     for limit in limits:
@@ -246,7 +245,7 @@ def has_room(connection: Connection, limits: Sequence[WorkLimit], added: Iterabl
 
 
 def ended_work(connection: Connection, ids: Iterable[int]) -> list[LiveWork]:
-    """Return the work of those tasks of these that have ended."""
+    """Return the work of the ended ones among these tasks."""
     rows = connection.execute(_OF_ENDED, {"tasks": sorted(ids)})
     return [LiveWork(tasks=1, jobs=jobs, files=files) for jobs, files in rows]
 
@@ -278,13 +277,13 @@ _STORED = (
 
 
 def add_volumes(connection: Connection, bytes_: Mapping[tuple[str, str], int]) -> None:
-    """Add what tasks of these VOs and owners take more, or with negative numbers less."""
+    """Add bytes (negative: subtract) to the volumes of these VOs and owners."""
     rows = [(*person, stored) for person, stored in bytes_.items() if stored]
     bulk.add(connection, task_volumes, _KEY, "stored", rows)
 
 
 def change_volumes(connection: Connection, ids: Iterable[int], spec: str) -> None:
-    """Count what each of some tasks takes more with this specification instead of its present one."""
+    """Update volumes for tasks that get this specification instead of their present one."""
     for id_ in ids:
         before = volumes_of(connection, [id_])
         add_volumes(connection, {person: len(spec.encode()) - stored for person, stored in before.items()})

@@ -1,4 +1,4 @@
-"""The live work of tasks that must end, and jobs of one task as a brokerage would see them again."""
+"""Live work of tasks that must end, and jobs of one task in the form for brokering them again."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ _IN_STATE = (
 
 @part("tasks", "failures")
 def failing_alike(reading: Reading) -> Mapping[str, Any]:
-    """Read live tasks without any success, but with enough attempts that failed in the same way (F3)."""
+    """Read live tasks without any success and with enough attempts that failed in the same way (F3)."""
     return failures.failing_the_same_way(
         reading.reader, reading.world.time, reading.world.federation.guard.fewest
     )
@@ -67,8 +67,7 @@ def live_work_of(number: int) -> WorldPart:
 
 
 def jobs_as_they_stand(number: int, job: int | None = None) -> WorldPart:
-    """Read one job of a task, or the first jobs of a pass: waiting ones first; ended ones if all have
-    ended."""
+    """Read one job of a task, or the first jobs of a pass: waiting ones first, ended ones if all ended."""
 
     if job is not None:
         return one_job(number, job)
@@ -85,7 +84,7 @@ def one_job(number: int, job: int) -> WorldPart:
 
 
 def unstarted_jobs_of(number: int) -> WorldPart:
-    """Read the jobs of a task that no pilot has had in this attempt."""
+    """Read the jobs of a task that no pilot has taken in this attempt."""
     return WorldPart(("jobs",), lambda reading: {"jobs": reading.reader.jobs_where(*_UNSTARTED, task=number)})
 
 
@@ -98,9 +97,9 @@ def _these(ids: Sequence[int]) -> WorldPart:
 def brokered_again(
     number: int, job: int | None = None, ids: Sequence[int] | None = None
 ) -> Sequence[str | WorldPart]:
-    """Return what brokering jobs of a task again would read, as if they were DEFINED.
+    """Return the parts to read for brokering jobs of a task again, as if they were DEFINED.
 
-    They are one ``job``, the jobs with these ``ids``, or the first ones of a pass.
+    These are one ``job``, the jobs with these ``ids``, or the first jobs of a pass.
     """
     read = jobs_as_they_stand(number, job) if ids is None else _these(ids)
     return (
@@ -111,14 +110,14 @@ def brokered_again(
 
 @part("jobs", "job_counts")
 def as_if_defined(reading: Reading) -> Mapping[str, Any]:
-    """Return the jobs as if they were DEFINED, and not in the counts."""
+    """Return the jobs as DEFINED, and the counts without them."""
     jobs = reading["jobs"]
     defined = (replace(job, state=JobState.DEFINED, queue="", pilot=None) for job in jobs)
     return {"jobs": tuple(defined), "job_counts": _without(reading["job_counts"], jobs)}
 
 
 def _as_they_stand(reader: RecordReader, number: int, limit: int) -> tuple[Job, ...]:
-    """Return jobs of a task state by state, in the order in which a job passes through them."""
+    """Return jobs of a task, the earliest states in a job's life first."""
     in_order: list[Job] = []
     for state in JobState:
         if len(in_order) < limit and (

@@ -1,4 +1,4 @@
-"""Workflows, and the tasks that tasks come after: tables, and what people see."""
+"""Workflows, and the predecessors of tasks: tables and views."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ _OF_TASKS = (
 
 
 def write_predecessors(connection: Connection, rows: Sequence[tuple[int, str, int]]) -> None:
-    """Write which tasks come after which, each by task, reference and predecessor."""
+    """Write the predecessors of tasks, as rows of task, reference and predecessor."""
     bulk.insert(connection, predecessors, ("task", "reference", "predecessor"), rows)
 
 
@@ -95,7 +95,7 @@ _STATES = (
     .where(among(_t.workflow, "ids"), _t.workflow.is_not(None))
     .group_by(_t.workflow, _t.state)
 )
-# Tasks that another one made the inputs of, however long ago.
+# Tasks that read outputs of another task, also of one that ended long ago.
 _READERS = (
     select(_t.id, _t.name, func.count(distinct(job_inputs.c.file)))
     .join(predecessors, _p.task == _t.id)
@@ -131,7 +131,7 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageView(TaskView):
-    """A task of a workflow, and the tasks that it comes after. ``on_end``: however these ended."""
+    """A task of a workflow, and its predecessors. With ``on_end`` it starts also if these failed."""
 
     predecessors: tuple[Predecessor, ...]
     on_end: bool
@@ -154,7 +154,7 @@ class WorkflowQueries:
         self._specs = specs
 
     def tasks_named(self, owner: Identity, words: Iterable[str]) -> dict[str, int]:
-        """Return the tasks of an owner by number or name: of a name the newest one."""
+        """Return the tasks of an owner by number or name. If several have a name, return the newest."""
         unique = set(words)
         numbers = {word: int(word) for word in unique if word.isdecimal() and len(word) <= LONGEST_NUMBER}
         mine: dict[str, Any] = {"owner": owner.name, "vo": owner.vo}
@@ -170,7 +170,7 @@ class WorkflowQueries:
     def workflows(
         self, owner: Identity | None, limit: int, after: str = "", name: str = ""
     ) -> ListPage[WorkflowView]:
-        """Return workflows of an owner, or of everybody, newest first. Raises ``BadCursor``."""
+        """Return workflows of an owner, or of all, newest first. Raises ``BadCursor``."""
         conditions = [] if owner is None else [_w.owner == owner.name, _w.vo == owner.vo]
         conditions += [_w.name == name] if name else []
         counting = select(func.count()).select_from(workflows).where(*conditions)
@@ -219,12 +219,12 @@ class WorkflowQueries:
         return [ReaderView(id=id_, name=name, files=count) for id_, name, count in rows]
 
     def is_on_end(self, task: int) -> bool:
-        """Return whether a task goes on however its predecessors ended."""
+        """Return whether a task starts even if its predecessors failed."""
         query = select(_t.on_end).where(_t.id == task)
         return bool(self._database.read(lambda connection: connection.execute(query).scalar()))
 
     def blocked_by(self, task: int) -> Predecessor | None:
-        """Return a task that did not finish and so holds this one, at once or through others that wait."""
+        """Return an unfinished task that blocks this one, directly or through other waiting tasks."""
 
         def read(connection: Connection) -> Predecessor | None:
             visited, frontier = {task}, {task}

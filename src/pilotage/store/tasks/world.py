@@ -1,4 +1,4 @@
-"""What steps read of tasks: those to split, to complete, to end, and their work."""
+"""Reads of tasks for steps: tasks to split, to complete or to end, and their work."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -31,7 +31,7 @@ _LONGEST_FIRST = (
 
 
 def unsplit_tasks(jobs: float = inf, turn: int = 1) -> WorldPart:
-    """Read the longest waiting tasks that together take ``jobs`` jobs, with ``turn`` of each."""
+    """Read the longest waiting tasks until they make ``jobs`` jobs together, ``turn`` of each task."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
         limit = int(min(reading.now.batch, jobs))
@@ -42,7 +42,7 @@ def unsplit_tasks(jobs: float = inf, turn: int = 1) -> WorldPart:
 
 
 def _first(rows: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:
-    """Return the first tasks, from their states and planned jobs, that together take that many jobs."""
+    """Return the first tasks that together make that many jobs, by their states and planned jobs."""
     first: list[int] = []
     for task, state, planned in rows:
         if jobs <= 0:
@@ -91,13 +91,12 @@ def tasks_to_complete(reading: Reading) -> Mapping[str, Any]:
 
 @part("task_counts", "jobs", "files", "usages")
 def ended_jobs(reading: Reading) -> Mapping[str, Any]:
-    """Read all scouts of scouting tasks with their usage and outputs; for other tasks, the jobs that end
-    or merge them."""
+    """Read scouts of scouting tasks with usage and outputs; of other tasks, jobs that end or merge them."""
     return of_tasks(reading.reader, reading["tasks"])
 
 
 def of_tasks(reader: RecordReader, every_task: Sequence[Task]) -> Mapping[str, Any]:
-    """Read the same of some tasks."""
+    """Read the same for some tasks."""
     scouting = [task.id for task in every_task if task.state == TaskState.SCOUTING]
     scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
     past_scouting = [task for task in every_task if task.state != TaskState.SCOUTING]
@@ -115,7 +114,7 @@ def of_tasks(reader: RecordReader, every_task: Sequence[Task]) -> Mapping[str, A
 
 
 def _to_merge(every_task: Sequence[Task], task_counts: Iterable[TaskCount]) -> list[int]:
-    """Return running tasks whose jobs all wait for a merge, except scouts whose work others did."""
+    """Return running tasks if all their jobs wait for a merge. Ignore failed scouts that jobs replaced."""
     allowance = {task.id: task.measured.failed if task.measured else 0 for task in every_task}
     unmerged = {
         count.task
@@ -146,7 +145,7 @@ _TO_MAKE = (
 
 @part("tasks", "task_queues")
 def work_to_come(reading: Reading) -> Mapping[str, Any]:
-    """Read lines of waiting jobs (without a queue: to be brokered), and a task to split."""
+    """Read lines of waiting jobs (without a queue if they wait for the broker), and a task to split."""
     lines = {
         (queue if state in _PLACED else "", requirements)
         for state, queue, requirements in reading.reader.raw_rows(_WAITING)

@@ -1,1 +1,1 @@
-"""Transfers and storages: tables, and what is read of them."""
+"""Transfers and storages: their tables and reads."""

@@ -26,7 +26,7 @@ from pilotage.store.transfers.table import TRANSFER_COLUMNS, transfers
 
 
 class TransferQueries:
-    """Reads what explains a transfer."""
+    """Reads for explaining a transfer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class TransferQueries:
         return sum(number for _, number in rows), slots
 
     def waiting_of(self, task: int) -> list[tuple[str, str, int]]:
-        """Return transfers that a task's jobs wait for and no server moves yet, counted by storages."""
+        """Count the transfers that a task's jobs wait for and that no server moves yet, by storages."""
         x = transfers.c
         read = select(job_inputs.c.file).join(jobs, jobs.c.id == job_inputs.c.job).where(jobs.c.task == task)
         outputs = select(files.c.name).where(files.c.task == task)
@@ -103,7 +103,7 @@ class TransferQueries:
         ]
 
     def files_of(self, job: int, home: str) -> list[FileOfJob]:
-        """Return the files of a job at a queue whose storage is ``home``, each with its last transfer."""
+        """Return the files of a job at a queue with the storage ``home``, each with its last transfer."""
         return self._database.read(lambda connection: of_job(connection, job, home))
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
@@ -185,7 +185,7 @@ _TRANSFERS = (
 
 
 def of_job(connection: Connection, job: int, home: str) -> list[FileOfJob]:
-    """Return the first inputs and outputs of a job at a queue whose storage is ``home``."""
+    """Return the first inputs and outputs of a job at a queue with the storage ``home``."""
     rows: list[tuple[FileKind, str, int]] = []
     rows += [("input", file, size) for file, size in connection.execute(_INPUTS, {"job": job})]
     outputs = sorted(connection.execute(_OUTPUTS, {"job": job}).all())[:MOST_FILES]

@@ -1,4 +1,4 @@
-"""The world of staging: transfers by share, and the jobs affected by ended ones."""
+"""The world of staging: transfers by share, and the jobs that wait for ended transfers."""
 
 import json
 from collections import Counter
@@ -59,7 +59,7 @@ _DUE = f"x.state = '{_X.QUEUED}' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
 _ROOM = (
     " AND x.source NOT IN {storages} AND x.destination NOT IN {storages}"
     " AND x.source || ' ' || x.destination NOT IN {pairs}"
-    # An end is "SOURCE " or " DESTINATION" or both: its breaker is open. Other sources have room (F4).
+    # An end is "SOURCE " or " DESTINATION" or both, with an open breaker. Other sources have room (F4).
     " AND ' ' || x.destination NOT IN {ends} AND ("
     "x.source || ' ' NOT IN {ends} AND x.source || ' ' || x.destination NOT IN {ends}"
     " OR x.source_path = '' AND EXISTS (SELECT 1 FROM replicas AS r WHERE r.file = x.file"
@@ -71,7 +71,7 @@ _OLDEST = select(_x.since).where(is_state(transfers, _X.QUEUED)).order_by(_x.sin
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """Storages, pairs of them, and ends whose circuit breakers are open: they take no transfer now."""
+    """Storages, pairs of them, and ends with open circuit breakers. They take no transfer now."""
 
     storages: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
@@ -86,7 +86,7 @@ class _Full:
         return bool(self.storages or self.pairs or self.ends)
 
     def values(self) -> dict[str, str]:
-        """Return the parameters of a query that leaves these out."""
+        """Return the parameters of a query that excludes these."""
         if not self.any:
             return {}
         pairs, ends = ([" ".join(pair) for pair in several] for several in (self.pairs, self.ends))
@@ -98,7 +98,7 @@ class _Full:
 
 
 def _condition(dialect: Dialect, limited: bool) -> str:
-    """Return the condition of a transfer that may start; if ``limited``, one with room."""
+    """Return the condition of a transfer that may start; if ``limited``, only at places with room."""
     listed = {name: dialect.listed(name) for name in ("storages", "pairs", "ends")}
     return _DUE + (_ROOM.format(**listed) if limited else "")
 
@@ -116,10 +116,10 @@ def _first_queued(dialect: Dialect, limited: bool) -> str:
 
 
 def _aged_first(dialect: Dialect, limited: bool) -> str:
-    """Return the query for each place's first transfers by age, over priorities from its lowest to below
+    """Return the query for each place's first transfers by age, with priorities from ``lowest`` to below
     ``highest``.
 
-    At equal priority, the longest waiting one has gained most: no others need be read, however many wait.
+    At equal priority, the longest waiting transfer has gained most. So the query reads only the first ones.
     """
     below = f"""(
     SELECT max(x.priority) FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
@@ -147,7 +147,7 @@ def _aged_first(dialect: Dialect, limited: bool) -> str:
   SELECT {_COLUMNS} FROM heads JOIN transfers AS x ON x.id = heads.id WHERE heads.turn <= :each"""
 
 
-# By whether some storages, pairs or ends are full.
+# By whether any storages, pairs or ends are full.
 _FIRST_QUEUED, _AGED_FIRST = (
     {limited: Statement(partial(written, limited=limited)) for limited in (False, True)}
     for written in (_first_queued, _aged_first)
@@ -261,7 +261,7 @@ def of_retried_jobs(reading: Reading) -> Mapping[str, Any]:
 
 
 def downloads_of(names: Collection[str]) -> WorldPart:
-    """Read live transfers of some files, and which of them no job waits for now (D2)."""
+    """Read live transfers of some files, and which of these no job waits for (D2)."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
         reader = reading.reader
@@ -293,11 +293,10 @@ def unawaited(
 
 
 def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list[Transfer]:
-    """Return as many transfers of each share and direction as could be prepared now, those that go first (D3,
-    D7, D11).
+    """Return the first transfers of each share and direction, as many as could be prepared now (D3, D7, D11).
 
-    Every active share is entitled to a slot, so no share gets more than the others leave. Skip transfers that
-    wait for a full storage or link: others behind them may start.
+    Every active share is entitled to a slot. So a share gets at most the slots that the others leave. Skip
+    transfers that wait for a full storage or link, so that others behind them may start.
     """
     constants = world.federation.staging
     slots = max(constants.preparing_slots, constants.highest_pass)
@@ -314,10 +313,10 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
     gain = _most_gained(reader, world) if each in read.values() else 0
     if gain < 1:
         return first
-    # Sorted by falling priority and read backwards: the highest of each is written last, and stays.
+    # The transfers are sorted by falling priority. Read them backwards, so that the highest of each stays.
     highest = {(transfer.share, transfer.direction): transfer.priority for transfer in reversed(first)}
     highest_of_share = {transfer.share: transfer.priority for transfer in reversed(first)}
-    # Transfers below the last one read come after all of them.
+    # Transfers so far below the last one come after all of them.
     reached = {(transfer.share, transfer.direction): transfer.priority - gain for transfer in first}
     more = [
         (*place, highest[place] + 1, reached[place], highest_of_share[place[0]])
@@ -364,7 +363,7 @@ def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
 
 
 def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int) -> tuple[Job, ...]:
-    """Return jobs whose payload is done, and jobs that wait for an ended transfer."""
+    """Return jobs with a finished payload, and jobs that wait for an ended transfer."""
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     arrivals = {(transfer.file, transfer.destination) for transfer in ended}
     names = sorted({transfer.file for transfer in ended})

@@ -1,4 +1,4 @@
-"""Storages: their reports of free space (B18), what is to be removed there, and moves to another one."""
+"""Storages: their reports of free space (B18), removals there, and moves to another storage."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ storage_spaces = Table(
 
 _SPACE = storage_spaces.c.keys()
 _storage_space = maker(StorageSpace)
-# If two servers asked at once, the later report counts.
+# If two servers asked the storage, the later report counts.
 _SAVE_SPACE = upsert(
     storage_spaces,
     ["storage"],
@@ -69,10 +69,10 @@ KEPT_FOR = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A folder or copy to remove, asked for at ``since``, from ``due`` on. Times are in s since 1970 UTC.
+    """A folder or copy to remove from ``due`` on, requested at ``since``. Times are in s since 1970 UTC.
 
-    It is done once more at ``last`` if that is later: what was on its way to a storage may arrive after the
-    first one. A copy names its ``file``, of which there may be a new copy in the same place.
+    A server removes it once more at ``last`` if that is later, because data under way may arrive after the
+    first removal. A copy has the name of its ``file``: there may be a new copy of it in the same place.
     """
 
     storage: str
@@ -106,13 +106,13 @@ _ONCE_MORE = update(removals).where(*_ONE).values(due=_d.last)
 
 
 class Removals:
-    """Keeps removals until they are done."""
+    """Stores removals until they are done."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, new: Sequence[Removal]) -> None:
-        """Keep removals."""
+        """Store removals."""
         rows = [astuple(removal) for removal in new]
         if rows:
             self._database.write(
@@ -121,9 +121,9 @@ class Removals:
             )
 
     def take_due(self, now: float, unable: Collection[str] = ()) -> list[Removal]:
-        """Return removals that are to be done now. Until ``done`` they are due again later.
+        """Return the removals that are due. They are due again later, until ``done`` deletes them.
 
-        Leave those at ``unable`` storages to another server.
+        Skip ``unable`` storages: another server does that.
         """
         values = {"now": now, "unable": sorted(unable)}
         if not self._database.read(lambda connection: connection.execute(_DUE, values).first()):
@@ -131,7 +131,7 @@ class Removals:
         return self._database.write(lambda connection: _take_due(connection, values, now), alone=False)
 
     def done(self, removal: Removal, now: float) -> None:
-        """Forget a removal that was done at a time, or let it be done once more."""
+        """Delete a removal after it was done at ``now``, or set the time of its repetition."""
         place = {"of": removal.storage, "at": removal.path}
 
         def write(connection: Connection) -> None:
@@ -190,7 +190,7 @@ class StorageMoves:
         self._database = database
 
     def total(self, storage: str) -> tuple[int, int]:
-        """Return the number of files that the catalogue knows at a storage, and their bytes."""
+        """Return the number of the catalogue's files at a storage, and their bytes."""
 
         def read(connection: Connection) -> tuple[int, int]:
             count, size = connection.execute(_SUM, {"old": storage}).one()
@@ -199,7 +199,7 @@ class StorageMoves:
         return self._database.read(read)
 
     def page(self, old: str, new: str, after: str, limit: int) -> list[FileAtStorage]:
-        """Return the next files at a storage, by identifier, after one."""
+        """Return the next files at a storage after the identifier ``after``, by identifier."""
         return self._database.read(lambda connection: _page(connection, old, new, after, limit))
 
 

@@ -78,7 +78,7 @@ def reports(
 ) -> tuple[QueueReport, ...]:
     """Return the reports on queues completed for brokerages.
 
-    They add how long activated jobs wait there, the disk I/O of running jobs, and whether pilots can start.
+    Add how long activated jobs wait there, the disk I/O of running jobs, and whether pilots can start.
     """
     by_queue = {report.queue: report for report in stored}
     waiting = _waiting(reader, world, by_queue.values())
@@ -99,7 +99,7 @@ def reports(
 
 
 def _waiting(reader: RecordReader, world: World, reports: Iterable[QueueReport]) -> dict[str, float]:
-    """Return when the oldest activated job became so, at queues without a recent start (B9)."""
+    """Return when the oldest activated job was activated, at queues without a recent start (B9)."""
     before = world.time - WAITED_LONG
     starts = {report.queue for report in reports if (report.last_start or 0.0) > before}
     idle = sorted({queue.name for queue in world.federation.queues} - starts)
@@ -110,9 +110,9 @@ def _waiting(reader: RecordReader, world: World, reports: Iterable[QueueReport])
 def _untried(
     reader: RecordReader, world: World, reports: Mapping[str, QueueReport]
 ) -> dict[str, QueueReport]:
-    """Return the reports on queues from which no pilot has called yet, with what was submitted there (B26).
+    """Return the reports on queues without any call of a pilot, with the first submission there (B26).
 
-    What was submitted under an earlier declaration does not count.
+    Submissions under an earlier declaration do not count.
     """
     untried: dict[str, QueueReport] = {}
     called = {name for name, report in reports.items() if report.last_pilot is not None}
@@ -130,9 +130,9 @@ def _untried(
 
 
 def _problems(reader: RecordReader, world: World) -> dict[str, str]:
-    """Queues with an open circuit breaker, since their pilots failed before they called, and why (P6).
+    """Return why pilots failed before they called, at queues where this opened the circuit breaker (P6).
 
-    Half-open, a queue has no problem: without jobs that wait there no pilot would probe it.
+    Leave out half-open breakers: a pilot probes such a queue only if jobs wait there.
     """
     time, director, changed = world.time, world.federation.director, world.queues_changed
     failed: dict[str, int] = dict(tuple(row) for row in reader.raw_rows(_FAILED, after=time - LATELY))
@@ -164,13 +164,13 @@ def _reason(pilots: Sequence[Pilot]) -> str:
 def _is_skip(event: EventView) -> bool:
     """Return whether the brokerage found no queue.
 
-    A job whose storage failed it waits for that alone (F4).
+    A job that comes from another state became pending because a storage failed (F4).
     """
     return event.target is JobState.PENDING and event.source is JobState.DEFINED
 
 
 def with_first_skips(reader: RecordReader, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Return the jobs, merge jobs with the time when they were first skipped (B3)."""
+    """Return the jobs; merge jobs get the time when they were first skipped (B3)."""
     merging = [job.id for job in jobs if job.kind == "merge"]
     if not merging:
         return tuple(jobs)
@@ -185,8 +185,8 @@ def with_first_skips(reader: RecordReader, jobs: Sequence[Job]) -> tuple[Job, ..
 def waiting_jobs(state: JobState) -> WorldPart:
     """Read the oldest jobs in a state of each task, by priority, then age.
 
-    Each task with such jobs gets some, so that a waiting one does not block the others. With more tasks than
-    a pass takes jobs, the first by priority get some.
+    Read some of each task, so that no task blocks the others. If there are more tasks than a pass takes jobs,
+    read jobs of the first tasks by priority.
     """
 
     def read(reading: Reading) -> Mapping[str, Any]:
@@ -209,7 +209,7 @@ def first_skips(reading: Reading) -> Mapping[str, Any]:
 
 @part("ahead", "tasks", "task_counts")
 def ahead(reading: Reading) -> Mapping[str, Any]:
-    """Read jobs that wait for a cycle ahead of these, and jobs by task, if any do (M7, M8)."""
+    """Read jobs that wait for a cycle ahead of these, and if there are any, jobs by task (M7, M8)."""
     reader, jobs, now = reading.reader, reading["jobs"], reading.now
     if not jobs or not (_any_plugin(reading) or _any_waits(reading)):
         return {}
@@ -222,7 +222,7 @@ def ahead(reading: Reading) -> Mapping[str, Any]:
 
 @part("advertisements")
 def advertisements(reading: Reading) -> Mapping[str, Any]:
-    """Read advertisements: only ads that limit a site if no plugin may ask for others."""
+    """Read advertisements. If no plugin can need the others, read only advertisements that limit a site."""
     if _any_plugin(reading):
         return {"advertisements": reading.reader.advertisements()}
     return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}
@@ -241,7 +241,7 @@ def _any_waits(reading: Reading) -> bool:
 
 @part("queue_reports")
 def queue_reports(reading: Reading) -> Mapping[str, Any]:
-    """Read the reports on queues, with what only brokerages need."""
+    """Read the reports on queues, with the facts for brokerages."""
     counts = reading["job_counts"]
     return {"queue_reports": reports(reading.reader, reading.world, counts, reading["queue_reports"])}
 

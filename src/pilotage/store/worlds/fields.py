@@ -1,4 +1,4 @@
-"""The usual reader of each world field, which a plain name in a step's ``reads`` stands for."""
+"""The usual reader of each world field. A plain field name in a step's ``reads`` means this reader."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,7 +60,7 @@ def _failures(reading: Reading) -> Mapping[str, Any]:
 
 
 def _plain(name: str, read: Any) -> WorldPart:
-    """Return a part that reads one field completely, whatever else was read."""
+    """Return a part that reads one field completely, independent of other fields."""
     return WorldPart((name,), lambda reading: {name: read(reading.reader)})
 
 

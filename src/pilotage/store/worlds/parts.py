@@ -1,7 +1,7 @@
 """Parts of worlds: fields that are read together. Each step assembles its world from them.
 
-A step declares its parts in order. A plain name stands for the field's usual reader in ``fields``. What
-only one step reads, or reads in its own way, is a part with its own reader.
+A step declares its parts in order. A plain name means the field's usual reader in ``fields``. If only one
+step reads a field, or reads it differently, it declares a part with another reader.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -28,12 +28,11 @@ EMPTY: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass of a step: its time (s since 1970, UTC), its random seed, and the most records that it may
-    take.
+    """One pass of a step: its time (s since 1970, UTC), its random seed, and its maximum of records.
 
-    It skips the tasks ``apart``, on which the step failed. ``portions`` gives the number of jobs of each
-    task, by default equal. From ``pending_for_room`` tasks it takes pending jobs too. ``unable`` are the
-    kinds of storages at which this process cannot delete files.
+    It skips the tasks ``apart``, because the step failed with them. ``portions`` gives the number of jobs of
+    each task, by default equal. It takes also pending jobs of ``pending_for_room`` tasks. This process cannot
+    delete files at ``unable`` kinds of storages.
     """
 
     time: float
@@ -49,7 +48,7 @@ class Pass:
 class Reading:
     """A world during reading: over one connection, at one moment.
 
-    ``world`` has what every world has. Fields read so far are available by name, as in ``reading["jobs"]``.
+    ``world`` has the fields of every world. Get fields read so far by name, as in ``reading["jobs"]``.
     """
 
     reader: RecordReader
@@ -83,7 +82,7 @@ Read = Callable[[Reading], Mapping[str, Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class WorldPart:
-    """Fields of a world that are read together, and how. A field that it does not return is empty."""
+    """Fields of a world that are read together, and their reader. A field that it omits is empty."""
 
     fields: tuple[str, ...]
     read: Read
@@ -94,10 +93,10 @@ class WorldPart:
 
 
 def part(*names: str) -> Callable[[Read], WorldPart]:
-    """Return a decorator that makes a part of a reading function."""
+    """Return a decorator that turns a reading function into a part."""
     return lambda read: WorldPart(names, read)
 
 
 def only_where(name: str) -> WorldPart:
-    """Return a part that reads the following ones only if a field is not empty."""
+    """Return a part that skips the following parts if a field is empty."""
     return WorldPart((), lambda reading: {} if reading[name] else None)

@@ -1,5 +1,4 @@
-"""The world of the watchdog: only records that may be due, found by the time of their last change (rules
-T)."""
+"""The world of the watchdog: only records that may be due by the time of their last change (rules T)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -87,7 +86,7 @@ _LOSING = select(_p.id).where(
 """Pilots with jobs that surely ended, or were silent since ``before``."""
 
 _HELD = select(*JOB_COLUMNS).where(held_by("pilots"))
-# However many jobs wait for their results, they hide none that is lost.
+# Exclude jobs that wait for their results, so that they do not fill the limit before lost jobs.
 _LOST = (
     select(*JOB_COLUMNS)
     .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"), ~is_waiting("time"))
@@ -141,9 +140,9 @@ _LAPSED = (
 
 @part("jobs")
 def due_jobs(reading: Reading) -> Mapping[str, Any]:
-    """Read jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason.
+    """Read jobs that may be overdue, or that have an ended or silent pilot; some for each reason.
 
-    The other jobs of their pilots are read, too.
+    Read the other jobs of their pilots too.
     """
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     counts = reading["job_counts"]
@@ -157,7 +156,7 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
         *islice(_missing_something(reader, world, reading["lacking_nodes"], limit), limit),
         *_too_many(reader, world, counts, limit),
     ]
-    # Whether a silent pilot is lost depends on each job that it has.
+    # Read all jobs of these pilots: they decide whether a silent pilot is lost.
     holders = sorted({job.pilot for job in candidates if job.pilot is not None and job.state in AT_A_PILOT})
     companions = reader.jobs(_HELD, pilots=holders) if holders else ()
     by_id = {job.id: job for job in (*candidates, *companions)}
@@ -173,13 +172,13 @@ def waiting_results(reading: Reading) -> Mapping[str, Any]:
 
 @part("pilots")
 def late_pilots(reading: Reading) -> Mapping[str, Any]:
-    """Read pilots that exceeded their wait or silence, and the pilots of these jobs."""
+    """Read pilots that waited or were silent for too long, and the pilots of these jobs."""
     return {"pilots": _pilots(reading.reader, reading.world, reading["jobs"])}
 
 
 @part("lapsed")
 def lapsed(reading: Reading) -> Mapping[str, Any]:
-    """Read tasks whose lease is over."""
+    """Read tasks with an expired lease."""
     rows = reading.reader.raw_rows(_LAPSED, time=reading.world.time, limit=reading.now.batch)
     return {"lapsed": tuple(task for (task,) in rows)}
 
@@ -191,7 +190,7 @@ def _late(
     present: Set[JobState],
     limit: int,
 ) -> list[Job]:
-    """Return jobs that exceeded the time in their state, at queues that are not paused."""
+    """Return jobs that are in their state for too long, at queues that are not paused."""
     timeouts = world.federation.timeouts
     resting = resting_queues(world.federation)
     starting = {
@@ -223,9 +222,9 @@ def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
 
 
 def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
-    """Return jobs at pilots that said goodbye, or were silent for as long as the jobs' workflows allow.
+    """Return jobs at pilots that ended, or that were silent longer than the jobs' workflows allow.
 
-    Search each heartbeat time-out separately, so that many pilots that may still be silent hide none.
+    Search each heartbeat time-out separately. Else pilots that may still be silent could fill the limit.
     """
     timeouts = world.federation.timeouts
     losing = _silent_holders(reader, world.time - shortest_heartbeat(timeouts))
@@ -244,12 +243,12 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
 
 
 def _silent_holders(reader: RecordReader, before: float) -> list[int]:
-    """Return pilots with jobs that said goodbye or were silent since then."""
+    """Return pilots with jobs that ended or were silent since ``before``."""
     return [pilot for (pilot,) in reader.raw_rows(_LOSING, before=before)]
 
 
 def _pilots(reader: RecordReader, world: World, jobs: Sequence[Job]) -> tuple[Pilot, ...]:
-    """Return pilots that exceeded their wait, silent ones without jobs, and all pilots of due jobs."""
+    """Return pilots that waited too long, silent pilots without jobs, and all pilots of due jobs."""
     holders = sorted({job.pilot for job in jobs if job.pilot is not None})
     unheard_since = world.time - world.federation.timeouts.heartbeat
     holding = {*_silent_holders(reader, unheard_since)}
@@ -264,7 +263,7 @@ def _pilots(reader: RecordReader, world: World, jobs: Sequence[Job]) -> tuple[Pi
 
 
 def _stranded(reader: RecordReader, world: World, failures: Sequence[Failure], limit: int) -> list[Job]:
-    """Jobs that wait at queues that left the federation, are draining, or have open breakers (F2)."""
+    """Return jobs that wait at queues that left the federation, are draining, or have open breakers (F2)."""
     queue_names = {queue.name for queue in world.federation.queues}
     closed_queues = {breaker.place[0] for breaker in open_queues(failures, world.federation, world.time)}
     closed_queues |= draining_queues(world.federation)
@@ -277,7 +276,7 @@ def _stranded(reader: RecordReader, world: World, failures: Sequence[Failure], l
 def _missing_something(
     reader: RecordReader, world: World, lacking: Sequence[CircuitBreaker], limit: int
 ) -> Iterator[Job]:
-    """Yield jobs that wait for pilots at queues where no node has what they need (B14)."""
+    """Yield jobs that wait for pilots at queues where every node lacks one of their needs (B14)."""
     for breaker in open_at(lacking, world.time):
         queue, need = breaker.place
         for line in reader.task_queues([queue]):
@@ -288,9 +287,9 @@ def _missing_something(
 
 
 def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
-    """Return the longest waiting jobs where fast rebrokerage has something to move.
+    """Return the longest waiting jobs at queues where fast rebrokerage can move some.
 
-    Jobs that stay because their task names the queue hide no others.
+    Skip jobs that stay because their task names the queue.
     """
     before = world.time - world.federation.timeouts.fast_rebro_wait
     longest_waits: list[Job] = []

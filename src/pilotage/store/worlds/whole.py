@@ -1,4 +1,4 @@
-"""The whole world: everything live, as it is saved, so that any decision can be repeated from it."""
+"""The whole world: all live records. A decision can be repeated from a saved one."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -42,14 +42,14 @@ def _live(reading: Reading) -> Mapping[str, Any]:
 
 @part("tasks")
 def _tasks(reading: Reading) -> Mapping[str, Any]:
-    """Read all live tasks, and those of live jobs."""
+    """Read all live tasks, and the tasks of live jobs."""
     live = [id_ for (id_,) in reading.reader.raw_rows(_LIVE_TASKS)]
     return {"tasks": reading.reader.tasks([*live, *(job.task for job in reading["jobs"])])}
 
 
 @part("files")
 def _files(reading: Reading) -> Mapping[str, Any]:
-    """Read inputs and outputs of the jobs, and files of the transfers, besides those of publications."""
+    """Add inputs and outputs of the jobs, and files of the transfers, to the files of publications."""
     jobs, moving = reading["jobs"], reading["transfers"]
     names = {name for job in jobs for name in job.inputs} | {transfer.file for transfer in moving}
     outputs = reading.reader.outputs_of(job.id for job in jobs)
@@ -65,14 +65,14 @@ def _unawaited(reading: Reading) -> Mapping[str, Any]:
 
 @part("candidacies")
 def _candidacies(reading: Reading) -> Mapping[str, Any]:
-    """Read queues whose pilots may take the waiting jobs (E1)."""
+    """Read the queues that may take the waiting jobs (E1)."""
     waiting = (job for job in reading["jobs"] if job.choice is not None and job.state in UNSTARTED_JOBS)
     return {"candidacies": borrowings.candidacies_of(reading.reader, (job.choice for job in waiting))}
 
 
 @part("borrowings")
 def _borrowings(reading: Reading) -> Mapping[str, Any]:
-    """Read jobs that pilots took from other queues, still have, and read remotely (E3)."""
+    """Read jobs that pilots took from other queues, still have, and that read remotely (E3)."""
     sites = reading.world.federation.sites
     borrowed = (borrowing for site in sites for borrowing in borrowings.readers(reading.reader, site.name))
     return {"borrowings": tuple(borrowed)}
@@ -86,7 +86,7 @@ def _failures(reading: Reading) -> Mapping[str, Any]:
 
 @part("levels")
 def _levels(reading: Reading) -> Mapping[str, Any]:
-    """Activated jobs by requirements and priority, and those of tasks with failures (P13, F2)."""
+    """Count activated jobs by requirements and priority, and by task for tasks with failures (P13, F2)."""
     return {"levels": levels_of(reading["jobs"], {failure.task for failure in reading["failures"]})}
 
 

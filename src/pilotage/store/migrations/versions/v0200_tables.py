@@ -1,7 +1,7 @@
 """The tables of 0.1.0.
 
-Until that version is tagged, this migration creates whatever the tables declare, so a changed table needs no
-other one. The tag freezes the statements here; each later change has a migration.
+Until that version is tagged, this migration creates the tables as declared, so a changed table needs no other
+migration. The tag freezes the statements here; each later change has a migration.
 """
 
 from alembic import op
