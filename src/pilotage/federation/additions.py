@@ -1,4 +1,4 @@
-"""Add records to a federation's file as text, so that comments, order and layout of the rest stay."""
+"""Add records to a federation's file as text, so that its comments, order and layout stay."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def _items(new: Sequence[Mapping[str, Any]], indent: int) -> list[str]:
 
 
 def _end(node: yaml.Node) -> int:
-    """Return the line, from 0, on which a node's last value ends. Comments may follow."""
+    """Return the line, from 0, of the end of a node's last value. Comments may follow."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

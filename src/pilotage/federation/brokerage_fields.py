@@ -20,7 +20,7 @@ def brokerages() -> frozenset[str]:
 
 
 def unread_fields(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
-    """Yield the fields that a task sets and that its brokerage, as it declares, does not read."""
+    """Yield the fields that a task sets, if its brokerage declares that it does not read them."""
     names, plugin = fields_set(spec), plugin_of(spec, owner.vo if owner else "", federation)
     reads = _declared(plugin) if names else None
     for name in names:
@@ -34,7 +34,7 @@ def unread_fields(spec: TaskSpec, federation: Federation, owner: Identity | None
 
 
 def undeclared_fields(spec: TaskSpec, federation: Federation, owner: Identity) -> list[str]:
-    """Return warnings of fields that a task sets, if its brokerage does not declare what it reads."""
+    """Return warnings of fields that a task sets, if its brokerage does not declare which fields it reads."""
     names, plugin = fields_set(spec), plugin_of(spec, owner.vo, federation)
     if not names or plugin not in brokerages() or _declared(plugin) is not None:
         return []
@@ -43,7 +43,7 @@ def undeclared_fields(spec: TaskSpec, federation: Federation, owner: Identity) -
 
 @cache
 def _declared(plugin: str) -> Set[str] | None:
-    """Return the task fields that a plugin declares to read; none if it declares nothing, or cannot load."""
+    """Return the task fields that a plugin declares to read; None if it declares none, or cannot load."""
     for point in entry_points(group=BROKERAGES, name=plugin):
         try:
             reads: Any = getattr(point.load(), "reads", None)

@@ -33,7 +33,7 @@ def check_task(
 ) -> list[tuple[Path, str]]:
     """Return why a task cannot run in a federation: each place in the task, and its fault.
 
-    With an ``owner``, their VO must own the share. Sites tell further stations in their ``ads`` (M2).
+    With an ``owner``, their VO must own the share. The ``ads`` of sites add further stations (M2).
     """
     faults = chain(
         task_faults(spec),
@@ -66,7 +66,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
 def file_faults(
     files: Sequence[InputFile], federation: Federation, owner: Identity | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Yield the faults of files to register, by place. Each must lie at a storage of the federation.
+    """Yield the faults of files to register, by place. Each must be at a storage of the federation.
 
     With an ``owner``, their VO must be allowed to name files there.
     """
@@ -169,7 +169,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
 
 
 def _pseudo_queues(queues: Sequence[Queue]) -> Iterator[Fault]:
-    """Yield pseudo-queues of pseudo-queues: nothing says what they share with whom (B2)."""
+    """Yield pseudo-queues of pseudo-queues: it is unclear which queues would share their limits (B2)."""
     parents = {queue.name: queue.parent for queue in queues}
     for at, queue in enumerate(queues):
         if (above := parents.get(queue.parent)) and parents.get(above) != queue.parent:

@@ -54,9 +54,8 @@ def checked(
 ) -> T:
     """Return the record that a document of plain values describes. Types are strict.
 
-    Raises ``BadDocument`` with every fault in plain words, as far as the request's
-    budget explains them. One round also checks
-    references within a federation or a world, and everything that ``also`` finds.
+    Raises ``BadDocument`` with every fault in plain words that the request's budget can explain. The same
+    round checks references within a federation or a world, and ``further_faults``.
     """
     try:
         value = _read_in_parts(kind, document)
@@ -78,7 +77,7 @@ PART = 1000
 
 
 class _FaultyPart(Exception):
-    """A document, or the part of it whose inputs begin at number ``start``, has faults."""
+    """A document has faults, or a part of it. The part's first input has the number ``start``."""
 
     def __init__(self, error: ValidationError, part: object, start: int) -> None:
         self.error = error
@@ -102,7 +101,7 @@ class _FaultyPart(Exception):
 def _read_in_parts(kind: type[T], document: object) -> T:
     """Return the record of a document. Raises ``_FaultyPart`` at the first part that has faults.
 
-    A long list of bad inputs has a dozen faults for each.
+    So a long list of bad inputs, with a dozen faults each, does not collect all of them.
     """
     values = []
     for start, part in _parts(kind, document):
@@ -131,7 +130,7 @@ def _parts(kind: type[Any], document: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _contradictions(value: object) -> list[Fault]:
-    """Return faults of references and limits, which no single field shows."""
+    """Return faults of references and limits: they involve several fields."""
     if isinstance(value, Federation):
         from pilotage.federation.checks import federation_faults
 
@@ -179,9 +178,9 @@ def read_tasks(
 ) -> tuple[TaskSpec, ...]:
     """Return the tasks in a file: one or a list, bare or under ``task:`` or ``tasks:``.
 
-    A payload file is given as a path relative to the file, or as its text if that has a line break. Raises
-    ``BadFile`` with every fault of every task. If there are faults, ``references`` checks the tasks
-    without the faulty fields, so that users see all faults at once.
+    A payload file is a path relative to the file, or text with a line break. Raises ``BadFile`` with every
+    fault of every task. If there are faults, ``references`` checks the tasks without the faulty fields, so
+    that users see all faults together.
     """
     source = SourceFile.of(path)
     specs: list[TaskSpec] = []
@@ -216,7 +215,7 @@ def read_tasks(
 def read_workflow_name(path: str | FilePath | SourceFile) -> str:
     """Return the name that a file gives to its tasks as a workflow; empty if it gives none.
 
-    Raises ``BadFile`` for what is no name.
+    Raises ``BadFile`` if that is not a valid name.
     """
     source = SourceFile.of(path)
     try:

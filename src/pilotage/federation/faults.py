@@ -19,7 +19,7 @@ def field_name(path: Path) -> str:
 
 
 def _printable(word: str) -> str:
-    """Return a stranger's key, safe to show on one line of a terminal."""
+    """Return an untrusted key in a form that is safe on one line of a terminal."""
     word = word if len(word) <= 100 else f"{word[:97]}..."
     return word if word.isprintable() else repr(word)[1:-1]
 
@@ -28,7 +28,7 @@ def _printable(word: str) -> str:
 class Fault:
     """One fault of a document, without a file. ``line`` is known if the text itself is at fault.
 
-    Its words hide the user and password of any URL, whoever wrote them.
+    The message hides the user and password of any URL.
     """
 
     path: Path

@@ -97,7 +97,7 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
     ]
     typed = {path for details, path, _ in located if not _is_of_type(details)}
     for details, path, tags in located:
-        # pydantic reports faults against every member of a union. Those against other members only confuse.
+        # pydantic reports faults against every member of a union. Leave out faults against the wrong members.
         if any(tag != _input_kind(document, path) for tag in tags) or _only_bad_items(details):
             continue
         if _is_of_type(details) and path in typed:
@@ -144,7 +144,7 @@ def _document_path(location: tuple[int | str, ...], document: Any) -> tuple[Path
             tags.append(str(part))
             continue
         elif part == "[key]" or not isinstance(here, dict | list):
-            # Nothing lies below a plain value, so this part names a union member.
+            # A plain value has no parts, so this names a union member.
             continue
         path.append(part)
     return tuple(path), tags
@@ -161,14 +161,17 @@ def _is_of_type(details: ErrorDetails) -> bool:
 
 
 def _only_bad_items(details: ErrorDetails) -> bool:
-    """Return whether a list is too short only because of faulty items, which are reported by themselves."""
+    """Return whether a list is too short only because of faulty items. These have their own faults."""
     items = details["input"]
     return details["type"] == "too_short" and len(items) >= details["ctx"]["min_length"]
 
 
 def _input_kind(document: Any, path: Path) -> str:
-    """Return the kind of input that the user means: a pattern if it has ``glob``, a dataset if it has
-    ``dataset``, a file if it has ``name``; without these, by what its other fields resemble."""
+    """Return the kind of input that the user means.
+
+    It is a pattern with ``glob``, a dataset with ``dataset``, and a file with ``name``. Without these, it is
+    the kind with the most similar fields.
+    """
     here = document
     for part in path[: path.index("inputs") + 2]:
         here = here[part]
@@ -180,14 +183,14 @@ def _input_kind(document: Any, path: Path) -> str:
 
 
 def _likeness(kind: type[Any], document: Mapping[str, Any]) -> int:
-    """Return how many of the given fields are those of a kind of input, or resemble one."""
+    """Count the document's fields that a kind of input has, or that resemble one of its fields."""
     names = [part.name for part in fields(kind)]
     words = [str(word) for word in islice(document, len(names))]
     return sum(any(_meant_by(word, names)) or bool(nearest(word, names)) for word in words)
 
 
 def _meant_by(word: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield the field of an input that people call by another word."""
+    """Yield the field of an input that people call by this other word."""
     if "scope" in names:
         yield from (name for name in names if name == _ALSO_CALLED.get(word))
 

@@ -1,4 +1,4 @@
-"""Read the parameters of a task from a CSV file, whose first line has their names."""
+"""Read the parameters of a task from a CSV file. Its first line has their names."""
 
 import csv
 import io

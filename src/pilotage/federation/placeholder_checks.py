@@ -61,7 +61,7 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
 
 
 def _inputs(spec: TaskSpec) -> Iterator[Fault]:
-    """Yield faults of rows that read a file, and of files whose one size cannot be that of every row."""
+    """Yield faults of inputs for certain rows, and of input files that name a parameter."""
     rows, parameters = row_count(spec.parameters), parameter_names(spec.parameters)
     for at, item in enumerate(asking(spec.inputs)):
         if not isinstance(item, InputFile):
@@ -128,7 +128,7 @@ def _cut(text: str) -> str:
 
 
 def _combinations(spec: TaskSpec) -> Iterator[Fault]:
-    """Yield what does not go together with parameters."""
+    """Yield fields that a task with parameters may not have."""
     parameters = parameter_names(spec.parameters)
     if spec.jobs > 1:
         remedy = "leave it out: each row is a job; for several jobs a row add a parameter, replica: [0, 1, 2]"
@@ -207,7 +207,7 @@ class _Values:
                 yield from self._output(("outputs", at), text, name, usual, values)
 
     def _clashing_values(self, text: str, name: str) -> Iterator[str]:
-        """Yield values with which an output gets the name of something that is there already."""
+        """Yield values that give an output the name of an existing file or folder."""
         pieces = [
             (re.escape(piece) if kind == "text" else "(.+)" if piece == name else "1")
             for kind, piece in parts(text.partition("/")[0], strict=True)
@@ -235,9 +235,9 @@ _SIGNS = re.compile(r"[/*?\[\x00-\x1f\x7f-\x9f]")
 
 
 def _tried(values: Iterable[str]) -> list[str]:
-    """Return the values to try in a name of an output: the longest, and those with signs or dots alone.
+    """Return the values to try in a name of an output: the longest, and values of only signs or dots.
 
-    All others make a name wherever the longest does.
+    If the longest makes a valid name, all others do.
     """
     all_values = list(values)
     odd = [value for value in all_values if _SIGNS.search(value) or not value.strip(".")]

@@ -67,7 +67,7 @@ def remainder(kind: type[T], document: object, faults: Iterable[Fault]) -> Remai
     places: dict[Path, list[int]] = {}
     names: set[str] = set()
     for fault in faults:
-        # The record's name may stand under a misspelt field.
+        # The record's name may be the value of a misspelt field.
         names.update(word for word in [_at(rest, fault.path)] if isinstance(word, str))
         _leave_out(rest, fault.path)
     for _ in range(ROUNDS):
@@ -89,7 +89,7 @@ def remainder(kind: type[T], document: object, faults: Iterable[Fault]) -> Remai
 
 
 def _stand_in(rest: Any, fault: Any, places: dict[Path, list[int]], names: set[str]) -> None:
-    """Give the whole document what it lacks: a name, or a list, from which any record may be missing."""
+    """Add a missing name or list to the whole document. References into such a list cause no faults."""
     if fault["type"] not in ("missing", "too_short") or len(fault["loc"]) != 1 or not isinstance(rest, dict):
         return
     (lacking,) = fault["loc"]

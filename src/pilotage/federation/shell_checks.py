@@ -1,4 +1,4 @@
-"""Faults of parameters in what a shell reads as code, where no quotes are safe for every value."""
+"""Faults of parameters in texts that a shell reads as code. No quotes are safe there for every value."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ def shell_faults(spec: TaskSpec) -> Iterator[Fault]:
     """Yield a fault for each text that names a parameter and that a shell would read as code.
 
     These are options of a shell, its text behind ``-c``, its standard input, and ``CODE_VARIABLES``. The
-    name of a script may hold a parameter, but not begin with one, which could become an option.
+    name of a script may contain a parameter, but not begin with one: that could become an option.
     """
     command, at = spec.command, 0
     while at < len(command):
@@ -54,7 +54,7 @@ def _operand(command: Sequence[str], start: int) -> tuple[int, list[str]]:
 
 
 def _announces_code(option: str) -> bool:
-    """Tell whether an option says that the shell's text comes next: -c, -ec, --command, -Command."""
+    """Return whether the shell's text follows after an option: -c, -ec, --command, -Command."""
     return option.lower().startswith("--c") or (
         option[:1] == "-" and option[1:2] != "-" and "c" in option.lower()
     )

@@ -1,4 +1,4 @@
-"""Files of tasks, read but not checked: the client needs no more than this."""
+"""Read files of tasks without checking them. The client uses only this module."""
 
 import re
 import stat
@@ -41,8 +41,7 @@ class SourceFile:
         return cls(name, _decoded(name, _bounded(name, stream, MAX_BYTES)))
 
     def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
-        """Return the error for faults that somebody else found, given as (index of the task, field,
-        message)."""
+        """Return the error for a server's faults: tuples of the task's index, the field and the message."""
         places = [place for place, _ in tasks_in(text.parse(self.content))]
         located_faults = []
         for index, field, message in faults:
@@ -63,7 +62,7 @@ def tasks_in(document: Any) -> Iterator[tuple[Path, Any]]:
     for key in ("task", "tasks"):
         if isinstance(document, dict) and key in document:
             if strays := [name for name in document if name not in (key, WORKFLOW)]:
-                # Suggestions need what the base installation lacks.
+                # Import it here: suggestions need packages that the base installation lacks.
                 from pilotage.federation.messages import unknown_field
 
                 raise BadDocument([unknown_field((name,), [key, WORKFLOW]) for name in strays])
@@ -195,7 +194,7 @@ def _line(lines: dict[Path, int], path: Path) -> int:
 def read_unchecked(source: SourceFile) -> tuple[list[Any], Any]:
     """Return the documents of the tasks in a file, and the name of their workflow, for a server to check.
 
-    Raises ``BadFile`` for what cannot be read.
+    Raises ``BadFile`` if that cannot be read.
     """
     faults: list[Fault] = []
     documents = []
@@ -213,5 +212,5 @@ def read_unchecked(source: SourceFile) -> tuple[list[Any], Any]:
 
 
 def names_workflow(document: Any) -> bool:
-    """Return whether a document names the workflow that its tasks are."""
+    """Return whether a document has a name for its tasks as a workflow."""
     return isinstance(document, dict) and WORKFLOW in document and not _IS_TASK & document.keys()

@@ -1,4 +1,4 @@
-"""The known word that somebody most likely meant."""
+"""Suggest the known word that a user most likely meant."""
 
 import difflib
 from collections.abc import Collection
@@ -13,8 +13,9 @@ MOST_WORDS = 1000
 
 
 def nearest(word: str, candidates: Collection[str], number: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Return the known words that resemble a word, the nearest first; none once the request's budget of
-    suggestions is spent.
+    """Return the known words that resemble a word, the nearest first.
+
+    Return none once the request's budget of suggestions is spent.
 
     Raises ``ClientGone`` or ``RequestTooLong``.
     """

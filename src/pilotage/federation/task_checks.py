@@ -144,7 +144,7 @@ def receiver_faults(notify: Sequence[Notify], path: Path) -> Iterator[Fault]:
 
 
 def _products(spec: TaskSpec) -> Iterator[Fault]:
-    """Yield fields that are valid alone, but together ask for more than exists anywhere."""
+    """Yield fields that are valid alone, but together request more than any site has."""
     work = spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
     if work > MOST_WORK:
         message = f"with events_per_job and cpu_efficiency makes {work:.3g} HS23 seconds, above {MOST_WORK:g}"
@@ -190,7 +190,7 @@ def _software(spec: TaskSpec) -> Iterator[Fault]:
 
 
 def secret_faults(spec: TaskSpec) -> Iterator[Fault]:
-    """Yield secrets of an empty payload, and those whose variable or file cannot be theirs alone."""
+    """Yield secrets of an empty payload, and secrets with an invalid or duplicate variable or file."""
     if spec.secrets and not spec.command:
         yield Fault(("secrets",), "are for an empty payload", "give a command that uses them")
     variables: dict[str, int] = {}

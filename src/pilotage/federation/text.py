@@ -2,8 +2,8 @@
 
 Scalars follow YAML 1.2: ``yes`` and ``no`` are words, ``1e9`` is a number, ``12:30`` is text. The parser
 refuses aliases, tags, duplicate keys, a second document, numbers beyond 64 bits or not finite, and deep
-nesting. It works event by event, so neither depth nor an alias can cost more than the text's own length. Of
-YAML it reads so many values only, because each takes some 10 us; JSON is read fifty times as fast.
+nesting. It works event by event, so its cost depends on the length of the text, not on depth. It limits the
+number of YAML values, because each takes some 10 us; JSON is fifty times as fast.
 """
 
 import json
@@ -207,13 +207,13 @@ def _syntax_fault(error: yaml.YAMLError, text: str) -> Fault:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text that this module, or an older reader, would mistake for something else."""
+    """Quotes every text that this module or an older reader would take for another type."""
 
     def ignore_aliases(self, _: object) -> bool:
         return True
 
 
-# Answers of a server are objects of a class of their own.
+# Answers of a server are objects of a subclass of dict.
 _Dumper.add_multi_representer(dict, yaml.representer.SafeRepresenter.represent_dict)
 
 # PyYAML's own patterns follow YAML 1.1, where 1e9 is text. Unquoted, it would come back as a number.

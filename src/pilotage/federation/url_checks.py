@@ -1,4 +1,4 @@
-"""Find URLs of a federation that lead nowhere or hold a password, wherever a server is named."""
+"""Find URLs in all parts of a federation that are invalid or contain a password."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _SCHEMES = ("http://", "https://", "ssh://", "sftp://", "s3://", "root://", "roo
 
 
 def url_faults(federation: Federation) -> Iterator[Fault]:
-    """Yield each impossible URL, as far as that shows without a network call."""
+    """Yield each URL that is wrong without any network call."""
     for at, site in enumerate(federation.sites):
         if site.monitoring_url:
             yield from _faults(("sites", at, "monitoring_url"), site.monitoring_url, base=False)
@@ -41,7 +41,7 @@ def _faults(path: Path, url: str, *, base: bool = True) -> Iterator[Fault]:
 
 
 def _of_options(path: Path, options: Mapping[str, Any]) -> Iterator[Fault]:
-    """Check the options that hold an address. Their adapter checks the others."""
+    """Check the options that are addresses. Their adapter checks the others."""
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _of_options((*path, name), value)

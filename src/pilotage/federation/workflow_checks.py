@@ -14,7 +14,7 @@ MOST_SHOWN = 10
 
 
 def workflow_faults(specs: Sequence[TaskSpec]) -> list[WorkflowFault]:
-    """Return the faults of tasks as a workflow. Its tasks are known to each other by their names."""
+    """Return the faults of tasks as a workflow. Its tasks refer to each other by name."""
     if len(specs) > MOST_STAGES:
         message = f"is one of {len(specs)} tasks, above the {MOST_STAGES} of a workflow; submit several"
         return [(MOST_STAGES, "name", message)]
@@ -44,7 +44,7 @@ def _circle(specs: Sequence[TaskSpec], names: Mapping[str, int]) -> Iterator[Wor
     done: set[int] = set()
     for start in range(len(specs)):
         path: list[int] = []
-        # Each entry is a task and what is left of its predecessors: no recursion, however long the chain.
+        # Each entry is a task and its remaining predecessors. Do not use recursion: a chain may be long.
         stack = [(start, iter(before[start]))] if start not in done else []
         while stack:
             at, rest = stack[-1]
@@ -64,7 +64,7 @@ def _circle(specs: Sequence[TaskSpec], names: Mapping[str, int]) -> Iterator[Wor
 def _circle_fault(
     specs: Sequence[TaskSpec], path: Sequence[int], before: Sequence[Mapping[int, str]]
 ) -> WorkflowFault:
-    # The path leads backwards in time: the first task stands first in the message.
+    # The path goes back in time. Reverse it, so that the message begins with the first task.
     names = [specs[at].name for at in reversed(path)]
     shown_names = names if len(names) <= MOST_SHOWN else [*names[: MOST_SHOWN - 1], "...", names[-1]]
     message = f"makes a circle, in which no task can be the first: {' -> '.join(shown_names)}"

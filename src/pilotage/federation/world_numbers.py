@@ -1,4 +1,4 @@
-"""The numbers of a world whose fields declare no bounds: finite, and within the bounds of any number."""
+"""Check the numbers of a world in fields without bounds: they must be finite and within general bounds."""
 
 import types
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _BOUNDS = f"not within -{LARGEST} to {LARGEST}, or nearer to 0 than {SMALLEST}"
 
 
 def faults(world: World) -> Iterator[Fault]:
-    """The numbers that no policy can count with, one record after another."""
+    """Yield numbers that no policy can use, record by record."""
     yield from _of_record(world, ())
 
 
@@ -32,7 +32,7 @@ def _of_value(value: object, path: Path) -> Iterator[Fault]:
     if value is None or isinstance(value, bool | str):
         return
     if isinstance(value, int | float):
-        # Written so that NaN is refused, too.
+        # This form of the condition refuses NaN too.
         if not -LARGEST <= value <= LARGEST or 0 < abs(value) < SMALLEST:
             yield Fault(path, f"{value} is {_BOUNDS}", "")
     elif isinstance(value, Mapping):
@@ -47,7 +47,7 @@ def _of_value(value: object, path: Path) -> Iterator[Fault]:
 
 @cache
 def _loose(kind: Any) -> tuple[str, ...]:
-    """The fields of a record in which a number may stand without bounds of its own."""
+    """Return the fields of a record that may contain numbers and declare no bounds."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple(field.name for field in fields(kind) if _is_loose(hints[field.name]))
 

@@ -33,7 +33,7 @@ _LARGEST = 10**15
 
 
 def check_world(world: World) -> list[Fault]:
-    """Return every contradiction in a world that somebody may have edited, and in its federation."""
+    """Return every contradiction in a world, which a person may have edited, and in its federation."""
     federation = (
         Fault(("federation", *fault.path), fault.message, fault.remedy)
         for fault in federation_faults(world.federation)

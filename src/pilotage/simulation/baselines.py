@@ -1,4 +1,4 @@
-"""Brokerages for comparison with policies. Nobody should use them."""
+"""Brokerages for comparison with policies. Do not use them for real work."""
 
 import random
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ class RandomPlacement:
     """Sends each job to a random queue that passes every check.
 
     With ``racing`` above 1 it binds no job: it draws that many queues for each choice, and the first pilot
-    that asks takes the job. With ``local`` it binds no job either, and requests pilots where the input lies.
+    that asks takes the job. With ``local`` it binds no job either, and requests pilots near the input.
     """
 
     def __init__(self, racing: int = 1, local: bool = False) -> None:
@@ -47,7 +47,7 @@ class RandomPlacement:
     def decide(self, world: World) -> Decision:
         """Decide the world's DEFINED jobs.
 
-        A job that fits no queue waits as under the production brokerage.
+        If a job fits no queue, it waits as under the production brokerage.
         """
         published = self._production.decide(world)
         queues = self._columns.of(world.federation).during(world)
@@ -87,7 +87,7 @@ def _with_queues(
 def _near(
     group: Group, queues: Sequence[str], downloads: Downloads, declared: Mapping[str, Queue]
 ) -> dict[int, list[str]]:
-    """Return, by job, the queues whose storages hold all of its input."""
+    """Return, by job, the queues with a storage that has all of its input."""
     lacking = {queue: downloads.of_jobs(group.jobs, declared[queue].storage) for queue in queues}
     return {job: [queue for queue in queues if job not in lacking[queue]] for job in group.jobs}
 
@@ -126,7 +126,7 @@ class DelayedLocality(BorrowableJobs):
     """Delay scheduling (Zaharia et al., EuroSys 2010): late binding, where jobs wait for a place near their
     input.
 
-    A pilot takes jobs whose input its own storage holds. It takes others only after pilots with a free slot
+    A pilot takes jobs if its storage has their input. It takes other jobs only after pilots with a free slot
     have skipped them for ``LOCAL_FOR`` s.
     """
 
@@ -142,7 +142,7 @@ class DelayedLocality(BorrowableJobs):
 
 
 class Always(Brokerages):
-    """One brokerage for all tasks, whatever they request."""
+    """One brokerage for all tasks. It ignores the brokerage that they request."""
 
     def __init__(self, only: RandomPlacement) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Always(Brokerages):
 
 
 def adopt(runtime: Runtime, policy: Policy) -> None:
-    """Set a runtime's brokerage and matching to those of a policy, if these differ from a server's."""
+    """Give a runtime the brokerage and matching of a policy, if these differ from a server's."""
     if policy.placement != "brokered":
         racing = RACING if policy.placement == "race" else 1
         runtime.brokerages = Always(RandomPlacement(racing, local=policy.placement == "delayed"))

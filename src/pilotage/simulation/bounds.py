@@ -23,7 +23,7 @@ NOISE = 1e-6
 
 
 def power(federation: Federation, scenario: Scenario, widest: int) -> float:
-    """Return the HS23 of all cores that payloads may use at once, strongest cores of each site first.
+    """Return the HS23 of all cores that payloads may use together, strongest cores of each site first.
 
     Jobs have up to ``widest`` cores. A queue with 0 cores takes any job, so each of its slots may have that
     many.
@@ -56,7 +56,7 @@ def _strongest(parts: Iterable[Slots], limit: int | None) -> Iterator[Slots]:
 
 @dataclass(frozen=True, slots=True)
 class Ideal:
-    """A task whose jobs all start at once on the strongest cores: the work and the duration in s of each."""
+    """A task if all jobs start at ``at`` on the strongest cores: work and duration (s) of each job."""
 
     at: float
     works: tuple[float, ...]
@@ -71,9 +71,9 @@ def ideal(federation: Federation, at: float, works: Sequence[float], cores: int)
 
 
 def earliest(tasks: Sequence[Ideal], rate: float, jobs: int) -> float:
-    """Return the earliest time at which any policy can finish that many jobs.
+    """Return the earliest time when any policy can finish that many jobs.
 
-    They need at least their work at the rate of all cores, and each its own duration.
+    All cores need some time for their work together, and each job lasts at least its duration.
     """
     if jobs < 1:
         return 0.0
@@ -83,7 +83,7 @@ def earliest(tasks: Sequence[Ideal], rate: float, jobs: int) -> float:
 
 
 def _at_rate(tasks: Sequence[Ideal], rate: float, needed: float) -> float:
-    """Return when that much of the arrived work is done at a rate."""
+    """Return when that much of the arrived work is done at this rate."""
     now = waiting = 0.0
     for at, works in sorted((task.at, sum(task.works)) for task in tasks):
         able = min(waiting, rate * (at - now))
@@ -102,8 +102,7 @@ def shortest(tasks: Sequence[Ideal], rate: float) -> float:
 def fluid(
     shares: Sequence[GlobalShare], arrivals: Iterable[Arrived], rate: float, until: float
 ) -> Mapping[str, float]:
-    """Return the work done by a time for each share, if the arrived work kept every core busy under a fair
-    division."""
+    """Return each share's work done until a time, if arrived work fills all cores under a fair division."""
     waiting: defaultdict[str, float] = defaultdict(float)
     done: defaultdict[str, float] = defaultdict(float)
     now = 0.0
@@ -122,9 +121,9 @@ def fluid(
 def fair_work(
     shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], total: float, until: float
 ) -> Mapping[str, float]:
-    """Return each share's fair part of a total by a time: the fluid's, at the rate that does this total.
+    """Return each share's fair part of a total until a time: the fluid's, at the rate that does this total.
 
-    A share is due nothing before its work arrives, so work that others did meanwhile is no error.
+    A share gets nothing before its work arrives. So work that other shares did until then is no error.
     """
     low, high = 0.0, sum(work for *_, work in arrivals)
     for _ in range(HALVINGS):
@@ -137,7 +136,7 @@ def fair_work(
 def share_error(
     shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], done: Mapping[str, float], until: float
 ) -> float:
-    """Return the part of the work done by a time that went to the wrong share, judged by what had arrived."""
+    """Return the fraction of the work done until a time for the wrong shares, given the arrived work."""
     total = sum(done.values())
     fair = fair_work(shares, arrivals, total, until) if total else {}
     off = sum(abs(done.get(name, 0.0) - fair.get(name, 0.0)) for name in {*done, *fair})

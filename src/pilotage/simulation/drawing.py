@@ -1,4 +1,4 @@
-"""Scenarios drawn at random from any federation: its queues, under conditions that nobody tuned for."""
+"""Scenarios drawn at random from any federation: its queues, under conditions without any tuning."""
 
 import random
 from collections import Counter, defaultdict
@@ -56,11 +56,11 @@ class Drawn:
 
 
 class TooFewQueues(ValueError):
-    """A federation has fewer queues for the work than should be drawn."""
+    """A federation has too few queues that fit the work."""
 
 
 def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
-    """Draw that many queues of a federation, the facts that its files lack, and work for these queues.
+    """Draw that many queues of a federation, facts that its files lack, and work for these queues.
 
     The same federation, number and seed give the same scenario. Raises ``TooFewQueues``.
     """
@@ -154,8 +154,7 @@ def _of_one_core(queue: Queue) -> Queue:
 def _unfit(federation: Federation) -> dict[str, str]:
     """Return, by queue, the first check that keeps the drawn work away.
 
-    A queue must accept both the shortest and the longest job. VOs do not matter, because there is work of all
-    VOs.
+    A queue must accept both the shortest and the longest job. VOs do not matter: there is work of all VOs.
     """
     served = tuple(replace(queue, vos=()) for queue in federation.queues)
     if not served:
@@ -194,7 +193,7 @@ def _most_slots(queue: Queue) -> int | None:
 
 
 def _sized(queue: Queue, limit: int | None, dice: random.Random) -> Queue:
-    """Return the queue with slots (16 in the median, at most what it declares) and with a core power."""
+    """Return the queue with slots (16 in the median, at most the declared number) and with a core power."""
     slots, power = round(dice.lognormvariate(log(16), 1)), round(dice.uniform(8, 16), 1)
     element = queue.computing_element or ComputingElement()
     if limit is not None:
@@ -236,7 +235,7 @@ def _scenario(federation: Federation, queues: int, seed: int, dice: random.Rando
         replicas=dice.choice((1, 2, 2, 3)),
         users=_users(federation.queues),
     )
-    # At this rate of arrivals, the slots that other users leave are busy for this part of the time.
+    # At this rate of arrivals, jobs use this part of the time of the slots that other users leave.
     load = dice.uniform(0.3, 1.0)
     rate = sum(slots_of(queue) * (queue.core_power or UNKNOWN_CORE_POWER) for queue in federation.queues)
     arrivals = round(max(7200.0, expected_jobs(work) * WORK / (rate * load)))
@@ -253,13 +252,13 @@ def _scenario(federation: Federation, queues: int, seed: int, dice: random.Rando
 
 
 def slots_of(queue: Queue) -> int:
-    """Return how many payloads of one core all pilots of a drawn queue run at once."""
+    """Return how many payloads of one core all pilots of a drawn queue can run together."""
     element = queue.computing_element or ComputingElement()
     return element.max_pilots * element.pilot_slots
 
 
 def _users(queues: Sequence[Queue]) -> tuple[User, ...]:
-    """Return one user per VO, for at most 1000 VOs. Each has as large a part of the work as of the slots."""
+    """Return one user per VO, for at most 1000 VOs. A user's part of the work is the VO's of the slots."""
     vos = list(dict.fromkeys(vo for queue in queues for vo in queue.vos)) or ["sim"]
     parts: defaultdict[str, float] = defaultdict(float)
     for queue in queues:

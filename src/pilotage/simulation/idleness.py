@@ -28,7 +28,7 @@ _JOBS = (
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Empty slots while a job waits. Each counts once, for the first of these reasons."""
+    """Empty slots while a job waits. Each slot counts once, for the first of these reasons."""
 
     pilot: int = 0
     """A pilot has it free, but gets no job."""
@@ -81,7 +81,7 @@ def slots(federation: Federation, sites: Mapping[str, VirtualSite]) -> list[Site
     limits, totals = pilot_limits(federation), Counter[str]()
     counted: set[PilotLimit] = set()
     for queue in federation.queues:
-        # The last limit is that of a unified queue, if any (B2).
+        # The last limit belongs to the unified queue, if there is one (B2).
         if queue.computing_element and (limit := limits[queue.name][-1]) not in counted:
             counted.add(limit)
             totals[queue.site] += limit.pilots * queue.computing_element.pilot_slots

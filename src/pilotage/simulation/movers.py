@@ -98,7 +98,7 @@ class VirtualMovers:
         """Do nothing: there is nothing to clean up."""
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
-        """Begin deliveries. Each wakes whoever waits for news when it ends."""
+        """Begin deliveries. When one ends, it wakes the steps that wait for it."""
         return [self._started(delivery) for delivery in deliveries]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
@@ -136,7 +136,7 @@ class VirtualMovers:
                 self._fail(reference, self._fault(moving.delivery))
 
     def _mend(self, url: str) -> None:
-        """End an outage of a storage. Another may still go on."""
+        """End an outage of a storage. Another may still last."""
         self._out[url] -= 1
 
     def _fault(self, delivery: Delivery) -> Fault:

@@ -41,11 +41,11 @@ class Outcomes:
         return len(self.finished) + self.lost + self.unfinished
 
     def needed(self, part: float, planned: int) -> int:
-        """Return the least number of planned jobs that must have finished when that part of all has."""
+        """Return how many planned jobs must have finished for that fraction of all jobs."""
         return ceil(part * self.jobs) - (self.jobs - planned)
 
     def done(self, part: float) -> float | None:
-        """Return when that part of all jobs had finished; None if fewer ever did."""
+        """Return when that fraction of all jobs had finished; None if fewer finished."""
         needed = ceil(part * self.jobs)
         return self.finished[needed - 1] if 0 < needed <= len(self.finished) else None
 
@@ -53,7 +53,7 @@ class Outcomes:
 def outcomes(simulation: Simulation) -> Outcomes:
     """Collect the outcomes of jobs and tasks.
 
-    Jobs that a task never made share its fate: lost if it failed, else unfinished.
+    Jobs that a task never made count as lost if it failed, else as unfinished.
     """
     job_rows = _rows(simulation, select(jobs.c.id, jobs.c.task, jobs.c.kind, jobs.c.state, jobs.c.since))
     task_rows = _rows(simulation, select(tasks.c.id, tasks.c.state, tasks.c.since))
@@ -90,7 +90,7 @@ class Unended:
 
 
 def unended(simulation: Simulation) -> Unended:
-    """Return where unended jobs are, and why those that fit nowhere do not, largest numbers first."""
+    """Count unended jobs by state, and pending ones by the check that refuses them; largest numbers first."""
     query = select(jobs.c.state, jobs.c.task, func.count()).where(is_live).group_by(jobs.c.state, jobs.c.task)
     states: Counter[str] = Counter()
     pending: dict[int, int] = {}
@@ -108,7 +108,7 @@ def unended(simulation: Simulation) -> Unended:
 def _refusing(simulation: Simulation, waiting: Iterable[int]) -> dict[int, str]:
     """Return the check that currently blocks each task's first pending job, if any does.
 
-    The reason from the time when the job became pending is not kept.
+    The simulation does not store the reason from the time when the job became pending.
     """
     first = dict.fromkeys(waiting, 1)
     now = Pass(simulation.clock(), 0, len(first), portions=lambda _: first)

@@ -1,4 +1,4 @@
-"""Trials over several processes, with the same results and order as one after another."""
+"""Run trials in several processes, with the same results and order as in one process."""
 
 import logging
 import os
@@ -21,8 +21,8 @@ def trials(
 ) -> list[Trial]:
     """Run each policy with each seed in ``workers`` processes, or in this one if there is one worker.
 
-    They stand seed by seed, in the order of the policies; ``ended`` is called after each. Raises
-    ``TrialFailed`` for the first that fails: the others are ended then.
+    Return the trials by seed, then in the order of the policies. Call ``ended`` after each. Raises
+    ``TrialFailed`` for the first that fails, and ends the others.
     """
     runs = [(name, seed) for seed in seeds for name in policies]
     if min(workers, len(runs)) > 1:
@@ -40,12 +40,12 @@ def _over_processes(
     """Give each process the next run when it calls.
 
     Do not use Python's pools: they may wait for ever for a process that is killed as it starts. Here each
-    process has its own connection, which ends with it.
+    process has a connection that closes when it ends.
     """
     numbers = iter(range(len(runs)))
     results: dict[int, Trial] = {}
     with _crew(workers) as crew:
-        # The run of each process; none before its first call.
+        # The run of each process; None before its first call.
         has: dict[Connection, int | None] = dict.fromkeys(crew)
         while has:
             for calls in cast("list[Connection]", wait(list(has))):
@@ -68,7 +68,7 @@ def _over_processes(
 
 @contextmanager
 def _named_failure(run: Run | None) -> Iterator[None]:
-    """Raise ``TrialFailed``, which names the run, if its process is gone."""
+    """Raise ``TrialFailed`` with the name of the run if its process is gone."""
     try:
         yield
     except (EOFError, OSError) as error:
@@ -82,14 +82,14 @@ def _named_failure(run: Run | None) -> Iterator[None]:
 @contextmanager
 def _crew(workers: int) -> Iterator[list[Connection]]:
     """Start processes, and end them in any case."""
-    # Do not fork: a thread draws the progress bar, and its locks would be copied in their current state.
+    # Do not fork: a thread draws the progress bar, and a fork would copy its locks in their current state.
     context = get_context("spawn")
     processes, crew = [], []
     try:
         for _ in range(workers):
             own_end, far_end = context.Pipe()
             crew.append(own_end)
-            # Send the run when the process calls: it is too much data for a process that may be gone.
+            # Send the run when the process calls: it is too much data to send to a process that may be gone.
             processes.append(context.Process(target=_work, args=(far_end,)))
             # The process has the last copy of this end, which closes as soon as the process is gone.
             with far_end:
@@ -105,9 +105,9 @@ def _crew(workers: int) -> Iterator[list[Connection]]:
 
 
 def _work(calls: Connection) -> None:
-    """Call, and make the requested runs, until this process is ended.
+    """Call, and make the requested runs, until this process or its parent ends.
 
-    It does not log faults of virtual sites. It ends with its parent.
+    Do not log faults of virtual sites.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Tasks of a simulation with the true work of their jobs, which estimates only approach."""
+"""Tasks of a simulation with the true work of their jobs, not only an estimate."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ class SimulatedTask:
 class Payloads:
     """The submitted tasks, by number.
 
-    The n-th started job of a task has the task's n-th work. So every policy does the same work, whatever the
-    order in which jobs start. Merge jobs have little work, whatever the others have.
+    The n-th started job of a task has the task's n-th work. So all policies do the same work, in any order of
+    jobs. Merge jobs always have little work.
     """
 
     tasks: dict[int, SimulatedTask] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from pilotage.ports.computing import PilotOrder
 
 
 class Caller(Protocol):
-    """A virtual pilot, as its calls need it."""
+    """The methods of a virtual pilot that its calls need."""
 
     order: PilotOrder
     ended: bool
@@ -71,7 +71,7 @@ class PilotCalls:
                 telling[heartbeat.pilot].reported(heartbeat, stops.get(heartbeat.pilot))
 
     def match(self) -> None:
-        """Hand out jobs, and process the reports of those that start."""
+        """Give jobs to pilots, and process the reports of started jobs."""
         asking, self._asking = self._asking, {}
         free = [id_ for id_, pilot in asking.items() if pilot.free]
         if free:

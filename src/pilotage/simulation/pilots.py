@@ -38,8 +38,8 @@ class _Running:
     """A payload: its task and cores, its work in HS23 s, its start, and its final report.
 
     It computes for ``cpu_seconds``, summed over its cores. Its pilot reports three times within ``lease`` s,
-    the lease of its workflow. ``left`` counts what must still end: its computing, and each file that it reads
-    remotely over ``flows``.
+    the lease of its workflow. ``left`` counts the parts that must still end: its computing, and each file
+    that it reads remotely over ``flows``.
     """
 
     attempt: Attempt
@@ -62,7 +62,7 @@ class _Running:
 
 
 class HostSite(Protocol):
-    """A virtual site, as its pilots need it."""
+    """The methods of a virtual site that its pilots need."""
 
     name: str
     behaviour: SiteBehaviour
@@ -82,7 +82,7 @@ class HostSite(Protocol):
 
 @dataclass(slots=True)
 class VirtualPilot:
-    """A pilot whose cores have ``core_power`` HS23. It holds its slots from start to end."""
+    """A pilot with cores of ``core_power`` HS23. It holds its slots from start to end."""
 
     site: HostSite
     order: PilotOrder
@@ -114,7 +114,7 @@ class VirtualPilot:
         self._ask()
 
     def _end_regularly(self) -> None:
-        """Stop the payloads, report that, and leave; where no call gets through, vanish."""
+        """Stop the payloads, report that, and leave. If no call reaches the server, vanish."""
         if self.ended:
             return
         self._is_over = True
@@ -209,7 +209,7 @@ class VirtualPilot:
                 )
             )
         elif self.free and matched.jobs:
-            # After a match, ask again at once: there may be more jobs.
+            # After a match, ask again immediately: there may be more jobs.
             self.site.scene.clock.after(0, self._ask)
         elif self.free:
             self._ask_after(ASK_AGAIN)
@@ -279,7 +279,7 @@ class VirtualPilot:
         )
 
     def heartbeat(self) -> Heartbeat:
-        """Return a heartbeat: running and ended attempts. A lost answer means that it is sent again."""
+        """Return a heartbeat: running and ended attempts. If its answer is lost, the pilot sends it again."""
         ended = {attempt for attempt, running in self._news.items() if running.report}
         return Heartbeat(
             pilot=self.order.pilot,
@@ -288,7 +288,7 @@ class VirtualPilot:
         )
 
     def reported(self, heartbeat: Heartbeat, stops: Sequence[Attempt] | None) -> None:
-        """Forget what the server now knows, and stop attempts that no longer belong to this pilot."""
+        """Remove news that the server has now, and stop attempts that this pilot has lost."""
         if self._loses_answer():
             return
         if stops is None:
@@ -307,7 +307,7 @@ class VirtualPilot:
             self.vanish()
 
     def running(self) -> tuple[Attempt, ...]:
-        """Return the attempts whose payloads run now."""
+        """Return the attempts with running payloads."""
         return tuple(attempt for attempt, running in self._running.items() if running.report is None)
 
     def _ask(self) -> None:
@@ -317,7 +317,7 @@ class VirtualPilot:
             self.site.scene.calls.ask(self)
 
     def _tell(self) -> None:
-        """Report, unless no call gets through: then payloads end with their lease."""
+        """Report, unless no call reaches the server: then payloads end with their lease."""
         if not self.site.is_cut_off:
             self.site.scene.calls.tell(self)
             return
@@ -330,7 +330,7 @@ class VirtualPilot:
         return min([self._heartbeat, *(running.lease / 3 for running in self._running.values())])
 
     def _beat_again(self) -> None:
-        """Schedule a call after one period, and so on. This replaces earlier scheduled calls."""
+        """Schedule a call after each period. This replaces earlier scheduled calls."""
         self._beats = number = self._beats + 1
 
         def beat() -> None:
@@ -350,12 +350,12 @@ class VirtualPilot:
             scene.calls.leave(self)
             self.vanish()
             return
-        # Loops that look for idle pilots pass in every period, which is shorter than this rest.
+        # A loop that looks for idle pilots runs in every period. A period is shorter than this rest.
         scene.runtime.wakeups.wake(REBIND)
         self._ask_after(min(ASK_AGAIN, idle + 1))
 
     def _ask_after(self, seconds: float) -> None:
-        """Ask once more after a while, even if something else makes it ask before."""
+        """Ask once more after a while, even if it asks before for another reason."""
 
         def ask() -> None:
             self._asks_again = False

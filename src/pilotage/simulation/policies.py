@@ -122,7 +122,7 @@ class UnknownPolicy(ValueError):
 
 
 def policy_of(name: str, scenario_policies: Mapping[str, Policy]) -> Policy:
-    """Return the policy of a name: a common one, one of the scenario, or that of the reference run.
+    """Return the policy with a name: a common one, a scenario's, or the policy of the reference run.
 
     Raises ``UnknownPolicy``.
     """
@@ -161,7 +161,7 @@ def _in_policy(path: Path) -> Path:
 def steps_of(policy: Policy) -> tuple[Step, ...]:
     """Return the steps that a policy takes, in order.
 
-    No step asks for free space, because virtual storages do not report any, or tells people about tasks.
+    No step asks for free space, because virtual storages do not report any. No step notifies people.
     """
     without = {SURVEY, NOTIFY, *policy.without}
     return tuple(step for step in STEPS if step.has_loop and step.name not in without)

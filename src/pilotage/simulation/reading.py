@@ -203,13 +203,13 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
 
 def _unknown(path: Path, kind: str, name: str, names: Sequence[str]) -> Iterator[Fault]:
     if name not in names:
-        # List only ten: each of a thousand such faults would name all of a large federation.
+        # List only ten names: a thousand such faults would each list all names of a large federation.
         names = ", ".join([*names[:10], *(["..."] if len(names) > 10 else [])])
         yield Fault(path, f"the federation has no {kind} {name}", f"it has {names}")
 
 
 def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
-    """Yield a VO whose jobs would wait until the end. An imported federation serves only its own VOs."""
+    """Yield a VO if its jobs would wait until the end. An imported federation serves only its own VOs."""
     served = [queue.vos for queue in federation.queues if queue.is_online]
     if served and all(vos and vo not in vos for vos in served):
         vos_served = sorted({name for vos in served for name in vos})
@@ -219,10 +219,10 @@ def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
 
 
 def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
-    """Yield sites with fewer slots than a pilot needs, where it would wait for ever.
+    """Yield sites with fewer slots than a pilot needs. It would wait there for ever.
 
-    If others take a part of the slots, a pilot never gets all of them. Closed queues are meant to get no
-    pilots, unless a task names them.
+    If other users take a part of the slots, a pilot never gets all of them. Ignore closed queues unless a
+    task names them: they get no pilots.
     """
     for queue in open_queues(federation, (arrival.task for arrival in scenario.tasks)):
         site = scenario.site(queue.site)

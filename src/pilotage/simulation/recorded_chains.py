@@ -1,4 +1,4 @@
-"""Which recorded tasks come after which, so that a scenario repeats their chains."""
+"""Find the predecessors of recorded tasks, so that a scenario repeats their chains."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class RecordedChains:
 
     @classmethod
     def of(cls, tasks: Sequence[Recorded], instance: str) -> "RecordedChains":
-        """Find the chains by what tasks read, and by the names and numbers that they come after."""
+        """Find the chains by the inputs of tasks, and by the names and numbers in their ``after``."""
         by_id = {task.id: task for task in tasks}
         named: defaultdict[tuple[str, str], list[Recorded]] = defaultdict(list)
         for task in tasks:
@@ -56,7 +56,7 @@ class RecordedChains:
                     for candidate in named[task.owner, word]
                     if candidate.id != task.id and candidate.created <= task.created
                 ]
-                # Tasks of one workflow have the same time, whatever their numbers.
+                # All tasks of one workflow have the same time.
                 earlier_ids |= (
                     {max(earlier, key=lambda candidate: (candidate.created, candidate.id)).id}
                     if earlier
@@ -69,14 +69,14 @@ class RecordedChains:
 
     def depth(self, task: int, of: Mapping[int, float], path: frozenset[int] = frozenset()) -> int:
         """Return how many tasks of the same time, from ``of``, come before a task in its longest chain."""
-        # Names tell only the likely task, so a circle is possible.
+        # A name identifies a task only probably, so a circle is possible.
         predecessors = [
             number for number in self.before[task] if of[number] == of[task] and number not in path
         ]
         return max((1 + self.depth(number, of, path | {task}) for number in predecessors), default=0)
 
     def spec(self, task: Recorded) -> TaskSpec:
-        """Return a task that names those before it, and reads their outputs instead of files."""
+        """Return a task that names its predecessors, and reads their outputs instead of files."""
         inputs: list[Input] = []
         read: set[str] = set()
         for file in task.spec.inputs:

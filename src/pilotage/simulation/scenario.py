@@ -121,7 +121,7 @@ class StorageBehaviour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Somebody who submits part of the generated work."""
+    """A user who submits part of the generated work."""
 
     __pydantic_config__ = CLOSED
 
@@ -271,7 +271,7 @@ def expected_jobs(work: GeneratedWork) -> float:
 
 
 def _mean(median: float, spread: float) -> float:
-    """Return the mean of a lognormal number of jobs that is capped at the most jobs of a task.
+    """Return the mean of a lognormal number of jobs, capped at the most jobs of a task.
 
     Without the cap, a wide spread would count jobs that are never drawn.
     """

@@ -39,8 +39,8 @@ from pilotage.store.tasks.table import tasks as task_table
 class Seeds:
     """Derives the seeds of a run's worlds from the run's own seed.
 
-    A seed belongs to the n-th pass of a step in a tick, however many passes other steps took before. So the
-    simulation may skip a pass that would change nothing, without changing the run.
+    A seed belongs to the n-th pass of a step in a tick, independent of other steps' passes. So the simulation
+    may skip a pass that would change nothing, without changing the run.
     """
 
     def __init__(self, seed: int, clock: VirtualClock) -> None:
@@ -92,10 +92,10 @@ COLLECTED_AFTER = 200
 class Simulation:
     """One Pilotage in virtual time. Federation, scenario, seed and policy determine everything.
 
-    Only parts of the policy that no federation has count here: steps left out, and the placement.
+    ``federation`` must include the policy's changes. Here the policy gives only the steps and the placement.
 
-    Computing elements are virtual, whatever their kind. ``options: {queue: NAME}`` names the queue of each
-    (see ``.reading.virtual``). Without a ``store``, one in memory keeps no reasons and no events.
+    Computing elements of all kinds are virtual. ``options: {queue: NAME}`` names the queue of each (see
+    ``.reading.virtual``). Without a ``store``, one in memory keeps no reasons and no events.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Simulation:
         self._sites = {name: VirtualSite(name, scenario.site(name), scene) for name in names}
 
     def _scene_of(self, links: FairLinks, seed: int) -> Scene:
-        """Return what the virtual sites of this simulation share."""
+        """Return the scene that the virtual sites of this simulation share."""
         return Scene(
             runtime=self.runtime,
             calls=self._calls,
@@ -158,9 +158,9 @@ class Simulation:
         return outcome
 
     def run(self, duration: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Let ``duration`` s pass, or fewer if ``until`` becomes true. It is checked once per period.
+        """Let ``duration`` s pass, or fewer if ``until`` becomes true. Check it once per period.
 
-        Events between two ticks take effect at the second.
+        Events between two ticks take effect at the second tick.
         """
         end = self.clock() + duration
         next_tick = self.clock()
@@ -216,15 +216,15 @@ class Simulation:
     def _is_due(self, step: Step) -> bool:
         """Return whether a step runs in this tick.
 
-        A step that changed something decides only now whether it goes on, like a server's loop: much may have
-        happened since, and then its next pass does not follow the last one.
+        If a step changed something in the last tick, ask it only now whether it has more work, like a
+        server's loop. Other events may have removed that work.
         """
         if step.name in self._waiting or self.runtime.wakeups.waits(step.name):
             return True
         return step.name in self._changed and step.goes_on(self.runtime)
 
     def _take(self, step: Step) -> None:
-        """Run a step. If it goes on, run it again, up to its most passes per tick."""
+        """Run a step. While it has more work, run it again, up to its most passes per tick."""
         self._seeds.of(step.name)
         self._waiting.discard(step.name)
         for number in range(self._passes(step)):
@@ -251,7 +251,7 @@ class Simulation:
 def _collecting_seldom() -> Iterator[Callable[[], None]]:
     """Collect cyclic garbage every ``COLLECTED_AFTER`` ticks. The block calls the result once per tick.
 
-    A tick makes many records and few cycles. Python's own collections would take a quarter of its time.
+    A tick makes many records and few cycles. Python's automatic collections would take a quarter of its time.
     """
     ticks = 0
 
@@ -261,10 +261,10 @@ def _collecting_seldom() -> Iterator[Callable[[], None]]:
         if ticks % COLLECTED_AFTER == 0:
             gc.collect()
         if ticks == COLLECTED_AFTER and not was_frozen:
-            # Modules and other existing objects stay: checking them again takes most of a collection.
+            # Freeze modules and other existing objects: checking them again takes most of a collection.
             gc.freeze()
 
-    # If somebody froze objects before, leave them frozen: they cannot be unfrozen selectively.
+    # If objects were frozen before, leave them frozen: Python cannot unfreeze some of them.
     was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     try:

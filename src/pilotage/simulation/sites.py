@@ -16,7 +16,7 @@ from pilotage.simulation.scene import Scene
 
 @dataclass(frozen=True, slots=True)
 class SiteSlots:
-    """Slots of a site: all that pilots may hold now, running ones, free ones, and queued ones."""
+    """Slots of a site: all that pilots may hold now, running, free, and queued ones."""
 
     granted: int
     running: int
@@ -36,7 +36,7 @@ class SiteSlots:
 class VirtualSite:
     """The batch system and the nodes of one site, made at the start of the simulation.
 
-    Pilots start in the order in which their waits end.
+    Pilots start in the order of the ends of their waits.
     """
 
     def __init__(self, name: str, behaviour: SiteBehaviour, scene: Scene) -> None:
@@ -62,7 +62,7 @@ class VirtualSite:
 
     @property
     def is_cut_off(self) -> bool:
-        """Return whether no call passes between it and the server. Cuts may overlap."""
+        """Return whether calls between it and the server fail. Cuts may overlap."""
         return self._cuts > 0
 
     def _cut(self, more: int) -> None:
@@ -185,7 +185,7 @@ class VirtualElement:
                 pilot.vanish()
 
     def capacity(self) -> Capacity:
-        """Return nothing about waiting and running jobs."""
+        """Return an empty capacity: the element does not count jobs."""
         return Capacity()
 
     def _reach(self) -> None:

@@ -20,7 +20,7 @@ from pilotage.simulation.submissions import submissions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One run: policy, seed, metrics, what was left, and the seconds that it took on this machine."""
+    """One run: policy, seed, metrics, unended jobs, and the seconds that it took on this machine."""
 
     policy: str
     seed: int
@@ -68,10 +68,9 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
 
 
 def _ideal(scenario: Scenario) -> Scenario:
-    """Return the scenario without batch waits, and with links that neither limit nor fail; the rest of the
-    sites stays.
+    """Return the scenario without batch waits, and with links that neither limit nor fail.
 
-    Waits and links have nothing to do with binding, and no policy can recover their cost.
+    The rest of the sites stays. Waits and links do not depend on binding. No policy can recover their cost.
     """
 
     def ideal(site: SiteBehaviour) -> SiteBehaviour:
@@ -103,7 +102,7 @@ NAMES = tuple(item.name for item in fields(Metrics))
 
 
 def compared(trials: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
-    """Return estimates by policy and metric. The others are compared with the first policy."""
+    """Return estimates by policy and metric. Compare all policies with the first one."""
     by_policy: dict[str, dict[int, Metrics]] = {}
     for trial in trials:
         by_policy.setdefault(trial.policy, {})[trial.seed] = trial.metrics

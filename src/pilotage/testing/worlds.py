@@ -39,8 +39,8 @@ def federation(
 ) -> Federation:
     """Return a federation of these queues, by default of one queue ``Q``.
 
-    HOME is the nucleus. Every site has one disk; ``storages`` gives its attributes by site. ``constants`` are
-    the brokerage's, ``parts`` other parts of the federation.
+    HOME is the nucleus. Every site has one disk; ``storages`` gives its attributes by site. ``constants`` go
+    to the brokerage, ``parts`` are other parts of the federation.
     """
     queues = tuple(queues) or (queue(),)
     sites = sorted({item.site for item in queues} | {"HOME"})
@@ -94,7 +94,7 @@ def three_sites(links: Iterable[Link] = (), storages: Iterable[Storage] = (), **
 def world(of: Federation | None = None, *tasks: Task, **contents: Any) -> World:
     """Return a world at ``NOW`` with seed 7.
 
-    Tasks given by position have one DEFINED job each, unless ``jobs`` are given. ``contents`` are fields of
+    Each task by position gets one DEFINED job, unless you give ``jobs``. ``contents`` are fields of
     ``World``; records may be any iterable.
     """
     values: dict[str, Any] = {"time": NOW, "seed": 7, "federation": of or federation()}

@@ -88,7 +88,7 @@ def documents(source: ImportSource) -> Iterator[Document]:
         for name, part in content.items():
             yield Document(_SECTIONS[name.lower()], source, part, _below(lines, name))
     elif name := _own_name(content):
-        # A single record that contains its name instead of standing under it.
+        # A single record that contains its name, instead of a mapping from its name.
         alone = Mapped({name: content})
         yield Document(_kind(alone), source, alone, lambda *path: lines.of(*path[1:]))
     elif _is_record(content):
@@ -164,7 +164,7 @@ def _mapped(pairs: list[tuple[str, Any]]) -> Mapped:
 
 
 def _clean(value: Any) -> Any:
-    """Return the value without unpaired surrogates, which no file could hold."""
+    """Return the value without unpaired surrogates, because no file can contain them."""
     if isinstance(value, list):
         return [_clean(item) for item in value]
     return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
@@ -176,7 +176,7 @@ def _integer(text: str) -> int | str:
 
 
 def _kind(content: Any) -> CricKind:
-    """Guess a document's kind: the one that owns most of its records' fields."""
+    """Guess a document's kind: the one with the most of its records' fields."""
     items = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     fields = {str(name).lower() for item in items if isinstance(item, dict) for name in item}
     likeliest = max(_MARKS, key=lambda kind: len(fields & _MARKS[kind]))
@@ -195,7 +195,7 @@ def _is_matrix(content: Any) -> bool:
 
 
 class KeyLines:
-    """Line numbers of keys in JSON text: good enough for people, without a parser of its own."""
+    """Line numbers of keys in JSON text. They come from a search, not from a parser, and may be wrong."""
 
     def __init__(self, text: str) -> None:
         self._breaks = [match.start() for match in re.finditer("\n", text)]
@@ -258,7 +258,7 @@ class Record:
         return value.strip()
 
     def texts(self, *names: str) -> list[str]:
-        """Return a list of texts, which may be given as one text with commas.
+        """Return a list of texts. The field may also be one text with commas.
 
         Raises ``RefusedEntry``.
         """

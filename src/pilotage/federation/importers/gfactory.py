@@ -1,7 +1,7 @@
-"""glideinWMS factory configurations: each ``<entry>`` leads to a site, and becomes a queue.
+"""glideinWMS factory configurations: each ``<entry>`` submits to a site, and becomes a queue.
 
-Memory and cores of an entry belong to one glidein with all of its slots, like a queue's. Walltimes are in s,
-except in attributes that HTCondor-CE reads (``+maxWallTime``), which are in minutes.
+Memory and cores of an entry are for one glidein with all of its slots, like a queue's. Walltimes are in s,
+except in attributes for HTCondor-CE (``+maxWallTime``): these are in minutes.
 """
 
 import re
@@ -126,7 +126,7 @@ def read(sources: Sequence[ImportSource], name: str) -> Imported:
 
 
 def _besides(root: xml.Element, file: str) -> Entry:
-    """Note everything in a configuration besides entries, and all attributes besides their values."""
+    """Note all elements of a configuration except entries, and all attributes except their values."""
     entry = Entry(file, root.line, "")
     flags = {flag for at in root.walk() if at.tag == "attr" for flag in at.attributes} - {"name", "value"}
     if flags:
@@ -160,7 +160,7 @@ def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) 
         fields.drop_the_rest()
         document["name"] = draft.queue_names.take(name, entry, "name", "queue")
         document["site"] = site
-        # Check it with a stand-in first: a refused entry must leave no site and no storage behind.
+        # First check it with a placeholder, so that a refused entry adds no site and no storage.
         checked = record(Queue, {**document, "storage": "unknown"})
     except RefusedEntry as refused:
         entry.refuse(refused, fields.line(refused.field))
@@ -189,7 +189,7 @@ def _queue(fields: Fields) -> dict[str, Any]:
 
 
 def _hardware(fields: Fields) -> list[dict[str, Any]]:
-    """Return processors and accelerators of the nodes (B14), as far as the entry names them."""
+    """Return the processors and accelerators of the nodes (B14) that the entry names."""
     hardware: list[dict[str, Any]] = []
     vendor = fields.text("GLIDEIN_PROVIDED_ARCH").lower()
     values = [fields.text(name).lower() for name in ("GLIDEIN_ARCH", "CONDOR_ARCH")]
@@ -275,7 +275,7 @@ def _partial(fields: Fields, cores: int) -> str:
 def _memory_asked(fields: Fields, cores: int) -> tuple[float, str]:
     """Return the MB that a glidein requests from the batch system.
 
-    ``+maxMemory`` is that of the whole glidein; ``request_memory`` (ARC's) and the RSL's memory are per core.
+    ``+maxMemory`` is for the whole glidein; ``request_memory`` (ARC's) and the RSL's memory are per core.
     """
     for attribute, times in (("+maxMemory", 1), ("request_memory", cores)):
         value = number(f"submit_attr {attribute}", fields.submit.get(attribute), MEMORY)

@@ -25,7 +25,7 @@ class ImportSource(NamedTuple):
 class Note:
     """A note on one field of one entry. ``value`` is the original value; ``line`` is None if unknown.
 
-    ``matters`` is true if the change may send jobs elsewhere. A field without a place in the model does not.
+    ``matters`` is true if the change may send jobs elsewhere. Fields that the model lacks do not.
     """
 
     action: Action
@@ -65,10 +65,10 @@ class Imported:
         return tuple(note for note in self.notes if note.action == "refused")
 
     def summary(self) -> list[Summary]:
-        """Return the notes other than refusals, by action and field. Notes that may change where jobs go come
-        first.
+        """Return the notes other than refusals, by action and field.
 
-        Losses and guesses come first, then conversions, and last fields that have no place here.
+        Notes that may change where jobs go come first. Within both groups the order is losses, guesses,
+        conversions.
         """
         noted = [note for note in self.notes if note.action != "refused"]
         counts = Counter((note.action, note.field) for note in noted)
@@ -116,7 +116,7 @@ class Entry:
         *,
         matters: bool = True,
     ) -> None:
-        """Note what happened to a field, on the entry's line unless a better one is given."""
+        """Note what happened to a field, on ``line`` or else the entry's line."""
         self.notes.append(replace(self._note(action, field, one_line(value), text, line), matters=matters))
 
     @property
@@ -141,7 +141,7 @@ class Entry:
 
 
 def one_line(value: object, length: int = LONGEST_VALUE) -> str:
-    """Return a stranger's value on one line of a terminal, cut if it is long."""
+    """Return an untrusted value in a form for one line of a terminal. Cut it if it is long."""
     text = value if isinstance(value, str) else "" if value is None else repr(value)
     text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= length else f"{text[: length - 3]}..."

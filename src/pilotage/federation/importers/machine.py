@@ -1,4 +1,4 @@
-"""A machine without a batch system, by what it says of itself: one site, one storage and one queue."""
+"""Describe a machine without a batch system, from its answers, as one site, one storage and one queue."""
 
 import re
 from collections.abc import Mapping
@@ -42,9 +42,9 @@ def describe(
 ) -> Inspected:
     """Return the site of a machine from its output for ``QUESTIONS``.
 
-    ``kind`` is that of its computing element, ``options`` are its options. ``storage`` is the URL of its
-    storage; without it, a folder below the home of the account, by SFTP. ``name`` is the site's; by default
-    the machine's own. Raises ValueError if it did not say how many cores it has.
+    Its computing element gets the ``kind`` and the ``options``. ``storage`` is the URL of its storage; the
+    default is a folder below the home of the account, by SFTP. ``name`` is the site's; the default is the
+    machine's. Raises ValueError if the output has no number of cores.
     """
     answers = sections(answer)
     cores = _number(answers.get("cores", []))
