@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from generators.markdown import first_paragraph, table
 from pilotage.policies.brokerage.production.checks import CHECKS
-from rules import RULES, Carrier, Rule, numbers_in, tests, values
+from rules import RULES, Carrier, Rule, tests, values
 
 
 def brokerage() -> str:
@@ -19,11 +19,7 @@ def brokerage() -> str:
         "[how a queue is chosen](../explanation/brokerage.md).\n"
         "Rules that begin with F are Pilotage's own.\n\n"
         + table(("rule", "check", "mended by", "unit", "meaning"), rows)
-        + "\n## Weight and spreading\n\n"
-        + table(
-            ("rule", "meaning"),
-            [(r.number, r.text) for r in RULES if r.number in numbers_in("B30 to B38")],
-        )
+        + "\n[Conformance](conformance.md) has the rules of weight and spreading, B30 to B38.\n"
     )
 
 

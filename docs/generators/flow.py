@@ -24,8 +24,17 @@ def _states_of(kind: Kind) -> str:
     meaning = (inspect.getdoc(STATES[kind]) or "").strip()
     picture = f"![States of a {kind}, as arrows]({_picture(kind).removesuffix('.dot')}.svg)"
     return f"\n## {kind.title()}s\n\n{meaning}\n\n{picture}\n\n" + table(
-        ("from", "to", "when"), [(source or "–", target, text) for source, target, text in _transitions(kind)]
+        ("from", "to", "when"),
+        [(", ".join(sources), target, text) for (target, text), sources in _sources(kind).items()],
     )
+
+
+def _sources(kind: Kind) -> dict[tuple[str, str], list[str]]:
+    """Return the states before each transition: a row of the table for each state after it, and cause."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for source, target, text in _transitions(kind):
+        rows.setdefault((target, text), []).append(source or "–")
+    return rows
 
 
 def _transitions(kind: Kind) -> list[tuple[str | None, str, str]]:

@@ -2,6 +2,9 @@
 
 import dataclasses
 import inspect
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -12,23 +15,33 @@ from generators.markdown import first_paragraph, plain, table
 from pilotage import client
 from pilotage.cli.app import app
 from pilotage.client._sync.functions import MappedTask
+from pilotage.client.errors import PREFIX
 from pilotage.client.executor import TaskExecutor
 from pilotage.model.values.docstrings import describe_fields
 from pilotage.server.api.app import document
 from pilotage.settings import Settings
+
+FEW = 4
+"""Commands with the same option, from which on the page describes it once."""
+
+_OPTION = re.compile(r"^\* `-.*$", re.M)
+_OPTION_NAME = re.compile(r"--[a-z-]+")
 
 
 def api() -> str:
     """The routes; the whole description is served as OpenAPI."""
     paths = document()["paths"]
     rows = [
-        (method.upper(), f"`{path}`", operation.get("summary", ""), operation.get("description", ""))
+        (
+            f"`{method.upper()} {path.removeprefix(PREFIX)}`",
+            " ".join(operation.get("description", "").split()),
+        )
         for path, operations in paths.items()
         for method, operation in operations.items()
     ]
     return (
-        "# API\n\nThe server describes itself at `/api/v1/openapi.json`. Give the token as "
-        "`Authorization: Bearer TOKEN`.\n\n" + table(("method", "path", "name", "what it does"), rows)
+        f"# API\n\nPaths begin with `{PREFIX}`. The server describes itself at `{PREFIX}/openapi.json`. "
+        "Give the token as `Authorization: Bearer TOKEN`.\n\n" + table(("request", "what it does"), rows)
     )
 
 
@@ -38,7 +51,42 @@ def command_line() -> str:
     assert isinstance(command, TyperGroup)
     _summarise_whole(command)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
-    return text.replace("# `pilotage`", "# Commands", 1).rstrip() + "\n"
+    head, *sections = re.split(r"\n(?=##)", text.replace("# `pilotage`", "# Commands", 1))
+    shared = _shared_options(sections)
+    common = (
+        "## Options of many commands\n\nEvery command has `--help`.\n\n" + "\n".join(shared.values()) + "\n"
+    )
+    return "\n".join([head, common, *(_brief(section, shared) for section in sections)]).rstrip() + "\n"
+
+
+def _shared_options(sections: Sequence[str]) -> dict[str, str]:
+    """Return the lines of options that at least four commands have alike, by the option's name."""
+    counts = Counter(line for section in sections for line in _OPTION.findall(section))
+    names = Counter(_OPTION_NAME.findall(line)[0] for line, count in counts.items() if count >= FEW)
+    return {
+        name: line
+        for line, count in counts.items()
+        if count >= FEW and names[name := _OPTION_NAME.findall(line)[0]] == 1 and name != "--help"
+    }
+
+
+def _brief(section: str, shared: Mapping[str, str]) -> str:
+    """Return a command's section without what is on the page already: shared options, help of subcommands."""
+    names = [f"`{name}`" for name, line in shared.items() if f"{line}\n" in section]
+    kept = [line for line in section.split("\n") if line not in shared.values() and "`--help`" not in line]
+    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n?", "", "\n".join(kept))
+    text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```\n", _usage, text)
+    text = re.sub(r"\*\*(Options|Arguments)\*\*:\n\n", "", text)
+    if names:
+        before, example, after = text.partition("\nExample")
+        text = f"{before.rstrip()}\n\nAlso {', '.join(names)}.\n{example}{after}"
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+def _usage(match: re.Match[str]) -> str:
+    """Return the words of a command line; nothing for a command without arguments."""
+    line = match[1].replace(" [OPTIONS]", "").replace(" COMMAND [ARGS]...", "")
+    return f"`{line}`\n" if re.search(r"[\[{]", line) else ""
 
 
 def _summarise_whole(group: TyperGroup) -> None:
