@@ -115,7 +115,7 @@ def settings() -> str:
         "# Settings\n\nServers, commands and the Python client read these variables of the environment. "
         "A blank one counts as not set.\n\n"
         + table(("variable", "what it sets", "default"), rows)
-        + "\n`pilotage up` also reads [variables for its log](../how-to/server-log.md). With "
+        + "\n`pilotage up` also reads [variables for its log](../how-to/logs.md#the-servers-own-log). With "
         "`PILOTAGE_DEBUG=1` a command that fails shows its traceback. `pilotage doctor` names wrong and "
         "unknown variables.\n"
     )

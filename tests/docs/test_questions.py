@@ -23,13 +23,13 @@ QUESTIONS = {
     # Operators
     "How do I add a cluster?": ("docs/how-to/add-site.md", "pilotage federation add slurm"),
     "A site is broken. How do I keep work away from it?": (
-        "docs/how-to/bad-site.md",
+        "docs/how-to/breakers.md",
         "pilotage queues drain",
     ),
     "How do I give groups their part?": ("docs/how-to/sharing.md", "shares:"),
     "How do I back up, and come back?": ("docs/how-to/backup.md", "pilotage store restore"),
     "How do I upgrade?": ("docs/how-to/upgrade.md", "pip install --upgrade"),
-    "How do I empty a site before maintenance?": ("docs/how-to/drain.md", "pilotage sites drain NAME"),
+    "How do I empty a site before maintenance?": ("docs/how-to/breakers.md", "pilotage sites drain NAME"),
     "How do I move a storage?": ("docs/how-to/move-storage.md", "pilotage storages move"),
     "Somebody leaves. What now?": ("docs/how-to/tokens.md", "pilotage people close"),
     "How do I keep it up?": ("docs/how-to/high-availability.md", "target_session_attrs"),
@@ -46,7 +46,7 @@ QUESTIONS = {
         "pilotage simulate --day yesterday",
     ),
     "A storage's token ends tonight. What now?": (
-        "docs/how-to/storage-web.md",
+        "docs/how-to/storages.md",
         "to renew the token, replace the file",
     ),
     # Developers
