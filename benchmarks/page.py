@@ -8,22 +8,18 @@ import statistics
 import tempfile
 import time
 from dataclasses import asdict, dataclass
-from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import psutil
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, text
 
 from pilotage.demo import service
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.federation import ComputingElement, Federation, Link, Queue, Site, Storage
-from pilotage.model.records.states import JobState
 from pilotage.store import Store
-from pilotage.store.history.history import TransitionKind, TransitionKinds, entry
 from pilotage.store.jobs.daily_failures import daily_failures
-from pilotage.store.jobs.table import jobs
 from pilotage.store.people.share_hours import share_hours
 
 from . import house, stored_jobs
@@ -109,9 +105,7 @@ def _fill(url: str) -> None:
     store = Store.open(url)
     store.save_federation(federation(), "bench")
     stored_jobs.fill(store, JOBS, per_task=JOBS)
-    made = TransitionKind.of("job", None, JobState.DEFINED, "split", "bench")
-    number = TransitionKinds(store.database).numbers([made])[made]
-    store.database.write(partial(_spread, entry(number, time.time(), "bench")))
+    store.database.write(_spread)
     store.database.write(_fill_past)
     store.close()
 
@@ -165,7 +159,7 @@ _QUEUE = f"substr('0000' || (id % {QUEUES}), -4)"
 _QUEUE_POSTGRESQL = f"lpad((id % {QUEUES})::text, 4, '0')"
 
 
-def _spread(history: str, connection: Connection) -> None:
+def _spread(connection: Connection) -> None:
     """Spread the jobs over all queues; let some fail, run and wait, and let the counters agree."""
     number = _QUEUE if connection.dialect.name == "sqlite" else _QUEUE_POSTGRESQL
     for statement in (
@@ -178,7 +172,6 @@ def _spread(history: str, connection: Connection) -> None:
         "UPDATE tasks SET state = 'running'",
     ):
         connection.execute(text(statement))
-    connection.execute(update(jobs).values(history=history))
     by_queue, by_task = (JOBS_BY_QUEUE, "jobs", "queue", "share"), (JOBS_BY_TASK, "jobs", "task", "''")
     stored_jobs.count_again(connection, by_queue, by_task)
 

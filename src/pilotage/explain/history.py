@@ -1,7 +1,7 @@
 """The history of a job as lines of text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import JobState, State
@@ -14,9 +14,9 @@ class Event(Protocol):
     @property
     def time(self) -> float: ...
     @property
-    def source(self) -> State | None: ...
+    def source(self) -> State | Literal["unknown"] | None: ...
     @property
-    def target(self) -> State: ...
+    def target(self) -> State | Literal["unknown"]: ...
     @property
     def cause(self) -> str: ...
 

@@ -29,7 +29,7 @@ from pilotage.store.files.outputs import OutputPage
 from pilotage.store.files.table import OutputView, ReplicaView
 from pilotage.store.history.event_log import Ends, LoggedEvent
 from pilotage.store.history.events import EventKind
-from pilotage.store.history.history import EventView
+from pilotage.store.history.history import EventView, Unknown
 from pilotage.store.jobs.daily_failures import DailyFailures, FailureHistory
 from pilotage.store.jobs.failures import FailedGroup
 from pilotage.store.jobs.lists import JobPage, JobSort, ListedJob, UseAtQueue
@@ -119,6 +119,7 @@ __all__ = [
     "TaskSort",
     "TaskView",
     "TooBroad",
+    "Unknown",
     "UnreadableTask",
     "UnreleasedStore",
     "UseAtQueue",

@@ -35,7 +35,7 @@ from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.files import outputs
 from pilotage.store.files.outputs import FIRST_OUTPUTS, OutputPage
 from pilotage.store.files.table import OutputView
-from pilotage.store.history.decisions import dated, decisions
+from pilotage.store.history.decisions import decisions, readable
 from pilotage.store.history.history import EventView, decisions_of, events
 from pilotage.store.jobs import borrowings, failures, job_counts
 from pilotage.store.jobs import table as job_rows
@@ -184,7 +184,7 @@ class Queries:
 
         def read(connection: Connection) -> list[DatedChoice]:
             ids = decisions_of(connection.execute(history).scalar() or "")
-            return dated(connection, connection.execute(query, {"ids": ids}).all())
+            return readable(connection, connection.execute(query, {"ids": ids}).all())
 
         return self._database.read(read)
 
@@ -363,7 +363,7 @@ class Queries:
         )
 
     def _choices(self, query: Any) -> list[DatedChoice]:
-        return self._database.read(lambda connection: dated(connection, connection.execute(query).all()))
+        return self._database.read(lambda connection: readable(connection, connection.execute(query).all()))
 
     def _urls(self, connection: Connection) -> dict[str, str]:
         try:

@@ -1,7 +1,9 @@
 """Stored choices: tables, writing, deleting, and views."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -25,8 +27,10 @@ from pilotage.model.documents.decision import DatedChoice, Decision
 from pilotage.model.documents.reasons import Facts, PackedChoice, packed, unpacked
 from pilotage.store.database.columns import Id, id_column, metadata, partial_index, text_column
 from pilotage.store.database.rows import among
-from pilotage.store.history.reasons import StoredFacts, choice_of, documents_of, facts_of
+from pilotage.store.history.reasons import StoredFacts, UnreadableReasons, choice_of, documents_of, facts_of
 from pilotage.store.jobs import borrowings
+
+log = logging.getLogger(__name__)
 
 decisions = Table(
     "decisions",
@@ -206,16 +210,36 @@ def _forget_facts(connection: Connection, facts: Iterable[int]) -> None:
 
 
 def dated(connection: Connection, rows: Sequence[Any]) -> list[DatedChoice]:
-    """Return the choices of rows with time, facts and document."""
-    facts = _facts(connection, {row.facts for row in rows})
-    return [_dated(row.time, row.document, facts[row.facts]) for row in rows]
+    """Return the choices of rows with time, facts and document. Raises ``UnreadableReasons``."""
+    return list(map(_reader(connection, rows), rows))
 
 
-def _dated(time: float, document: bytes, facts: StoredFacts) -> DatedChoice:
-    choice = unpacked(choice_of(document, facts), facts.facts)
-    return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
+def readable(connection: Connection, rows: Sequence[Any]) -> list[DatedChoice]:
+    """Return the choices of rows that this program can read, and log why it leaves the others out."""
+    read, choices = _reader(connection, rows), []
+    for row in rows:
+        try:
+            choices.append(read(row))
+        except UnreadableReasons as error:
+            log.warning("a choice of pass %d cannot be shown: %s", row.facts, error)
+    return choices
 
 
-def _facts(connection: Connection, numbers: Iterable[int]) -> dict[int, StoredFacts]:
-    rows = connection.execute(_FACTS, {"facts": sorted(numbers)})
-    return {number: facts_of(document) for number, document in rows}
+def _reader(connection: Connection, rows: Sequence[Any]) -> Callable[[Any], DatedChoice]:
+    stored = connection.execute(_FACTS, {"facts": sorted({row.facts for row in rows})})
+    documents: dict[int, bytes] = {row.id: row.document for row in stored}
+
+    @cache
+    def facts_at(number: int) -> StoredFacts:
+        if number not in documents:
+            raise UnreadableReasons(f"the store has no facts {number}")
+        return facts_of(documents[number])
+
+    def read(row: Any) -> DatedChoice:
+        facts = facts_at(row.facts)
+        choice = unpacked(choice_of(row.document, facts), facts.facts)
+        return DatedChoice(
+            time=row.time, **{part.name: getattr(choice, part.name) for part in fields(choice)}
+        )
+
+    return read

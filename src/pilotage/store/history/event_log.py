@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.store.database.engine import WRITER_SILENCE, Database
 from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.history.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, EventKind, events, unpacked
-from pilotage.store.history.history import KNOWN_MEANINGS, TransitionKind, meanings
+from pilotage.store.history.history import KNOWN_MEANINGS, TransitionKind, Unknown, meanings, unknown
 from pilotage.store.history.numbers import numbers
 from pilotage.store.tasks.table import tasks
 
@@ -54,7 +54,7 @@ class LoggedEvent:
 
     id: int
     time: float
-    kind: EventKind
+    kind: EventKind | Unknown
     task: int
     source: str
     target: str
@@ -164,13 +164,13 @@ def _event(
     owners: Mapping[int, tuple[str, str]],
 ) -> LoggedEvent:
     id_, when, meaning, task, records = row
-    kind, source, target, cause, actor = kinds[int(meaning)]
+    kind, source, target, cause, actor = kinds.get(int(meaning)) or unknown(int(meaning))
     # An archived task has no owner here.
     owner, vo = owners.get(int(task), ("", ""))
     return LoggedEvent(
         id=int(id_),
         time=float(when),
-        kind=cast(EventKind, kind),
+        kind=cast(EventKind | Unknown, kind),
         task=int(task),
         source=source,
         target=target,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from cachetools import LRUCache
 from sqlalchemy import Column, Connection, Index, String, Table, select
@@ -35,6 +35,10 @@ meanings = Table(
     text_column("actor"),
     Index("meanings_once", "kind", "source", "target", "cause", "actor", unique=True),
 )
+
+Unknown = Literal["unknown"]
+UNKNOWN: Final = "unknown"
+"""Kind and state of a transition that this store or this program has no words for."""
 
 LoggedKind = Kind | Literal["breaker", "federation"]
 """Kinds of what has events. Circuit breakers and federations have no history of their own."""
@@ -61,8 +65,8 @@ class EventView:
     """One transition: its time, states, cause and actor. ``attempt`` is the attempt before it."""
 
     time: float
-    source: State | None
-    target: State
+    source: State | Unknown | None
+    target: State | Unknown
     cause: str
     actor: str
     attempt: int
@@ -177,14 +181,22 @@ def events(connection: Connection, histories: Iterable[str]) -> list[tuple[Event
     numbers = {int(words[0]) for entries in read for words in entries}
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
     rows = connection.execute(query, {"ids": sorted(numbers)}) if numbers else ()
-    meanings = {id_: TransitionKind(*words) for id_, *words in rows}
+    meanings: dict[int, tuple[str, ...]] = {id_: tuple(words) for id_, *words in rows}
     return [
         tuple(
-            _event(words, meanings[int(words[0])], time)
+            _event(words, meanings.get(int(words[0])) or unknown(int(words[0])), time)
             for words, time in zip(entries, accumulate(map(_time, entries), max), strict=True)
         )
         for entries in read
     ]
+
+
+def unknown(number: int) -> tuple[str, ...]:
+    """Return the words of a transition for a number that has no meaning here.
+
+    Another program wrote it, or a part of the store is missing. People see the rest of the history.
+    """
+    return UNKNOWN, "", UNKNOWN, f"unknown: the store has no meaning {number}", ""
 
 
 def decisions_of(history: str) -> list[int]:
@@ -196,17 +208,22 @@ def _time(words: list[str]) -> float:
     return int(words[1], 36) / 1000
 
 
-def _event(words: list[str], meaning: TransitionKind, time: float) -> EventView:
+def _event(words: list[str], meaning: tuple[str, ...], time: float) -> EventView:
     rest = {word[0]: word[1:] for word in words[2:]}
-    states = STATES[cast(Kind, meaning.kind)]
+    kind, source, target, cause, actor = meaning
     return EventView(
         time=time,
-        source=states(meaning.source) if meaning.source else None,
-        target=states(meaning.target),
-        cause=(LEFT_OUT if GAP in rest else "") + meaning.cause,
-        actor=meaning.actor + rest.get("p", ""),
+        source=_state(kind, source) if source else None,
+        target=_state(kind, target),
+        cause=(LEFT_OUT if GAP in rest else "") + cause,
+        actor=actor + rest.get("p", ""),
         attempt=int(rest.get("a", 1)),
     )
+
+
+def _state(kind: str, name: str) -> State | Unknown:
+    states = STATES.get(cast(Kind, kind))
+    return states(name) if states and name in states.__members__.values() else UNKNOWN
 
 
 def _entries(history: str) -> list[list[str]]:

@@ -40,6 +40,10 @@ _ORDERING = ("rule", "name", "keys", "unit")
 _question, _label, _ordering = attrgetter(*_ASKED), attrgetter(*_LABEL), attrgetter(*_ORDERING)
 
 
+class UnreadableReasons(ValueError):
+    """Another program wrote these reasons, or what they refer to is not in the store."""
+
+
 class _Writer:
     """Arrays and bytes of one document, in order."""
 
@@ -79,7 +83,9 @@ class _FactsReader:
 
     def __init__(self, document: bytes) -> None:
         if document[0] != VERSION:
-            raise ValueError(f"reasons of version {document[0]} are stored, this program knows {VERSION}")
+            raise UnreadableReasons(
+                f"reasons of version {document[0]} are stored, this program knows {VERSION}"
+            )
         self._payload = zlib.decompress(memoryview(document)[1:])
         (length,) = struct.unpack_from("<I", self._payload)
         self._place = 4 + length

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select
 
-from pilotage.model.records.states import ENDED, Kind, State
+from pilotage.model.records.states import ENDED, Kind
 from pilotage.model.rules.stuck import EXPECTED, Stay, StayingRecord
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
@@ -112,10 +112,11 @@ def _rows(rows: Iterable[Any]) -> list[tuple[str, str]]:
 
 def _stays(kind: Kind, place: str, life: Sequence[history.EventView]) -> Iterator[Stay]:
     for entered, leaving in pairwise(life):
-        state: State = entered.target
+        state = entered.target
         # If entries in between are missing, the time when it left the state is unknown.
         if (
-            (kind, state) in EXPECTED
+            state != history.UNKNOWN
+            and (kind, state) in EXPECTED
             and leaving.source == state
             and not leaving.cause.startswith(history.LEFT_OUT)
         ):

@@ -10,7 +10,7 @@ from pilotage.model.records.states import PilotState, TaskState
 from pilotage.model.rules.failure_causes import Place
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.rows import among
-from pilotage.store.history.decisions import dated, decisions
+from pilotage.store.history.decisions import decisions, readable
 from pilotage.store.pilots.table import pilots
 from pilotage.store.reader import RecordReader
 from pilotage.store.tasks.table import tasks
@@ -49,7 +49,7 @@ def possible(reader: RecordReader, failures: Mapping[int, Iterable[Failure]]) ->
         nodes[queue].add((queue, node))
     places: dict[int, frozenset[Place]] = {}
     for task in scouting:
-        choices = dated(reader.connection, reader.rows(_NEWEST, task=task))
+        choices = readable(reader.connection, reader.rows(_NEWEST, task=task))
         candidates = {(queue, "") for choice in choices for queue in choice.candidates.queues}
         places[task] = frozenset(candidates.union(*(nodes[failure.queue] for failure in failures[task])))
     return places

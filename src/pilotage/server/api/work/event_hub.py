@@ -21,7 +21,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.values.identity import Credential
 from pilotage.server.api.edge.access import owner_seen
-from pilotage.store import Ends, EventKind, LoggedEvent
+from pilotage.store import Ends, EventKind, LoggedEvent, Unknown
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class ShownEvent:
 
     id: int
     time: float
-    kind: EventKind
+    kind: EventKind | Unknown
     task: int | None
     source: str | None
     target: str
