@@ -200,5 +200,5 @@ def test_m5_no_site_is_overrun_beside_other_people(house: House, seed: int) -> N
 
 @pytest.mark.endurance
 def test_m5_no_large_site_is_overrun_beside_other_people(house: House) -> None:
-    """Set PLACEMENTS to 100000 for half an hour of it."""
-    _lives(house, 7, int(os.environ.get("PLACEMENTS", "1000")), scale=20)
+    """Set PLACEMENTS to 10000 for some minutes of it, and SEED for another life."""
+    _lives(house, int(os.environ.get("SEED", "7")), int(os.environ.get("PLACEMENTS", "1000")), scale=20)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import and_, select
+from sqlalchemy.sql import functions
 
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.task_cancellation import cancel
@@ -32,6 +33,19 @@ NOT_YET_RUN = ("assigned", "activated", "sent", "starting")
 NOT_ENDED = (*NOT_YET_RUN, "running", "holding", "transferring")
 LIVE = ("created", "submitted", "running")
 FORWARDING = {"url": "http://127.0.0.1:9", "token_file": "/nowhere", "storage": "hand"}
+
+_is_borrowed = borrowings.c.job.is_not(None)
+_JOBS_BY_QUEUE = (
+    select(_j.queue, _j.state, _is_borrowed, functions.count())
+    .outerjoin(borrowings, and_(borrowings.c.job == _j.id, borrowings.c.attempt == _j.attempt))
+    .where(_j.state.in_(NOT_ENDED))
+    .group_by(_j.queue, _j.state, _is_borrowed)
+)
+_PILOTS_BY_QUEUE = (
+    select(pilots.c.queue, pilots.c.state, functions.sum(pilots.c.slots), functions.count())
+    .where(pilots.c.state.in_(LIVE))
+    .group_by(pilots.c.queue, pilots.c.state)
+)
 
 SITES = (
     Site(name="north", nucleus=True, max_jobs=6),
@@ -84,20 +98,16 @@ class Observer:
 
     def _count(self, connection: Any) -> Counter[tuple[str, str]]:
         found: Counter[tuple[str, str]] = Counter()
-        borrowed = {tuple(row) for row in connection.execute(select(borrowings.c.job, borrowings.c.attempt))}
-        for number, attempt, queue, state in connection.execute(
-            select(_j.id, _j.attempt, _j.queue, _j.state).where(_j.state.in_(NOT_ENDED))
-        ):
+        for queue, state, is_borrowed, count in connection.execute(_JOBS_BY_QUEUE):
             site = self._queues[queue][0]
-            found[site, "jobs"] += 1
+            found[site, "jobs"] += count
             # What was borrowed went straight into a pilot that runs: it was never on its way.
-            is_borrowed = state in ("sent", "starting") and (number, attempt) in borrowed
-            found[site, "submitting"] += state in NOT_YET_RUN and not is_borrowed
-        of_pilots = select(pilots.c.queue, pilots.c.state, pilots.c.slots).where(pilots.c.state.in_(LIVE))
-        for queue, state, slots in connection.execute(of_pilots):
+            is_moved = state in ("sent", "starting") and is_borrowed
+            found[site, "submitting"] += count if state in NOT_YET_RUN and not is_moved else 0
+        for queue, state, slots, count in connection.execute(_PILOTS_BY_QUEUE):
             site = self._queues[queue][0]
             found[site, "slots"] += slots
-            found[site, "waiting"] += state != "running"
+            found[site, "waiting"] += count if state != "running" else 0
         return found
 
 
