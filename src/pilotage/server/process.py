@@ -53,6 +53,7 @@ from pilotage.server.api.edge.pages import Pages
 from pilotage.server.web import OneTimeCode, make_pages
 from pilotage.settings import Settings
 from pilotage.store import ARCHIVE, NoFederation, Store
+from pilotage.store.database.dialects import sqlite_file
 
 log = logging.getLogger(__name__)
 
@@ -330,9 +331,7 @@ def _end_within(seconds: float) -> None:
 
 def _keep_private(store: str) -> None:
     """Make a store file private. SQLite gives the files beside it the same mode."""
-    kind, _, path = store.partition(":///")
-    if kind.startswith("sqlite") and path:
-        file = Path(path)
+    if file := sqlite_file(store):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600)
         file.chmod(0o600)

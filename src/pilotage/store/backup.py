@@ -14,6 +14,8 @@ from pathlib import Path
 
 from sqlalchemy import URL, create_engine, make_url, text
 
+from pilotage.store.database.dialects import sqlite_file
+
 LEFT_OUT = ("tokens", "notification_settings")
 """Tables whose rows stay out of backups: access, and the secrets that sign webhooks."""
 
@@ -35,22 +37,20 @@ def backup(url: str, file: Path) -> int:
     """
     if file.exists():
         raise BackupError(f"{file} exists already: name a new file")
-    address = make_url(url)
     with _draft(file) as draft:
-        if address.get_backend_name() == "sqlite":
-            _copy_sqlite(Path(str(address.database)), draft)
+        if path := sqlite_file(url):
+            _copy_sqlite(path, draft)
         else:
-            _dump_postgresql(address, draft)
+            _dump_postgresql(make_url(url), draft)
         return draft.stat().st_size
 
 
 def refuse_while_used(url: str) -> None:
     """Raise ``BackupError`` if a process has the store open. An absent one is not open."""
-    address = make_url(url)
-    if address.get_backend_name() == "sqlite":
-        refuse_used_file(Path(str(address.database)))
+    if path := sqlite_file(url):
+        refuse_used_file(path)
         return
-    engine = create_engine(address.set(drivername="postgresql+psycopg"))
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
     try:
         with engine.connect() as connection:
             connections = connection.execute(_CONNECTIONS).scalar_one()

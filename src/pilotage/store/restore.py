@@ -27,6 +27,7 @@ from pilotage.store.backup import (
     refuse_without,
     sync,
 )
+from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, SQLITE, Dialect, sqlite_file
 from pilotage.store.database.errors import NewerStore
 from pilotage.store.records import with_all_indexes
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _SQLITE = b"SQLite format 3\0"
 _POSTGRESQL = b"PGDMP"
-_KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 _VERSION_TABLE = "alembic_version"
 """The table that schema.make fills."""
@@ -63,22 +63,22 @@ def restore(url: str, file: Path, replace: bool = False) -> None:
     ``BackupError``, ``NewerStore``, ``UnreleasedStore`` and OSError, with nothing changed.
     """
     address, kind = make_url(url), _kind(file)
-    store_kind = address.get_backend_name()
-    if kind != store_kind:
-        raise BackupError(f"{file} is a backup of {_KINDS[kind]}, and the store is on {_KINDS[store_kind]}")
-    if store_kind == "sqlite":
-        _restore_sqlite(file, Path(str(address.database)), replace)
+    dialect = DIALECTS[address.get_backend_name()]
+    if kind is not dialect:
+        raise BackupError(f"{file} is a backup of {kind.title}, and the store is on {dialect.title}")
+    if path := sqlite_file(url):
+        _restore_sqlite(file, path, replace)
     else:
         _restore_postgresql(file, address, replace)
 
 
-def _kind(file: Path) -> str:
+def _kind(file: Path) -> Dialect:
     with file.open("rb") as backup:
         begin = backup.read(len(_SQLITE))
     if begin == _SQLITE:
-        return "sqlite"
+        return SQLITE
     if begin.startswith(_POSTGRESQL):
-        return "postgresql"
+        return POSTGRESQL
     raise BackupError(f"{file} is no backup: `pilotage store backup` makes one")
 
 
@@ -126,7 +126,7 @@ def _fill_sqlite(file: Path, draft: Path) -> None:
     if version is None:
         raise BackupError(f"{file} is no backup of a store: it has no version")
     _refuse_newer(str(version[0]))
-    engine = create_engine(URL.create("sqlite", database=str(draft)))
+    engine = create_engine(URL.create(SQLITE.name, database=str(draft)))
     try:
         with engine.begin() as connection:
             schema.make(connection, str(version[0]))

@@ -48,7 +48,7 @@ ON_SQLITE = BeatTimes(beats=5.0, own_lease=15.0, lease=20.0)
 
 def times_of(store: Store) -> BeatTimes:
     """Return the times of leases of a store's servers."""
-    return ON_POSTGRESQL if store.database.is_postgresql else ON_SQLITE
+    return store.database.dialect.choose(ON_SQLITE, ON_POSTGRESQL)
 
 
 def new_name() -> str:

@@ -106,9 +106,13 @@ def _facts(installation: Installation) -> "DatabaseFacts":
     return installation.store.database.read(inspected)
 
 
-def _postgresql(installation: Installation) -> "DatabaseFacts":
+def _refuse_sqlite(installation: Installation) -> None:
     if not installation.store.database.is_postgresql:
         raise NotExamined("the store is a SQLite file")
+
+
+def _postgresql(installation: Installation) -> "DatabaseFacts":
+    _refuse_sqlite(installation)
     return _facts(installation)
 
 
@@ -189,7 +193,7 @@ def database_pooler(installation: Installation) -> Iterator[Finding]:
     """Ask whether two connections share a session of the database, which they then confuse."""
     from pilotage.store.database.inspection import share_a_session
 
-    _postgresql(installation)
+    _refuse_sqlite(installation)
     if share_a_session(installation.store.database.engine):
         yield Finding(
             what="a pooler gives the database's sessions to others after each transaction",
@@ -254,8 +258,7 @@ def database_clock(installation: Installation) -> Iterator[Finding]:
     """Compare the database's clock with this machine's."""
     from pilotage.store.clock import time_of
 
-    if not installation.store.database.is_postgresql:
-        raise NotExamined("the store is a file on this machine")
+    _refuse_sqlite(installation)
     ahead = seconds_ahead(lambda: time_of(installation.store.database))
     effect = "the database's time counts, and this machine's logs tell another"
     yield from skew("the database's clock", ahead, effect, SET_CLOCK)
@@ -264,8 +267,7 @@ def database_clock(installation: Installation) -> Iterator[Finding]:
 @check("backup programs")
 def backup_programs(installation: Installation) -> Iterator[Finding]:
     """Look for the programs that back up PostgreSQL."""
-    if not installation.store.database.is_postgresql:
-        raise NotExamined("the store is a SQLite file")
+    _refuse_sqlite(installation)
     for program in ("pg_dump", "pg_restore"):
         if shutil.which(program) is None:
             yield warning(

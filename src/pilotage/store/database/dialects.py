@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Table, TableClause, TextClause, bindparam, column, text
+from sqlalchemy import URL, Connection, Table, TableClause, TextClause, bindparam, column, make_url, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -201,6 +202,14 @@ class PostgreSQL(Dialect):
 
 SQLITE, POSTGRESQL = Dialect(), PostgreSQL()
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (SQLITE, POSTGRESQL)}
+
+
+def sqlite_file(url: str | URL) -> Path | None:
+    """Return the file of a store; None if it is in memory, or on PostgreSQL."""
+    address = make_url(url)
+    if address.get_backend_name() != SQLITE.name or address.database in (None, "", ":memory:"):
+        return None
+    return Path(str(address.database))
 
 
 def dialect_of(connection: AnyConnection) -> Dialect:

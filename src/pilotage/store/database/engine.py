@@ -23,7 +23,7 @@ from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
 from pilotage.store.database.commit_marks import CommitMarks
-from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver
+from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver, sqlite_file
 from pilotage.store.database.driver_errors import UNREACHED, hindrance, passes
 from pilotage.store.database.kept_connections import BEGIN, KeptConnections
 from pilotage.store.database.measurements import Measurements
@@ -86,8 +86,10 @@ class Database:
         self._marks = CommitMarks()
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
         self.measurements = Measurements()
-        self._writer_lock = WriterLock(_file(address))
-        self._reader_turn = self._writer_lock if _in_memory(address) else contextlib.nullcontext()
+        file = sqlite_file(address)
+        # Writers of other processes wait at a file, if there is one.
+        self._writer_lock = WriterLock(file and Path(f"{file}-turn"))
+        self._reader_turn = self._writer_lock if self.is_in_memory else contextlib.nullcontext()
 
     def close(self) -> None:
         """Return all connections."""
@@ -199,6 +201,11 @@ class Database:
         except IndexError:
             connection = engine.raw_connection()
             return connection, connection.cursor()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Return whether only this process has the database."""
+        return not self.is_postgresql and sqlite_file(self.engine.url) is None
 
     @property
     def is_postgresql(self) -> bool:
@@ -326,29 +333,19 @@ def _engine(
 
 def _sqlite(url: URL, _session: str, _reach: Reachability) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
-    if _in_memory(url):
+    file = sqlite_file(url)
+    if file is None:
         engine = create_engine(
             url, poolclass=StaticPool, connect_args={"check_same_thread": False}, **_PRIVATE
         )
     else:
-        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(
             url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT}, **_PRIVATE
         )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine, engine, engine
-
-
-def _file(url: URL) -> Path | None:
-    """Return the file where writers of different processes wait for each other; None if only this writes."""
-    if url.get_backend_name() != "sqlite" or _in_memory(url):
-        return None
-    return Path(f"{url.database}-turn")
-
-
-def _in_memory(url: URL) -> bool:
-    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
 def _prepare_sqlite(connection: "sqlite3.Connection", _record: Any) -> None:

@@ -30,8 +30,7 @@ def pieces(runtime: Runtime) -> Generator[bytes]:
 
     Raises HTTPException if another one is being read, or if the process fails before the first piece.
     """
-    address = runtime.store.database.engine.url
-    if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
+    if runtime.store.database.is_in_memory:
         world = runtime.store.snapshots.whole(runtime.clock(), runtime.seeds())
         return _at_once(to_json(without_webhooks(world)))
     if not _ONE.acquire(blocking=False):
