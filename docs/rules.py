@@ -713,7 +713,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P11",
         "Options reload while the server runs; log names contain the submit pool.",
-        ("flow.outside.submit_pools", "flow.steps.provision", "ports.pool_logs"),
+        ("flow.outside.submit_pools", "flow.steps.provision", "ports.computing"),
         settled=(
             "Each pass takes the federation in force. The log of a pool is `pilotage.submit_pools.NAME`; "
             "adapters log there too while they submit."
@@ -831,7 +831,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M7",
         "One match-making cycle every five minutes.",
-        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.turns", "flow.matching.bindings"),
+        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.turns", "flow.brokerages"),
         ("brokerage.match_period",),
         (
             "A job without a match is PENDING until the next cycle, in which all waiting jobs compete by "

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import JobCount
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.records.work import File, Replica
 from pilotage.policies.brokerage.production import Production

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
-from pilotage.cli.terminal import questions
+from pilotage.cli.terminal import output
 from pilotage.cli.work import bulk
 
 from .conftest import FakeServer, Pilotage
@@ -68,7 +68,7 @@ def test_without_a_terminal_it_is_refused_with_the_count(
 def test_on_a_terminal_it_asks(
     pilotage: Pilotage, many: FakeServer, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr(questions, "is_interactive", lambda: True)
+    monkeypatch.setattr(output, "is_interactive", lambda: True)
     words = ["cancel", "--name", "fit-*"]
     result = CliRunner().invoke(app, words, input=answer, env=pilotage.environment)
     assert "cancel 2 tasks with 4 jobs (2 running)?" in result.stderr

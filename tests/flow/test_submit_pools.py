@@ -10,7 +10,7 @@ import pytest
 from pilotage.flow.outside.submit_pools import SubmitPools
 from pilotage.flow.outside.workers import PlaceBusy, Workers
 from pilotage.model.records.director_parts import SubmitPool
-from pilotage.ports.pool_logs import pool_log, submission_log, submitting
+from pilotage.ports.computing import pool_log, submission_log, submitting
 from tests.waiting import PATIENCE
 
 

@@ -17,7 +17,7 @@ from pilotage.model.records.federation import (
     Site,
     Storage,
 )
-from pilotage.model.records.global_share import GlobalShare
+from pilotage.model.records.quotas import GlobalShare
 from pilotage.store import ShareSample
 from tests.api.conftest import ALICE, BOB, House, submit_to
 

@@ -9,8 +9,7 @@ import pytest
 
 from pilotage.model.documents.decision import Create
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
+from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE, Claim
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.work import NewPilot

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from pilotage.model.documents.decision import Create
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, State, TransferState
 from pilotage.model.records.work import File, NewPilot

@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pilotage.model.documents.decision import Change, Create, Move, Value
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import COUNTERS
+from pilotage.model.records.counters import COUNTERS, Claim
 from pilotage.model.records.states import TRANSITIONS, Kind, State
 from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.store import Store

@@ -11,8 +11,8 @@ from sqlalchemy import event, select, text
 
 from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.world import Heartbeat, Report
-from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.constants import LogConstants
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JobState as J

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.model.records.federation import Link, Site
-from pilotage.model.records.global_share import GlobalShare
+from pilotage.model.records.quotas import GlobalShare
 from pilotage.server.web.views import places
 from tests.api.conftest import House, federation
 

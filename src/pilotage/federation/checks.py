@@ -9,8 +9,8 @@ from pilotage import request_budget
 from pilotage.federation import classads
 from pilotage.federation.brokerage_fields import brokerages, unread_fields
 from pilotage.federation.faults import Fault, Path, explained, repeated
+from pilotage.federation.messages import nearest
 from pilotage.federation.output_datasets import output_dataset_faults
-from pilotage.federation.suggestions import nearest
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import ComputingElement, Federation, GlobalShare, Queue

@@ -1,6 +1,7 @@
 """Validation errors in plain words: which field is wrong, why, and what would be right."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import islice
@@ -9,12 +10,31 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pilotage import request_budget
 from pilotage.federation.faults import Fault, Path, show
-from pilotage.federation.suggestions import nearest
 from pilotage.model.documents.serialization import json_schema
 from pilotage.model.records.inputs import InputDataset, InputFile, InputPattern, TaskOutputs
 from pilotage.model.values.paths import FILE_NAME, PLAIN_NAME
 from pilotage.model.values.types import OUTPUT_DATASET
+
+LONGEST_WORD = 100
+"""Characters that are compared: strangers choose the length, and to compare takes quadratic time."""
+
+MOST_WORDS = 1000
+"""Most words that one word is compared with; among more, there is no suggestion."""
+
+
+def nearest(word: str, candidates: Collection[str], number: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return the known words that resemble a word, the nearest first.
+
+    Return none once the request's budget of suggestions is spent.
+
+    Raises ``ClientGone`` or ``RequestTooLong``.
+    """
+    if not 0 < len(candidates) <= MOST_WORDS or not request_budget.takes_suggestion():
+        return []
+    return difflib.get_close_matches(word[:LONGEST_WORD], list(candidates), number, cutoff)
+
 
 _UNITS = {
     "MB, 0 for no limit": "min_memory max_memory max_workdir",

@@ -8,10 +8,10 @@ from itertools import count
 from pydantic import TypeAdapter, ValidationError
 
 from pilotage.federation.faults import Fault, Path
+from pilotage.federation.messages import nearest
 from pilotage.federation.shell_checks import shell_faults
-from pilotage.federation.suggestions import nearest
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
-from pilotage.model.rules.standard_input import ONE_INPUT
+from pilotage.model.rules.job_payload import ONE_INPUT
 from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pilotage.federation.faults import Fault
-from pilotage.federation.suggestions import nearest
+from pilotage.federation.messages import nearest
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
-from pilotage.model.rules.standard_input import ONE_INPUT, named_files
+from pilotage.model.rules.job_payload import ONE_INPUT, named_files
 from pilotage.model.values.parameters import row_count
 
 MOST_BYTES = 100_000

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pilotage.federation.faults import Fault, Path
 from pilotage.model.documents.world import World
-from pilotage.model.values.field_marks import FieldMark
-from pilotage.model.values.types import SMALLEST
+from pilotage.model.values.types import SMALLEST, FieldMark
 
 LARGEST = 10**15
 """The largest number of a world."""

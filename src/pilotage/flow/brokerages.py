@@ -1,4 +1,4 @@
-"""Brokerage plugins, loaded once for each set of options."""
+"""Brokerage plugins, loaded once for each set of options, and how they bind jobs."""
 
 import logging
 from collections.abc import Mapping, Set
@@ -6,8 +6,13 @@ from threading import Lock
 from typing import Any
 
 from pilotage.flow.loops.time_limit import TimeLimit
+from pilotage.model.records.borrowing import said_binding
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import Binding, TaskSpec
+from pilotage.model.rules.plugins import plugin_of
+from pilotage.model.values.identity import Identity
 from pilotage.policies import brokerage
+from pilotage.policies.brokerage import Brokerage
 
 log = logging.getLogger(__name__)
 
@@ -84,3 +89,22 @@ class Brokerages:
         if not self._left:
             self._left_until = time + LOOKED_FOR_AGAIN
         self._left |= tasks
+
+
+def requested_binding(
+    spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Brokerages
+) -> Binding | None:
+    """Return the requested binding of a task's jobs; None if the federation's default applies.
+
+    A brokerage that matches in cycles binds early in any case: it draws a site and counts its matches, so
+    nothing may move a job between cycles (M4, M5, M7). Raises ``brokerage.PluginError``.
+    """
+    chosen = brokerages.of(federation, plugin_of(spec, owner.vo, federation))
+    if waits_for_cycle(chosen):
+        return "early"
+    return said_binding(spec, owner, federation.binding, getattr(chosen, "binding", None))
+
+
+def waits_for_cycle(chosen: Brokerage) -> bool:
+    """Return whether a plugin matches in cycles and reconsiders nothing between them (M7)."""
+    return bool(getattr(chosen, "waits_for_cycle", False))

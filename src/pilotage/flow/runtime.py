@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.cache import Cache
+from pilotage.flow.cache import Cache, RecentAnswers
 from pilotage.flow.loops.broker_read_plan import BrokerReadPlan
 from pilotage.flow.loops.set_aside import SetAside
 from pilotage.flow.loops.time_limit import TimeLimit
@@ -31,7 +31,6 @@ from pilotage.flow.outside.publishing import Publishing
 from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.outside.spaces import Spaces
 from pilotage.flow.outside.workers import Workers, WorkersPort
-from pilotage.flow.recent_answers import RecentAnswers
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.documents.world import World
 from pilotage.model.records.catalogues import ExternalCatalogue

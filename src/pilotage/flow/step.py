@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.lacking_plugins import without_unserved
 from pilotage.flow.loops.isolation import TimedPolicy, Trials
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.reads import ReadPlan, Reads
@@ -15,9 +14,10 @@ from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.decision_parts import parts
 from pilotage.model.documents.merged_decisions import joined, parted
 from pilotage.model.documents.projected_world import projected
-from pilotage.model.documents.subjects import Subject
+from pilotage.model.documents.subjects import TASK, Subject
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import Kind, State
+from pilotage.model.rules.plugins import plugin_of
 from pilotage.store import Pass, concerns_records
 
 if TYPE_CHECKING:
@@ -236,3 +236,20 @@ def records_changed(committed: Committed) -> int:
     moved = sum(len(ids) for ids in committed.accepted)
     created = sum(1 for ids in committed.created for record in ids if record is not None)
     return moved + created
+
+
+def without_unserved(runtime: "Runtime", step: str, world: World) -> World:
+    """Return the world of a step that asks plugins, without tasks of plugins that this server lacks.
+
+    They take no room of others: the step's next pass, which follows immediately, skips them until the server
+    looks for the plugin again or the federation changes.
+    """
+    names = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
+    lacks, limit = runtime.brokerages.lacks, runtime.time_limit
+    lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time, limit)}
+    unserved_tasks = {task for task, name in names.items() if name in lacking}
+    if not unserved_tasks:
+        return world
+    runtime.brokerages.leave(unserved_tasks, world.time)
+    runtime.wakeups.wake(step)
+    return TASK.without(world, unserved_tasks)

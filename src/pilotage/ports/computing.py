@@ -1,7 +1,10 @@
-"""The port to batch systems: submit, poll and cancel many pilots in one call."""
+"""The port to batch systems: submit, poll and cancel many pilots in one call; logs of submit pools (P11)."""
 
+import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self, runtime_checkable
 
@@ -177,3 +180,27 @@ class ListMatching(Protocol):
 
     def resources(self, size: PilotSize) -> int | None:
         """Return how many such pilots would fit, now or later; None if unknown."""
+
+
+_submitting: ContextVar[str | None] = ContextVar("submit_pool", default=None)
+
+
+def pool_log(pool: str) -> logging.Logger:
+    """Return the log of a submit pool."""
+    return logging.getLogger(f"pilotage.submit_pools.{pool or 'none'}")
+
+
+@contextmanager
+def submitting(pool: str) -> Iterator[None]:
+    """Let ``submission_log`` return a pool's log, in this thread, until the end of the block."""
+    token = _submitting.set(pool)
+    try:
+        yield
+    finally:
+        _submitting.reset(token)
+
+
+def submission_log(otherwise: logging.Logger) -> logging.Logger:
+    """Return the log of the pool that this thread submits pilots for; ``otherwise`` if it does not."""
+    pool = _submitting.get()
+    return otherwise if pool is None else pool_log(pool)

@@ -27,11 +27,16 @@ from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.calls.work import secrets
 from pilotage.flow.loops.adding_measurements import AddingMeasurements
 from pilotage.flow.loops.archiving import archiving
-from pilotage.flow.loops.forgetting_events import FORGET_EVENTS, forgetting_events
 from pilotage.flow.loops.loops import Loops
-from pilotage.flow.loops.noting_breakers import NOTE_BREAKERS, noting_breakers
-from pilotage.flow.loops.recording_use import RECORD_USE, recording_use
 from pilotage.flow.loops.server_activity import server_activity
+from pilotage.flow.loops.sole import (
+    FORGET_EVENTS,
+    NOTE_BREAKERS,
+    RECORD_USE,
+    forgetting_events,
+    noting_breakers,
+    recording_use,
+)
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
 from pilotage.flow.outside.kept_worlds import FOLDER, KeptWorlds
 from pilotage.flow.outside.membership import Membership, new_name, this_process

@@ -1,4 +1,4 @@
-"""Virtual pilots: they ask for work, run payloads for their duration, report, and end when idle."""
+"""Virtual pilots, which ask for work, run payloads and report, and the scene that all sites share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,21 +7,51 @@ from random import Random
 from typing import Protocol
 
 from pilotage.flow.calls.pilots.input_sources import Readings
+from pilotage.flow.calls.places.circuit_breakers import of_storages
 from pilotage.flow.matching.matched import Matched
+from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.world import Heartbeat, Output, Report
 from pilotage.model.records.failure_kinds import FailureKind
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Job, Pilot, Task
 from pilotage.model.rules.job_payload import payload_of
+from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.timeouts import lease_of
 from pilotage.model.values.outputs import example
 from pilotage.model.values.scopes import name_of
 from pilotage.model.values.step_names import REBIND
 from pilotage.policies.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
+from pilotage.simulation.clock import VirtualClock
+from pilotage.simulation.journal import Journal
+from pilotage.simulation.links import FairLinks
+from pilotage.simulation.payloads import Payloads
+from pilotage.simulation.pilot_calls import PilotCalls
 from pilotage.simulation.scenario import SiteBehaviour
-from pilotage.simulation.scene import Scene
+
+
+@dataclass(slots=True)
+class Scene:
+    """What all virtual sites of a simulation share. Times count from ``begin``."""
+
+    runtime: Runtime
+    calls: PilotCalls
+    clock: VirtualClock
+    journal: Journal
+    payloads: Payloads
+    links: FairLinks
+    known_sources: Sources
+    begin: float
+    seed: int
+
+    def sources(self) -> Sources:
+        """Return the storages and links, with their circuit breakers now (F4)."""
+        breakers = of_storages(self.runtime)
+        if breakers != self.known_sources.breakers:
+            self.known_sources = Sources(self.known_sources.federation, breakers)
+        return self.known_sources
+
 
 BLACK_HOLE = 10.0
 """Seconds after which a payload fails on a black hole."""

@@ -26,9 +26,9 @@ from pilotage.simulation.links import FairLinks
 from pilotage.simulation.movers import VirtualMovers, links_of
 from pilotage.simulation.payloads import Payloads, SimulatedTask
 from pilotage.simulation.pilot_calls import PilotCalls
+from pilotage.simulation.pilots import Scene
 from pilotage.simulation.policies import KNOWN, Policy, steps_of
 from pilotage.simulation.scenario import Scenario
-from pilotage.simulation.scene import Scene
 from pilotage.simulation.sites import VirtualElement, VirtualSite
 from pilotage.store import Store
 from pilotage.store.database.columns import is_state

@@ -9,9 +9,8 @@ from functools import partial
 from pilotage.model.records.federation import Storage
 from pilotage.model.values.durations import HOUR
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
-from pilotage.simulation.pilots import VirtualPilot
+from pilotage.simulation.pilots import Scene, VirtualPilot
 from pilotage.simulation.scenario import SiteBehaviour
-from pilotage.simulation.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
 from pilotage.model.records.federation import Site
 from pilotage.model.records.measured import USAGE
+from pilotage.model.records.observations import WaitingResults
 from pilotage.model.records.servers import Absence
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.records.storage_spaces import StorageSpace
-from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.rows import among, raw_rows

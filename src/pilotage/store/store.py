@@ -19,7 +19,6 @@ from pilotage.store.commit.checks import check
 from pilotage.store.commit.commit import Commit, is_light
 from pilotage.store.commit.event_retention import EventRetention
 from pilotage.store.commit.heartbeats import Heartbeats
-from pilotage.store.commit.meanings import meanings
 from pilotage.store.commit.measuring import CommitMeasurements
 from pilotage.store.database.driver_errors import OUTAGE
 from pilotage.store.database.engine import Database
@@ -31,7 +30,7 @@ from pilotage.store.files.datasets import Datasets, registered_by
 from pilotage.store.files.publications import PublicationQueries
 from pilotage.store.history.decisions import candidates_alone, documents
 from pilotage.store.history.event_log import EventLog
-from pilotage.store.history.events import NewEvents
+from pilotage.store.history.events import NewEvents, log_transitions, meanings
 from pilotage.store.history.history import Entries, TransitionKinds
 from pilotage.store.history.stuck import StuckQueries
 from pilotage.store.jobs import daily_failures, log_volumes
@@ -61,7 +60,6 @@ from pilotage.store.tasks.table import SpecCache
 from pilotage.store.tasks.workflows import WorkflowQueries
 from pilotage.store.transfers.queries import TransferQueries
 from pilotage.store.transfers.storages import Removals, StorageMoves
-from pilotage.store.transition_log import log_transitions
 from pilotage.store.worlds.snapshots import Snapshots
 
 Listener = Callable[[Decision, Committed], None]

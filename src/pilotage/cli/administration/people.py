@@ -8,8 +8,7 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput
 from pilotage.cli.places.restricting import Because
-from pilotage.cli.terminal.output import Json, echo, show_json
-from pilotage.cli.terminal.questions import ask
+from pilotage.cli.terminal.output import Json, ask, echo, show_json
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:

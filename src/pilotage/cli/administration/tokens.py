@@ -13,8 +13,7 @@ import typer
 
 from pilotage.cli.configuration import connect, has_store, settings, using_store
 from pilotage.cli.errors import BadInput, CommandFailure
-from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
-from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.output import After, Column, Json, Limit, ago, echo, hint_next, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.settings import Settings

@@ -8,8 +8,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.data import datasets, registering
 from pilotage.cli.data.datasets import DryRun, list_members
 from pilotage.cli.errors import CommandFailure
-from pilotage.cli.terminal.output import Column, Json, echo, show, show_json
-from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.output import After, Column, Json, Limit, echo, hint_next, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Client

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from pilotage.cli.configuration import connect
-from pilotage.cli.terminal.output import Column, Json, echo, show, show_json
-from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.output import After, Column, Json, Limit, echo, hint_next, show, show_json
 
 app = typer.Typer(help="Show circuit breakers that have tripped, and lift them.", invoke_without_command=True)
 

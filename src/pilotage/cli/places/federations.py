@@ -9,8 +9,7 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput
 from pilotage.cli.places import adding, importing
-from pilotage.cli.terminal.output import Column, Json, document_text, echo, show, show_json
-from pilotage.cli.terminal.paging import After, hint_next
+from pilotage.cli.terminal.output import After, Column, Json, document_text, echo, hint_next, show, show_json
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:

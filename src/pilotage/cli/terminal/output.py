@@ -1,4 +1,4 @@
-"""Print tables and lines for people, and plain documents for programs."""
+"""Print tables and lines for people, and plain documents for programs; ask people."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.terminal.layout import HIDDEN, lay_out, visible
 from pilotage.explain.layout import Column
 from pilotage.model.values.phrases import duration
@@ -17,6 +18,8 @@ from pilotage.model.values.phrases import duration
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+    from pilotage.client.records import Table
 
 __all__ = ["Column"]
 
@@ -137,3 +140,41 @@ def document_text(value: Any) -> str:
     from pilotage.federation.text import render
 
     return render(value)
+
+
+def is_interactive() -> bool:
+    """Return whether a person can answer: standard input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Ask a question on standard error. Return whether the answer is yes; no answer means no."""
+    return typer.confirm(question, err=True)
+
+
+def ask(action: str, named: str = "") -> None:
+    """Ask whether to do ``action``, with a line before that is ``named``.
+
+    Raises ``BadInput`` where no person can answer, ``CommandFailure`` if the answer is no.
+    """
+    if not is_interactive():
+        raise BadInput(f"this would {action}; without a terminal to ask at, give --yes")
+    if named:
+        echo(named, err=True)
+    if not confirmed(f"{action}?"):
+        raise CommandFailure("nothing was changed")
+
+
+Limit = Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")]
+After = Annotated[
+    str, typer.Option(metavar="CURSOR", help="Go on after a page: CURSOR is in its last line, or in `next`.")
+]
+
+
+def hint_next(page: "Table[Any]", noun: str) -> None:
+    """Say how to see the rows after a page, if there are any."""
+    if page.next:
+        count = (
+            f"{len(page):,} of {page.total:,} {noun}s" if page.total is not None else f"{len(page):,} {noun}s"
+        )
+        echo(f"{count} are shown; the next ones: --after {page.next}, or larger pages: --limit")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pilotage.cli.errors import BadInput, CommandFailure
-from pilotage.cli.terminal.output import counts
-from pilotage.cli.terminal.questions import ask
+from pilotage.cli.terminal.output import ask, counts
 from pilotage.cli.terminal.task_filters import TaskFilters
 from pilotage.model.records.states import ENDED
 from pilotage.model.values.phrases import plural

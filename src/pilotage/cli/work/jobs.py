@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.cli.configuration import connect
-from pilotage.cli.terminal.output import Column, Json, echo, one_line, show, show_json, span
-from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.output import (
+    After,
+    Column,
+    Json,
+    Limit,
+    echo,
+    hint_next,
+    one_line,
+    show,
+    show_json,
+    span,
+)
 from pilotage.cli.terminal.subjects import Task, task_numbers
 from pilotage.model.records.states import JobState
 

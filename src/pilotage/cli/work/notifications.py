@@ -8,8 +8,7 @@ import typer
 
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput, CommandFailure
-from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
-from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.output import After, Column, Json, Limit, ago, echo, hint_next, show, show_json
 from pilotage.cli.terminal.subjects import task_number
 
 app = typer.Typer(

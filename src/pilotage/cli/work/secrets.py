@@ -9,8 +9,7 @@ import typer
 
 from pilotage.cli.configuration import connect, has_store, settings, using_store
 from pilotage.cli.errors import BadInput, CommandFailure
-from pilotage.cli.terminal.output import Column, Json, ago, echo, show, show_json
-from pilotage.cli.terminal.questions import is_interactive
+from pilotage.cli.terminal.output import Column, Json, ago, echo, is_interactive, show, show_json
 from pilotage.model.values.phrases import plural
 
 app = typer.Typer(help="Keep secrets that your payloads get.", no_args_is_help=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.cli.configuration import settings
 from pilotage.cli.errors import CommandFailure
-from pilotage.cli.terminal.output import ago, echo
-from pilotage.cli.terminal.questions import confirmed, is_interactive
+from pilotage.cli.terminal.output import ago, confirmed, echo, is_interactive
 
 if TYPE_CHECKING:
     from pilotage.client import Client

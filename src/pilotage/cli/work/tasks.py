@@ -10,18 +10,20 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.terminal.output import (
+    After,
     Column,
     Json,
+    Limit,
     ago,
     counts,
     echo,
+    hint_next,
     one_line,
     show,
     show_json,
     show_lines,
     width,
 )
-from pilotage.cli.terminal.paging import After, Limit, hint_next
 from pilotage.cli.terminal.subjects import Task, task_number, task_numbers, work_of
 from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
 from pilotage.model.records.states import ENDED

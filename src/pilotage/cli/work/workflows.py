@@ -5,8 +5,7 @@ from typing import Any
 import typer
 
 from pilotage.cli.configuration import connect
-from pilotage.cli.terminal.output import Column, Json, ago, counts, show, show_json
-from pilotage.cli.terminal.paging import After, Limit, hint_next
+from pilotage.cli.terminal.output import After, Column, Json, Limit, ago, counts, hint_next, show, show_json
 
 app = typer.Typer()
 

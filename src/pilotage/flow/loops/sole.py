@@ -1,4 +1,8 @@
-"""Sole loops: work that one server at a time does, once a period, and that another takes over."""
+"""Sole loops: work that one server at a time does, once a period, and that another takes over.
+
+Three of them are here: they delete old events, make events of changes of circuit breakers, and record what
+shares use.
+"""
 
 import logging
 import threading
@@ -9,7 +13,7 @@ from pilotage.flow.background import BackgroundService
 from pilotage.flow.loops.isolation import error_line
 from pilotage.model.records.servers import LoopPass
 from pilotage.ports.presence import Presence
-from pilotage.store import LeaseLost, NoFederation, Store
+from pilotage.store import LeaseLost, NoFederation, ShareSample, Store, share_uses
 
 log = logging.getLogger(__name__)
 
@@ -80,3 +84,77 @@ class SoleLoop(BackgroundService):
             leases.give_back(self.name, server)
         self.last = LoopPass(ended=self._store.clock(), seconds=time.monotonic() - begun)
         return self._period
+
+
+FORGET_EVENTS = "forget-events"
+"""The name of the loop."""
+
+FORGET_PERIOD = 600.0
+"""Seconds between two searches for old events."""
+
+BATCH_PAUSE = 0.5
+"""Seconds between two batches, so that others write in between."""
+
+
+KEPT_NOTIFICATIONS = 30 * 86400.0
+"""Seconds for which notifications that were sent, or given up, are kept."""
+
+
+def forgetting_events(store: Store, presence: Presence, age: float, archives: bool) -> SoleLoop:
+    """Return the loop that deletes events after ``age`` seconds, and old notifications.
+
+    A server that ``archives`` leaves notifications to its archive.
+    """
+
+    def work(pause: Pause) -> None:
+        while store.event_retention.forget(store.clock() - age):
+            if pause(BATCH_PAUSE):
+                return
+        while not archives and store.event_retention.forget_notifications(store.clock() - KEPT_NOTIFICATIONS):
+            if pause(BATCH_PAUSE):
+                return
+
+    return SoleLoop(store, presence, FORGET_EVENTS, FORGET_PERIOD, work)
+
+
+NOTE_BREAKERS = "note-breakers"
+"""The name of the loop, and who its events are by."""
+
+NOTE_PERIOD = 10.0
+"""Seconds between two looks. An operator who lifts a breaker makes its event at once."""
+
+
+def noting_breakers(store: Store, presence: Presence, note: Callable[[str], None]) -> SoleLoop:
+    """Return the loop that makes events of the changes of circuit breakers: ``note`` looks for them."""
+
+    def work(_: Pause) -> None:
+        note(NOTE_BREAKERS)
+
+    return SoleLoop(store, presence, NOTE_BREAKERS, NOTE_PERIOD, work)
+
+
+RECORD_USE = "record-use"
+"""The name of the loop."""
+
+RECORD_PERIOD = 300.0
+"""Seconds between two samples. Those of an hour are added up."""
+
+MOST_SHARES = 50
+"""Most shares of a sample, those with most running jobs."""
+
+
+def recording_use(store: Store, presence: Presence) -> SoleLoop:
+    """Return the loop that adds a sample of each share, and deletes old ones, and old failures."""
+
+    def work(_: Pause) -> None:
+        now, uses = store.clock(), share_uses(store.queries.shares())
+        if any(use.running for use in uses):
+            sample = [
+                ShareSample(share=use.name, running=use.running, used=use.used, target=use.target)
+                for use in uses
+                if use.running or use.target
+            ]
+            store.past.add_sample(sample[:MOST_SHARES], now)
+        store.past.forget(now)
+
+    return SoleLoop(store, presence, RECORD_USE, RECORD_PERIOD, work)

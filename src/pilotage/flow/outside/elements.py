@@ -27,8 +27,9 @@ from pilotage.ports.computing import (
     PilotOrder,
     PilotStatus,
     Submitted,
+    pool_log,
+    submitting,
 )
-from pilotage.ports.pool_logs import pool_log, submitting
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
-"""Questions to batch systems: resources for a pilot (P8), and their load (P6)."""
+"""Questions to batch systems: resources for a pilot (P8), their load (P6), and which pilots are ours (M5)."""
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from math import inf
@@ -13,6 +13,8 @@ from pilotage.log_lines import bound
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, LiftedBreaker, Tripped
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.observations import ListMatch, ServerReport
+from pilotage.model.records.states import LIVE_PILOTS
+from pilotage.model.records.work import Pilot
 from pilotage.ports.computing import ComputingElementPort, ListMatching, PilotSize, counts
 
 log = logging.getLogger(__name__)
@@ -232,3 +234,30 @@ class Inquiries:
                 log.warning("%s: not answered: %r", place, error)
 
         self._workers.call(place, call).add_done_callback(done)
+
+
+def _submitted_to(pilots: Iterable[Pilot], queue: str, server: str) -> list[str]:
+    """Return the references of live pilots that were submitted to a queue's server."""
+    return [
+        pilot.reference
+        for pilot in pilots
+        if pilot.state in LIVE_PILOTS and pilot.reference and (pilot.queue, pilot.broker) == (queue, server)
+    ]
+
+
+def submitted_beside(
+    pilots: Sequence[Pilot], queues: Iterable[Queue], queue: Queue, server: str
+) -> dict[str, list[str]]:
+    """Return the references of live pilots at a queue's server, by queue.
+
+    Other queues of its site may lead to the same batch system, if their computing elements have its kind.
+    """
+    return {
+        candidate.name: _submitted_to(pilots, candidate.name, server)
+        for candidate in queues
+        if candidate.site == queue.site and _kind(candidate) == _kind(queue)
+    }
+
+
+def _kind(queue: Queue) -> str:
+    return queue.computing_element.kind if queue.computing_element else ""

@@ -15,8 +15,8 @@ from pilotage.flow.outside.elements import place_of
 from pilotage.flow.outside.left_manifests import LeftOutput, read
 from pilotage.model.documents.world import Heartbeat, World
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.observations import WaitingResults
 from pilotage.model.records.states import AT_A_PILOT
-from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import Job
 from pilotage.model.values.paths import scratch_path
 from pilotage.policies.pilots import reports as policy

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pilotage.flow.outside.elements import place_of, servers_of
-from pilotage.flow.outside.pilot_references import submitted_beside
+from pilotage.flow.outside.inquiries import submitted_beside
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision

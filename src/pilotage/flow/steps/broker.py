@@ -8,9 +8,8 @@ from itertools import chain, groupby
 from math import inf
 from typing import Any
 
-from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.brokerages import Brokerages, waits_for_cycle
 from pilotage.flow.held_places import held_places
-from pilotage.flow.matching.bindings import waits_for_cycle
 from pilotage.flow.reads import ProcessFields, startable
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.outside.elements import place_of
-from pilotage.flow.outside.pilot_references import submitted_beside
+from pilotage.flow.outside.inquiries import submitted_beside
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Committed, Create, Decision, Touch

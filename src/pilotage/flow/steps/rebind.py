@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.brokerages import Brokerages, requested_binding
 from pilotage.flow.held_places import held_places
-from pilotage.flow.matching.bindings import requested_binding
 from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
 from pilotage.flow.steps.broker import chosen, plugins, restricted

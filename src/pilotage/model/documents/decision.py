@@ -17,7 +17,7 @@ from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.model.documents.remarks import Mend
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest

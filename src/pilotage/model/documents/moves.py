@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pilotage.model.documents.decision import Creation, Move, Value
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.counters import JOBS_BY_TASK, Claim
 from pilotage.model.records.failures import Tries
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, TransferState
 from pilotage.model.records.work import Job, Task, Transfer

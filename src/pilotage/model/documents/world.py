@@ -33,6 +33,7 @@ from pilotage.model.records.observations import (
     PublicationSighting,
     ServerReport,
     SpaceSighting,
+    WaitingResults,
 )
 from pilotage.model.records.publications import Publication
 from pilotage.model.records.servers import Absence
@@ -40,7 +41,6 @@ from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import JobState
 from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace, free_spaces
 from pilotage.model.records.unable_ways import UnableWay
-from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import (

@@ -6,10 +6,9 @@ from typing import Literal
 from pilotage.model.records.life import LifeInAttempts
 from pilotage.model.records.observations import Fault
 from pilotage.model.records.states import TransferState
-from pilotage.model.values.field_marks import Bytes, RecordId, Settable
 from pilotage.model.values.scopes import name_of
 from pilotage.model.values.slot_parts import SizeClass
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, Bytes, RecordId, Settable
 
 Direction = Literal["download", "upload"]
 

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failure_kinds import FAILURE_RULES, FailureKind, FailureRules
-from pilotage.model.values.field_marks import Elsewhere, RecordId
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, Elsewhere, RecordId
 
 Against = Literal["queue", "node", "task"]
 Verdict = Literal["task", "place", "doubt", "unknown"]

@@ -18,8 +18,7 @@ from pilotage.model.records.constants import (
     StagingConstants,
     TimeoutConstants,
 )
-from pilotage.model.records.global_share import GlobalShare
-from pilotage.model.records.quotas import QuotaConstants
+from pilotage.model.records.quotas import GlobalShare, QuotaConstants
 from pilotage.model.records.spec import DEFAULT_SHARE
 from pilotage.model.values.identity import FIT, IdentityName
 from pilotage.model.values.software import Hardware, Tag

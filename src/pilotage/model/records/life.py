@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from pilotage.model.values.field_marks import RecordId, Settable
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, RecordId, Settable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pilotage.model.records.borrowing import Borrowing
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import PilotKind

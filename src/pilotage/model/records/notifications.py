@@ -8,8 +8,7 @@ from pydantic import Field
 
 from pilotage.model.records.life import LifeInAttempts
 from pilotage.model.records.states import NotificationState
-from pilotage.model.values.field_marks import RecordId, Settable
-from pilotage.model.values.types import CLOSED, DESCRIBED, Name
+from pilotage.model.values.types import CLOSED, DESCRIBED, Name, RecordId, Settable
 
 NoticeTopic = Literal["end", "failure", "held"]
 """What a person may be told of a task: that it ended, that a first job failed for good, that it is held."""

@@ -1,10 +1,10 @@
-"""Observations of pilots and deliveries through ports, as records in a world for policies."""
+"""Observations of pilots, their results and deliveries through ports, as records in a world for policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pilotage.model.values.types import DESCRIBED, NonNegative
+from pilotage.model.values.types import DESCRIBED, Bytes, NonNegative, RecordId
 
 Fault = Literal["", "source", "destination", "either", "file", "altered"]
 """Who is to blame for a failed delivery: the storage at one end, one of the two, or the file. ``altered``
@@ -173,3 +173,31 @@ class SpaceSighting:
     """Total bytes; none: not reported."""
     problem: str = ""
     """Why it reported nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingResults:
+    """What a pilot left of an attempt because no server was there.
+
+    The job stays with that pilot, although the pilot has ended. If the pilot left anything, the record is
+    there before anybody hears that the pilot ended.
+    """
+
+    __pydantic_config__ = DESCRIBED
+
+    job: RecordId
+    """The job."""
+    attempt: int
+    """The attempt."""
+    pilot: RecordId
+    """The pilot that left them."""
+    queue: str
+    """The pilot's queue."""
+    size: Bytes
+    """Bytes of the outputs."""
+    since: float
+    """When a server found them, in s since 1970 UTC."""
+    until: float
+    """When they are given up, in s since 1970 UTC."""
+    problem: str = ""
+    """Why the last try to take them failed; empty: it did not."""

@@ -7,9 +7,8 @@ from hashlib import sha256
 
 from pilotage.model.records.life import LifeInAttempts
 from pilotage.model.records.states import PublicationState
-from pilotage.model.values.field_marks import RecordId, Settable
 from pilotage.model.values.scopes import PERSONAL, name_of, split_identifier
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, RecordId, Settable
 
 LONGEST_NAME = 200
 """Most characters of a file's name in an external catalogue: Rucio takes 250."""

@@ -1,10 +1,11 @@
-"""Quotas of people, groups and VOs: a part of the federation document."""
+"""Quotas of people, groups and VOs, and global shares: parts of the federation document."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from pilotage.model.records.spec import LiveWork
-from pilotage.model.values.types import CLOSED, Positive
+from pilotage.model.values.identity import IdentityName
+from pilotage.model.values.types import CLOSED, Name, NonNegative, Positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +52,22 @@ class QuotaConstants:
     def of_vo(self) -> LiveWork:
         """Return the most work of one VO."""
         return LiveWork(tasks=self.tasks_by_vo, jobs=self.most_jobs_by_vo, files=self.files_by_vo)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalShare:
+    """A share of the federation.
+
+    Shares without parent are siblings, whatever their VO. Together they divide the federation.
+    """
+
+    __pydantic_config__ = CLOSED
+
+    name: Name
+    """Its name in tasks."""
+    vo: IdentityName = ""
+    """The VO whose tasks may use it; empty: all."""
+    parent: str = ""
+    """The share that contains it."""
+    target: NonNegative = 1
+    """Its part of its parent's share, relative to its siblings' targets."""

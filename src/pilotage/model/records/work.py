@@ -13,7 +13,6 @@ from pilotage.model.records.measured import Measured
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.spec import MOST_JOBS, JobKind, MergeSpec, TaskSpec
 from pilotage.model.records.states import JobState, PilotState, TaskState
-from pilotage.model.values.field_marks import Elsewhere, RecordId, Settable
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import (
@@ -21,13 +20,16 @@ from pilotage.model.values.types import (
     Checksum,
     Cores,
     Count,
+    Elsewhere,
     FileName,
     FileSize,
     Megabytes,
     Name,
     NonNegative,
     OutputName,
+    RecordId,
     Seconds,
+    Settable,
 )
 
 __all__ = [

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from pilotage.model.documents.world import JobCount, World
 from pilotage.model.records.advertisements import LIMITS, Advertisement, HeldPlaces, as_count, canonical
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import JOBS_BY_QUEUE, MATCHES_BY_SITE
+from pilotage.model.records.counters import JOBS_BY_QUEUE, MATCHES_BY_SITE, Claim
 from pilotage.model.records.federation import Federation, Site
 from pilotage.model.records.states import JOBS_AT_A_SITE, SUBMITTING_JOBS
 

@@ -7,8 +7,7 @@ from itertools import product
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.storages import End
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import TRANSFERS_BY_LINK
+from pilotage.model.records.counters import TRANSFERS_BY_LINK, Claim
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue

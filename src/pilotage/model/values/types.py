@@ -1,7 +1,8 @@
-"""Types of single values in documents, with their bounds."""
+"""Types of single values in documents, with their bounds, and marks of how the store keeps a field."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from enum import Enum, auto
+from typing import Annotated, Any, TypeVar
 
 from annotated_types import GroupedMetadata
 from pydantic import AfterValidator, AllowInfNan, BeforeValidator, ConfigDict, Field, Strict
@@ -167,3 +168,24 @@ Seconds = Annotated[float, Field(ge=0, le=1e10), FINITE]
 NonNegative = Annotated[float, Field(ge=0, le=1e12), FINITE]
 Day = Annotated[float, Field(gt=0, le=86_400), FINITE]
 """At most a day, in s: for intervals of something that must happen at least that often."""
+
+
+T = TypeVar("T")
+
+
+class FieldMark(Enum):
+    """What a field's type does not say of its column."""
+
+    SETTABLE = auto()
+    """A decision may set it."""
+    LONG = auto()
+    """It has 64 bits."""
+    ELSEWHERE = auto()
+    """It has no column that is read with the record. A reader gives another value than the default."""
+
+
+Settable = Annotated[T, FieldMark.SETTABLE]
+Elsewhere = Annotated[T, FieldMark.ELSEWHERE]
+RecordId = Annotated[int, FieldMark.LONG]
+"""The number of a record."""
+Bytes = Annotated[int, FieldMark.LONG]

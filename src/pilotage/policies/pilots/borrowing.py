@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import Borrowing
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest, MatchRequest
 from pilotage.model.records.spec import Binding

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from numpy.random import Generator
 
 from pilotage.model.documents.world import World
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import NewPilot, PilotKind, Requirements
 from pilotage.model.values.identity import GENERIC, Identity

@@ -9,8 +9,7 @@ from numpy.random import Generator
 
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import Advertisement
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE
+from pilotage.model.records.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE, Claim
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.records.unified_queues import PilotLimit, pilot_limits

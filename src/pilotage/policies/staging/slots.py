@@ -9,8 +9,7 @@ from typing import Any
 
 from pilotage.model.documents.decision import Change, Decision, Move, Touch, Value
 from pilotage.model.documents.world import World
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import TRANSFERS_BY_SHARE
+from pilotage.model.records.counters import TRANSFERS_BY_SHARE, Claim
 from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue
 from pilotage.model.records.work import Transfer

@@ -25,10 +25,9 @@ from pilotage.server.api.documents import NO_JSON
 from pilotage.server.api.edge.access import KnownTokens
 from pilotage.server.api.edge.answers import answer, describe_answers, misread
 from pilotage.server.api.edge.dependencies import PREFIX
-from pilotage.server.api.edge.faults import Faults
+from pilotage.server.api.edge.faults import REFUSALS, Faults, refusal
 from pilotage.server.api.edge.guard import Guard
 from pilotage.server.api.edge.pages import BY_SESSION, Pages
-from pilotage.server.api.edge.refusals import REFUSALS, refusal
 from pilotage.server.api.edge.requests import RequestLog, RouteNote
 from pilotage.server.api.openapi import OpenApi
 from pilotage.server.api.places import (

@@ -30,8 +30,7 @@ from pilotage.server.web.action_model import (
     shown_fields,
     values,
 )
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Visit, own_path
+from pilotage.server.web.pages import Visit, command, own_path
 from pilotage.store import JobDetails, TaskDetails
 
 _WAITING = tuple(state for state in LIVE_JOBS if state not in AT_A_PILOT)

@@ -18,8 +18,7 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.rules.verbs import ROLLBACK
 from pilotage.server.api.edge.access import actor
 from pilotage.server.web.action_model import ActionPreview, ActionSubject, PageAction, values
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Page, Redirect, Visit, action, view
+from pilotage.server.web.pages import Page, Redirect, Visit, action, command, view
 from pilotage.store import FederationChanged, FederationRenamed, NoFederation
 
 LOAD = "/admin/federation/load"

@@ -1,5 +1,6 @@
 """The pattern of each view: a function from a visit to a page, which one place serves and draws."""
 
+import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,8 +21,8 @@ from pilotage.model.rules.verbs import VERBS
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.server.api.edge.access import bearer_of, note_records, owner_seen
 from pilotage.server.api.edge.answers import misread
+from pilotage.server.api.edge.faults import REFUSALS, refusal
 from pilotage.server.api.edge.measured_routes import measured
-from pilotage.server.api.edge.refusals import REFUSALS, refusal
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.web import rendering
 from pilotage.server.web.sessions import form_token, is_from_here, session_token
@@ -323,3 +324,16 @@ def refuse(request: Request, status: int, detail: str) -> Response:
             return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
         return RedirectResponse(sign_in, 303)
     return HTMLResponse(rendering.refusal(status, detail), status)
+
+
+def command(*words: object, **options: object) -> str:
+    """Return a command with its options. Several values repeat one; None, "" and False leave it out."""
+    line = ["pilotage", *(str(word) for word in words)]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            line.append(flag)
+        elif value not in (None, "", False):
+            for text in value if isinstance(value, list | tuple) else [value]:
+                line += [flag, str(text)]
+    return shlex.join(line)

@@ -18,8 +18,7 @@ from pilotage.model.rules.verbs import OPEN, VERBS
 from pilotage.model.values.durations import end_of
 from pilotage.server.api.edge.access import actor
 from pilotage.server.web.action_model import ActionField, ActionLink, ActionPreview, ActionSubject, PageAction
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Visit
+from pilotage.server.web.pages import Visit, command
 
 SECTIONS: Mapping[RestrictedKind, str] = {"site": "Sites", "queue": "Queues", "storage": "Storages"}
 _MODES: Sequence[RestrictionMode] = ("drain", "close")

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from pilotage.model.documents.decision import Create, Decision, Move, Touch
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
+from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE, Claim
 from pilotage.model.records.states import Kind, is_allowed
 from pilotage.store.database.errors import IllegalColumn, IllegalTransition
 from pilotage.store.database.record_columns import settable

@@ -18,8 +18,7 @@ from pilotage.model.documents.decision import (
     NoteBreakers,
     Touch,
 )
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
+from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE, Claim
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.states import (
     ENDED,
@@ -31,16 +30,15 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.work import NewTask
 from pilotage.store.commit.creation import Creator
-from pilotage.store.commit.dataset_names import refuse_retaken
+from pilotage.store.commit.file_conflicts import refuse_retaken
 from pilotage.store.commit.forgetting import forget
 from pilotage.store.commit.job_rooms import CommitJobRooms
-from pilotage.store.commit.meanings import BY_A_PERSON
 from pilotage.store.commit.measuring import CommitMeasurements
 from pilotage.store.commit.transfer_requests import held_up
 from pilotage.store.commit.working_set import CHANGES, ID, KEYS, SUBMITTER, TASK, Record, WorkingSet
 from pilotage.store.database.rows import among
 from pilotage.store.history.decisions import CommitChoices, Documents
-from pilotage.store.history.events import LOGGED, NO_TASK, NewEvents
+from pilotage.store.history.events import BY_A_PERSON, LOGGED, NO_TASK, NewEvents
 from pilotage.store.history.history import Entries
 from pilotage.store.history.numbers import Numbers
 from pilotage.store.jobs.counters import KEY_COLUMNS, Deltas, LightDeltas

@@ -27,14 +27,13 @@ from pilotage.model.records.work import (
     Replica,
 )
 from pilotage.model.values.slot_parts import SMALL, SMALL_FILE
-from pilotage.store.commit.dataset_names import refuse_taken
-from pilotage.store.commit.file_conflicts import known_files, replaces
+from pilotage.store.commit.file_conflicts import known_files, refuse_taken, replaces
 from pilotage.store.commit.new_rows import job_row, links, owner_row, rows_of, task_row, transfer_row
 from pilotage.store.commit.transfer_requests import TransferRequests
 from pilotage.store.database import bulk
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.record_columns import row_maker
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.files import datasets
 from pilotage.store.files.table import FILE_COLUMNS, correct, files, replicas
 from pilotage.store.history.events import LOGGED, NO_TASK, NewEvents

@@ -1,13 +1,15 @@
-"""Files that are described otherwise than they are known."""
+"""Files that are described otherwise than they are known, and names of datasets that another task holds."""
 
 from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, select
 
 from pilotage.model.records.work import File
-from pilotage.store.database.errors import FileConflict
+from pilotage.store.database.errors import DatasetTaken, FileConflict
 from pilotage.store.database.rows import among, raw_rows
+from pilotage.store.files.publications import holds_dataset
 from pilotage.store.files.table import FILE_COLUMNS, file, files
+from pilotage.store.tasks.table import tasks
 
 _KNOWN_FILES = select(*FILE_COLUMNS).where(among(files.c.name, "names"))
 
@@ -40,3 +42,27 @@ def replaces(new: File, old: File) -> bool:
     if new.size != old.size or not same:
         raise FileConflict(new.name, (old.size, old.checksum), (new.size, new.checksum))
     return bool(new.checksum) and not old.checksum and old.job is None
+
+
+_TAKEN = (
+    select(tasks.c.output_dataset, tasks.c.id)
+    .where(tasks.c.output_dataset.is_not(None), among(tasks.c.output_dataset, "names"), holds_dataset)
+    .where(~among(tasks.c.id, "besides"))
+    .order_by(tasks.c.id)
+)
+_OF_TASKS = select(tasks.c.output_dataset).where(
+    among(tasks.c.id, "ids"), tasks.c.output_dataset.is_not(None)
+)
+
+
+def refuse_taken(connection: Connection, names: Sequence[str], besides: Sequence[int] = ()) -> None:
+    """Raise DatasetTaken if a task holds one of these names. Ignore the tasks in ``besides``."""
+    values = {"names": names, "besides": besides}
+    conflict = connection.execute(_TAKEN, values).first() if names else None
+    if conflict is not None:
+        raise DatasetTaken(*conflict)
+
+
+def refuse_retaken(connection: Connection, ids: Sequence[int]) -> None:
+    """Raise DatasetTaken if another task took the dataset's name of an ended task that resumes."""
+    refuse_taken(connection, list(connection.execute(_OF_TASKS, {"ids": ids}).scalars()), ids)

@@ -16,6 +16,7 @@ from pilotage.store.database import arrays
 if TYPE_CHECKING:
     import sqlite3
 
+
 T = TypeVar("T")
 AnyConnection: TypeAlias = "Connection | sqlite3.Connection"
 """A transaction of SQLAlchemy, or one of SQLite's driver."""
@@ -278,3 +279,28 @@ class WithDeltas(TableClause):
 def _source(element: WithDeltas, compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
     source = DIALECTS[compiler.dialect.name].choose(*element.sources)
     return f"{source} AS {element.name}" if asfrom else element.name
+
+
+def upsert(
+    table: Table,
+    key: Iterable[str],
+    columns: Iterable[str],
+    changes: Mapping[str, str],
+    restriction: str = "",
+) -> TextClause:
+    """Return the statement for rows with these columns. Existing keys get the ``changes``.
+
+    These are expressions by column, where ``excluded`` is the new row.
+    """
+    names = [*columns]
+    changed = ", ".join(f'"{column}" = {value}' for column, value in changes.items())
+    condition = f" WHERE {restriction}" if restriction else ""
+    return text(
+        f"INSERT INTO {table.name} ({quoted(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+        f" ON CONFLICT ({quoted(key)}) DO UPDATE SET {changed}{condition}"
+    )
+
+
+def replaced(columns: Iterable[str]) -> dict[str, str]:
+    """Return changes that give columns their new values."""
+    return {column: f'excluded."{column}"' for column in columns}

@@ -16,8 +16,8 @@ from sqlalchemy import Boolean, Column, Double, Integer, String, Table, Text, fa
 from sqlalchemy.schema import SchemaItem
 
 from pilotage.model.documents.serialization import from_json
-from pilotage.model.values.field_marks import FieldMark
 from pilotage.model.values.identity import Identity
+from pilotage.model.values.types import FieldMark
 from pilotage.store.database.columns import Id, id_column, metadata, owner_columns, text_column
 
 R = TypeVar("R")

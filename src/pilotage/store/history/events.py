@@ -9,14 +9,20 @@ numbers them, and a later number may be committed earlier. So every writer takes
 first number, and releases it when its commit is visible. Readers wait for that (``history/event_log.py``).
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal, get_args
 
 from sqlalchemy import BigInteger, Column, Double, String, Table
 
+from pilotage.model.documents.decision import KINDS, Create, Decision, Move, NoteBreakers, Touch
+from pilotage.model.records.states import FIRST, JobState, TaskState
+from pilotage.model.records.work import NewJob, NewTask
 from pilotage.store.database.columns import Id, metadata
 from pilotage.store.database.dialects import AnyConnection, dialect_of
+from pilotage.store.history.history import TransitionKind
 
 events = Table(
     "events",
@@ -115,3 +121,55 @@ def unpacked(text: str) -> Iterator[int]:
     for run in text.split():
         first, _, last = run.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+log = logging.getLogger("pilotage.transitions")
+
+Transition = tuple[TransitionKind, int, Sequence[int]]
+"""A kind of transition, the task of its records or none, and their numbers."""
+
+
+def log_transitions(transitions: Iterable[Transition], actor: str) -> None:
+    """Log what a commit did: tasks, and jobs that failed, as information; the rest to debug."""
+    for kind, task, records in transitions:
+        level = logging.INFO if kind.kind == "task" or kind.target == JobState.FAILED else logging.DEBUG
+        if not log.isEnabledFor(level):
+            continue
+        change = f"{kind.source} → {kind.target}" if kind.source else kind.target
+        reason = f"{actor}: {kind.cause}" if kind.cause else actor
+        about = {"task": task} if task != NO_TASK else {}
+        for record in records:
+            log.log(
+                level,
+                "%s %d: %s, by %s",
+                kind.kind,
+                record,
+                change,
+                reason,
+                extra={**about, kind.kind: record},
+            )
+
+
+BY_A_PERSON = "a person asked for it"
+"""Why records change without a transition, in events."""
+
+
+def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
+    """Yield the meanings of a decision's transitions, for the history of their records."""
+    for change in decision.changes:
+        if isinstance(change, NoteBreakers):
+            for breaker in change.changes:
+                yield TransitionKind.of("breaker", breaker.source, breaker.target, breaker.cause, actor)
+        if isinstance(change, Move):
+            yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
+        if isinstance(change, Touch) and change.event:
+            yield TransitionKind.of(change.kind, None, change.event, BY_A_PERSON, actor)
+        if isinstance(change, Move | Create):
+            creations = change.records if isinstance(change, Create) else chain(*change.creates.values())
+            records = list(creations)
+            for kind in {KINDS[type(record)] for record in records if type(record) in KINDS}:
+                yield TransitionKind.of(kind, None, FIRST[kind], change.cause, actor)
+            if any(isinstance(record, NewJob) and record.throttled for record in records):
+                yield TransitionKind.of("job", None, JobState.THROTTLED, change.cause, actor)
+            if any(isinstance(record, NewTask) and record.is_chained for record in records):
+                yield TransitionKind.of("task", None, TaskState.WAITING, change.cause, actor)

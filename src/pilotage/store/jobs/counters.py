@@ -21,13 +21,13 @@ from sqlalchemy import (
     text,
 )
 
-from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import (
     COUNTERS,
     JOBS_BY_QUEUE,
     JOBS_BY_TASK,
     MATCHES_BY_SITE,
     PILOTS_BY_SITE,
+    Claim,
 )
 from pilotage.model.records.states import STATES, JobState, Kind, State
 from pilotage.model.values.slot_parts import parts_of

@@ -28,9 +28,9 @@ from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, Job
 from pilotage.model.records.work import Job, JobKind, place_of
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
 from pilotage.store.database.columns import has_state, is_state, metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.record_columns import maker, record_columns
 from pilotage.store.database.rows import among
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.jobs.counters import counts
 from pilotage.store.jobs.scout_places import possible
 from pilotage.store.jobs.table import jobs

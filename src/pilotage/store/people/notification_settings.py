@@ -10,8 +10,8 @@ from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.records.notifications import Notify
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.engine import Database
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.people.tokens import refuse_closed
 
 notification_settings = Table(

@@ -11,8 +11,8 @@ from sqlalchemy import Column, Connection, Double, String, Table, delete, func, 
 from pilotage.model.records.secrets import KeptSecret
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.engine import Database
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.people.tokens import refuse_closed
 
 secrets = Table(

@@ -8,8 +8,8 @@ from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindp
 from pilotage.model.values.durations import HOUR
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 
 share_hours = Table(
     "share_hours",

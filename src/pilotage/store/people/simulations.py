@@ -6,9 +6,9 @@ from sqlalchemy import Column, Connection, Double, String, Table, Text, bindpara
 
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 
 KEPT_FOR = 86_400.0
 """Seconds for which a simulation is kept."""

@@ -4,9 +4,9 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, del
 
 from pilotage.model.records.servers import Absence
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.servers.servers import servers
 
 KEPT_FOR = 30 * 86400.0

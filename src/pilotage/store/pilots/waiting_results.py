@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from pilotage.model.records.waiting_results import WaitingResults
+from pilotage.model.records.observations import WaitingResults
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database

@@ -9,12 +9,11 @@ from sqlalchemy import Column, Connection, Double, Integer, String, Table, or_, 
 
 from pilotage.model.documents.decision import Change, Create
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement, canonical
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
+from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE, Claim
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.jobs.counters import Deltas, counters
 
 advertisements = Table(

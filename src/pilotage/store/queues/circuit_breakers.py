@@ -28,8 +28,8 @@ from pilotage.model.circuit_breakers.breaker import Key, Kind, LiftedBreaker
 from pilotage.model.circuit_breakers.changes import BreakerChange, BreakerState, NotedKey
 from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.store.database.columns import id_column, metadata, text_column
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.history.numbers import Numbers
 
 circuit_breakers = Table(

@@ -9,8 +9,8 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, sel
 from pilotage.model.documents.decision import Touch
 from pilotage.model.records.states import JobState, Kind, PilotState, State
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 
 queue_reports = Table(
     "queue_reports",

@@ -4,8 +4,8 @@ from sqlalchemy import Column, Connection, Double, String, Table, bindparam, sel
 
 from pilotage.model.documents.decision import Begin
 from pilotage.store.database.columns import metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 
 iterations = Table(
     "iterations",

@@ -10,11 +10,10 @@ from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRAN
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state, metadata
-from pilotage.store.database.dialects import dialect_of
+from pilotage.store.database.dialects import dialect_of, replaced, upsert
 from pilotage.store.database.engine import Database
 from pilotage.store.database.measurements import MeasuredKey, Sums
 from pilotage.store.database.rows import raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.jobs.counters import counts
 from pilotage.store.jobs.waiting import Waiting, tasks_waiting
 from pilotage.store.people.notifications import is_unsent, notifications

@@ -14,8 +14,8 @@ from pilotage.model.records.federation import Federation, Link
 from pilotage.model.records.states import TransferState
 from pilotage.model.values.durations import HOUR
 from pilotage.store.database.columns import is_state, metadata
+from pilotage.store.database.dialects import upsert
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.database.upserts import upsert
 from pilotage.store.files.table import files
 from pilotage.store.transfers.table import transfers
 

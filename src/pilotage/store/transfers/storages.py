@@ -22,10 +22,10 @@ from pilotage.model.records.storage_moves import FileAtStorage
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state, metadata
+from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.engine import Database
 from pilotage.store.database.record_columns import maker, record_columns
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.files.table import files, replicas
 from pilotage.store.jobs.table import job_inputs, jobs
 from pilotage.store.transfers.table import transfers

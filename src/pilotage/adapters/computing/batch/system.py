@@ -13,7 +13,7 @@ from pilotage.adapters.computing.batch.commands import NOT_FOUND, Command, Outco
 from pilotage.adapters.computing.batch.hosts import Host
 from pilotage.adapters.computing.batch.profile import BatchJob, CommandFault, Profile, Request
 from pilotage.adapters.computing.options import batches
-from pilotage.ports.pool_logs import submission_log
+from pilotage.ports.computing import submission_log
 
 log = logging.getLogger(__name__)
 

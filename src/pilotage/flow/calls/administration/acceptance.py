@@ -18,7 +18,7 @@ from pilotage.adapters.movers.streaming import check, hint
 from pilotage.explain.advice import need_at
 from pilotage.explain.words import number
 from pilotage.federation.faults import Fault, Path
-from pilotage.federation.suggestions import nearest
+from pilotage.federation.messages import nearest
 from pilotage.federation.url_checks import url_faults
 from pilotage.flow.calls.pilots.pilot_files import through_server
 from pilotage.flow.calls.work import sure_waits

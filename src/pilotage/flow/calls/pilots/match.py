@@ -20,9 +20,8 @@ from pilotage.model.records.logs import LogKey
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.rules.declared_environments import entered
-from pilotage.model.rules.job_payload import payload_of, variables
+from pilotage.model.rules.job_payload import payload_of, stdin_file, variables
 from pilotage.model.rules.sources import Sources
-from pilotage.model.rules.standard_input import stdin_file
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
 from pilotage.policies.pilots import reports

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import isfinite
 
-from pilotage.flow.matching.bindings import requested_binding
+from pilotage.flow.brokerages import requested_binding
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.borrowing import Comparison
 from pilotage.model.records.spec import Binding

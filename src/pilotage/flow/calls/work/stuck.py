@@ -12,8 +12,8 @@ from pilotage.flow.calls.places import conditions
 from pilotage.flow.calls.work import remarks, sure_waits
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.remarks import Remark
+from pilotage.model.records.observations import WaitingResults
 from pilotage.model.records.states import LIVE_TASKS, JobState, Kind
-from pilotage.model.records.waiting_results import WaitingResults
 from pilotage.model.rules.stuck import EXPECTED, StuckGroup, stuck, usual_times
 from pilotage.model.values.phrases import duration, moment, plural
 from pilotage.model.values.types import DESCRIBED

@@ -7,7 +7,7 @@ from typing import Any
 from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks
 from pilotage.federation.faults import BadDocument, Fault
-from pilotage.federation.suggestions import nearest
+from pilotage.federation.messages import nearest
 from pilotage.flow import planning
 from pilotage.flow.calls.work import preview
 from pilotage.flow.calls.work.task_fields import changed_task, with_values

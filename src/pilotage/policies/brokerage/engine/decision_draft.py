@@ -8,7 +8,7 @@ from typing import Any
 from pilotage.model.documents.decision import Choice, Creation, Decision, Move, Value
 from pilotage.model.documents.reasons import Choices, Facts, Packable
 from pilotage.model.documents.world import World
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState

@@ -7,7 +7,7 @@ from functools import cache
 
 from pilotage.model.documents.decision import Change, Decision, Move
 from pilotage.model.documents.world import World
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.states import JOBS_AT_A_SITE
 from pilotage.model.rules.site_limits import (
     ANY_NUMBER,

@@ -11,7 +11,7 @@ from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.reasons import Facts
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import HeldPlaces
-from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.counters import Claim
 from pilotage.model.records.spec import PLACE_FIELDS, SITE_FIELDS
 from pilotage.model.rules.site_limits import ANY_NUMBER, match_claim, next_cycle
 from pilotage.policies.brokerage.engine.advertised_sites import AdvertisedSites

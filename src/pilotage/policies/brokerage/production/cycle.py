@@ -9,8 +9,7 @@ from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import binding_of
-from pilotage.model.records.capacity_claims import Claim
-from pilotage.model.records.counters import JOBS_BY_QUEUE
+from pilotage.model.records.counters import JOBS_BY_QUEUE, Claim
 from pilotage.model.records.spec import PLACE_FIELDS, PRODUCTION_FIELDS, Binding
 from pilotage.model.records.states import QUEUED_JOBS, JobState
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget

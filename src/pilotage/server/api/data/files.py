@@ -25,6 +25,7 @@ from pilotage.model.values.scopes import default_scope, identifier, name_of, sco
 from pilotage.ports.moving import StorageError, WrongPatternError
 from pilotage.server.api.edge.access import Person, actor
 from pilotage.server.api.edge.answers import (
+    FileContent,
     PageOfList,
     answer,
     documented,
@@ -33,7 +34,6 @@ from pilotage.server.api.edge.answers import (
     listed,
 )
 from pilotage.server.api.edge.bodies import RequestBody
-from pilotage.server.api.edge.content import FileContent
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.store import ListPage, ReplicaView, Store, cut

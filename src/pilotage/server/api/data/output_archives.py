@@ -13,8 +13,7 @@ from pilotage.model.values.paths import path_in_job
 from pilotage.model.values.scopes import name_of
 from pilotage.server.api.data.files import places_of
 from pilotage.server.api.edge.access import Person
-from pilotage.server.api.edge.answers import documented_bytes
-from pilotage.server.api.edge.content import FileContent
+from pilotage.server.api.edge.answers import FileContent, documented_bytes
 from pilotage.server.api.edge.dependencies import PREFIX, Id, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.work.tasks import visible_task

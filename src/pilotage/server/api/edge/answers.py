@@ -1,13 +1,15 @@
-"""Answers as bytes that are made once, and faults as documents for clients."""
+"""Answers as bytes that are made once, bytes of files, and faults as documents for clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Response
+from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from fastapi.utils import create_model_field
 from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
 
 from pilotage.federation import messages
 from pilotage.federation.faults import BadDocument, field_name
@@ -135,3 +137,27 @@ def misread(errors: Sequence[Any]) -> list[FieldFault]:
     """Return a request's faults by field, without naming the part of the request."""
     faults = [messages.of_request(error) for error in errors]
     return [FieldFault(".".join(map(str, fault.path)), fault.text) for fault in faults]
+
+
+class FileContent(StreamingResponse):
+    """The bytes of a file. The file is closed with the answer, even if the client disconnects.
+
+    The exception of a disconnected client keeps the generator alive until Python collects its garbage.
+    """
+
+    def __init__(
+        self,
+        chunks: Generator[bytes],
+        status_code: int = 200,
+        headers: Mapping[str, str] | None = None,
+        media_type: str = "application/octet-stream",
+    ) -> None:
+        super().__init__(chunks, status_code, headers, media_type=media_type)
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the bytes."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._chunks.close()

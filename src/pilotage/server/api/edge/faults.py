@@ -1,4 +1,4 @@
-"""Answers to errors that no route expects, also where the caller's token is asked for: 503 or 500."""
+"""Answers to refusals, and to errors that no route expects: 503 or 500, also where a token is asked for."""
 
 import logging
 import secrets
@@ -9,9 +9,23 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pilotage.flow.calls.data.catalogue import StillWanted
+from pilotage.flow.errors import AlreadyEnrolled, KeyReused, NotNow, NotThere, PilotGone, PilotRefused
+from pilotage.ports.catalogue import CatalogueError
+from pilotage.request_budget import ClientGone, RequestTooLong
 from pilotage.server.api.edge.dependencies import PREFIX
 from pilotage.server.api.edge.pages import Pages
-from pilotage.store import SERVES_A_CALLER, outage
+from pilotage.server.api.work.event_hub import TooManyStreams
+from pilotage.store import (
+    SERVES_A_CALLER,
+    DatasetTaken,
+    FederationChanged,
+    FileConflict,
+    NoFederation,
+    PersonClosed,
+    UnreadableTask,
+    outage,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,3 +86,24 @@ class Faults:
         return refusal_of(
             scope, self._pages, 500, f"unexpected fault {fault}; the server's log says more", {}
         )
+
+
+STATUS: Mapping[type[Exception], int] = {
+    **dict.fromkeys((AlreadyEnrolled, PersonClosed, PilotRefused), 403),
+    NotThere: 404,
+    **dict.fromkeys((CatalogueError, DatasetTaken, FederationChanged, FileConflict, KeyReused), 409),
+    **dict.fromkeys((NoFederation, NotNow, StillWanted, UnreadableTask), 409),
+    PilotGone: 410,
+    RequestTooLong: 413,
+    TooManyStreams: 429,
+    ClientGone: 499,
+}
+"""The status of each refusal."""
+
+REFUSALS = tuple(STATUS)
+
+
+def refusal(fault: Exception) -> tuple[int, str]:
+    """Return the status and the words of one of ``REFUSALS``."""
+    status = next(STATUS[kind] for kind in type(fault).__mro__ if kind in STATUS)
+    return status, type(fault).__doc__ or "" if isinstance(fault, KeyReused | PilotGone) else str(fault)

@@ -14,9 +14,8 @@ from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.values.types import Whole
 from pilotage.server.api.documents import Declared, read
 from pilotage.server.api.edge.access import FOR_OPERATORS, OperatorNow, Person, actor
-from pilotage.server.api.edge.answers import PageOfList, answer, documented, faults_of, listed
+from pilotage.server.api.edge.answers import FileContent, PageOfList, answer, documented, faults_of, listed
 from pilotage.server.api.edge.bodies import RequestBody
-from pilotage.server.api.edge.content import FileContent
 from pilotage.server.api.edge.dependencies import LINE, PREFIX, After, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.places import world_process

@@ -18,9 +18,8 @@ from pilotage.flow.outside.file_readers import TooManyReaders
 from pilotage.model.values.types import FileName, StoredInteger, Whole
 from pilotage.ports.moving import StorageError
 from pilotage.server.api.edge.access import PilotId
-from pilotage.server.api.edge.answers import answer, documented, documented_bytes
+from pilotage.server.api.edge.answers import FileContent, answer, documented, documented_bytes
 from pilotage.server.api.edge.bodies import RequestBody
-from pilotage.server.api.edge.content import FileContent
 from pilotage.server.api.edge.dependencies import PREFIX, Id, TheRuntime
 from pilotage.server.api.edge.guard import BODY_TIMEOUT, LARGEST_FILE
 from pilotage.server.api.edge.measured_routes import MeasuredRoute

@@ -21,8 +21,7 @@ from pilotage.model.values.phrases import day
 from pilotage.server.api.administration.servers import shown_servers
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.api.places.federation import without_options
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.store import PersonToken
 
 VERSIONS = 20

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from pilotage.model.values.durations import DAY
-from pilotage.server.web.commands import command
 from pilotage.server.web.drawing import TrendStep
-from pilotage.server.web.pages import Page, Staleness, Visit, view
+from pilotage.server.web.pages import Page, Staleness, Visit, command, view
 from pilotage.server.web.views.shares import DaysQuery, DaysSpan, span_of
 from pilotage.store import DailyFailures
 

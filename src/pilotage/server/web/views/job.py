@@ -12,9 +12,8 @@ from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, J
 from pilotage.server.api.work.jobs import explained, read_logs, visible_job
 from pilotage.server.api.work.logs import KeptLogs
 from pilotage.server.web.action_model import ActionLink
-from pilotage.server.web.commands import command
 from pilotage.server.web.drawing import TimeSpan
-from pilotage.server.web.pages import LogOf, Page, Staleness, Visit, view
+from pilotage.server.web.pages import LogOf, Page, Staleness, Visit, command, view
 from pilotage.store import JobDetails
 
 DECISIONS = 3

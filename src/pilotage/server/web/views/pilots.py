@@ -16,8 +16,7 @@ from pilotage.server.api.places.pilots import breakers_of_empty, read_logs
 from pilotage.server.api.work.explanations import explained_pilot
 from pilotage.server.api.work.logs import KeptLogs
 from pilotage.server.api.work.task_filters import TEXT
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.server.web.views.job import gaps_of
 
 ROWS = 100

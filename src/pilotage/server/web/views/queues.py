@@ -20,8 +20,7 @@ from pilotage.server.api.places.queues import shown_queues
 from pilotage.server.api.views import ShownQueue
 from pilotage.server.api.work.explanations import explained_queue
 from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import OF_PLACES, Page, Visit, view
+from pilotage.server.web.pages import OF_PLACES, Page, Visit, command, view
 from pilotage.server.web.place_actions import verbs
 from pilotage.server.web.views.places import PlacePage, PlaceQuery, page_of
 

@@ -9,9 +9,8 @@ from starlette.routing import Route
 
 from pilotage.model.values.durations import DAY, HOUR
 from pilotage.server.api.administration.past import MOST_DAYS, ShareTrend, share_history
-from pilotage.server.web.commands import command
 from pilotage.server.web.drawing import TrendStep
-from pilotage.server.web.pages import OF_PLACES, Page, Visit, view
+from pilotage.server.web.pages import OF_PLACES, Page, Visit, command, view
 from pilotage.store import NoFederation, ShareUse, ShareView, share_uses, step_of
 
 MOST_SHARES = 500

@@ -13,8 +13,7 @@ from pilotage.federation.documents import write
 from pilotage.federation.faults import BadDocument
 from pilotage.flow.calls.administration.simulations import last_simulation
 from pilotage.server.api.places.federation import without_options
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Page, Redirect, Visit, action, view
+from pilotage.server.web.pages import Page, Redirect, Visit, action, command, view
 from pilotage.server.web.sessions import session_token
 from pilotage.server.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRuns
 from pilotage.server.web.views.admin import worlds_by_day

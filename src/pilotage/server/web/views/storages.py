@@ -8,8 +8,7 @@ from starlette.routing import Route
 
 from pilotage.server.api.data.storages import ShownStorage, shown_storages
 from pilotage.server.web.action_model import ActionLink
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Page, Staleness, Visit, view
+from pilotage.server.web.pages import Page, Staleness, Visit, command, view
 from pilotage.server.web.place_actions import verbs
 from pilotage.server.web.views.places import PlacePage, PlaceQuery, page_of
 

@@ -7,8 +7,7 @@ from urllib.parse import quote
 from starlette.routing import Route
 
 from pilotage.flow.calls.work.stuck import StuckRecords, everything
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Page, Staleness, Visit, view
+from pilotage.server.web.pages import Page, Staleness, Visit, command, view
 
 PAGES = ("task", "job", "transfer", "pilot", "queue", "storage")
 """Kinds of records that have a page."""

@@ -20,8 +20,7 @@ from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
 from pilotage.server.api.work.tasks import visible_task, whole
 from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.server.web.views import workflows
 from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
 

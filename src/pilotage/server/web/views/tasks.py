@@ -10,8 +10,7 @@ from starlette.routing import Route
 
 from pilotage.model.records.states import TaskState
 from pilotage.server.api.work.task_filters import TEXT, LabelWanted, filter_of
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Redirect, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Redirect, Staleness, Visit, command, view
 from pilotage.store import TaskPage, TaskSort, TaskView
 
 LONGEST_WORD = 150

@@ -13,8 +13,7 @@ from pilotage.model.records.transfer_queues import TRANSFER_QUEUES
 from pilotage.model.records.work import Transfer
 from pilotage.server.api.data.transfers import find_visible, with_set_aside
 from pilotage.server.api.work.explanations import explained_transfer, slot_accounts
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 
 ROWS = 100
 """Transfers of a page."""

@@ -15,8 +15,7 @@ from pilotage.model.rules.chains import before
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.workflows import visible_workflow
 from pilotage.server.web.chain_graph import GraphNode, graph
-from pilotage.server.web.commands import command
-from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, view
+from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.store import ReaderView, StageView, TaskDetails, WorkflowView
 
 ROWS = 50
