@@ -35,9 +35,8 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take a plugin's waiting jobs from their queues, and choose again among queues with idle pilots.
 
     Offer each idle queue the longest waiting jobs that it accepts and that have their inputs at its storage,
-    at most as many as its idle slots. The brokerage decides as if there were no other queue. Refused jobs
-    stay, like jobs bound early (E1) or at a queue that keeps its jobs. The site's limits apply to jobs of
-    other sites (M8).
+    at most one per idle slot. The brokerage decides as if there were no other queue. Refused jobs stay, like
+    jobs bound early (E1) or at a queue that keeps its jobs. The site's limits apply to others' jobs (M8).
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
