@@ -6,8 +6,8 @@ import pytest
 
 from pilotage.explain.job_files import of_files, with_ways
 from pilotage.model.records.federation import Federation, TransferService
-from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import FileOfJob
 from pilotage.testing import three_sites, transfer
 
 MOVED = transfer(7, TransferState.DONE, file="ligo:a", source="west", share="ligo-download")

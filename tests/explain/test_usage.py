@@ -1,10 +1,10 @@
 """What an attempt used, told from its time line."""
 
-from pilotage.explain.usage import of_attempt
+from pilotage.explain.layout import usage_of_attempt
 
 
 def test_an_attempt_without_a_time_line_says_nothing() -> None:
-    assert list(of_attempt(1, ())) == []
+    assert list(usage_of_attempt(1, ())) == []
 
 
 def test_what_was_used_is_told_with_its_course() -> None:
@@ -13,7 +13,7 @@ def test_what_was_used_is_told_with_its_course() -> None:
         (2.0, 3.0, 800.0, 500.0, 2000.0, 0.0, 0.0),
         (4.0, 3.0, 400.0, 1500.0, 2000.0, 3000.0, 100.0),
     )
-    assert list(of_attempt(2, points)) == [
+    assert list(usage_of_attempt(2, points)) == [
         "  attempt 2 over 4 s: 3 s of CPU time, 1.5 MB read from disks and 2.0 MB written, "
         "3.0 MB received and 0.1 MB sent",
         "    cores in use  |█▄ | at most 2.0",

@@ -10,7 +10,7 @@ import pytest
 from pilotage.federation.checks import check_task, federation_faults
 from pilotage.federation.faults import Path
 from pilotage.federation.source_files import MAX_PAYLOAD
-from pilotage.model.records.director_parts import SubmitPool
+from pilotage.model.records.constants import SubmitPool
 from pilotage.model.records.federation import (
     BrokerageConstants,
     ComputingElement,

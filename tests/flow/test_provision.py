@@ -12,7 +12,7 @@ from pilotage.flow.outside.inquiries import KEPT_FOR
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.flow.steps.provision import ASKED_AGAIN_AFTER
-from pilotage.model.records.director_parts import SubmitPool
+from pilotage.model.records.constants import SubmitPool
 from pilotage.model.records.federation import ComputingElement, DirectorConstants, Server, Site
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Pilot

@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.flow.outside.submit_pools import SubmitPools
 from pilotage.flow.outside.workers import PlaceBusy, Workers
-from pilotage.model.records.director_parts import SubmitPool
+from pilotage.model.records.constants import SubmitPool
 from pilotage.ports.computing import pool_log, submission_log, submitting
 from tests.waiting import PATIENCE
 

@@ -12,7 +12,7 @@ from pilotage.model.circuit_breakers.breaker import Tripped
 from pilotage.model.documents.decision import Begin, Create, Decision
 from pilotage.model.documents.world import TaskQueue
 from pilotage.model.records.advertisements import Advertisement
-from pilotage.model.records.director_parts import GenericIdentity, SubmitPool
+from pilotage.model.records.constants import GenericIdentity, SubmitPool
 from pilotage.model.records.federation import (
     ComputingElement,
     DirectorConstants,

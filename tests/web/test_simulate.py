@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.calls.administration.simulations import LONGEST
+from pilotage.flow.calls.administration.people import LONGEST
 from pilotage.flow.outside.kept_worlds import KeptWorlds
 from pilotage.server.web import simulation_worker
 from pilotage.server.web.simulation_runs import SimulationRuns

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.federation import Federation, Storage
-from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.observations import WaitingResults
 from pilotage.model.records.states import TransferState
-from pilotage.model.records.work import Transfer
+from pilotage.model.records.work import FileOfJob, Transfer
 from pilotage.model.values.phrases import duration, plural
 
 BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})

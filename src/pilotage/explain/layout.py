@@ -1,10 +1,12 @@
-"""Lines and tables of plain text, folded between words to a width; 0 means no limit."""
+"""Lines, tables and bars of plain text, folded between words to a width; 0 means no limit."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from textwrap import TextWrapper, wrap
 from typing import NamedTuple
+
+from pilotage.model.records.logs import Point
 
 HANGING = 4
 """Extra indentation of a folded line's continuation."""
@@ -127,3 +129,36 @@ def _wrapped(text: str, width: int) -> list[str]:
         return [text] if text else []
     # Do not break long words: a broken address or name cannot be copied.
     return wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def usage_of_attempt(attempt: int, points: Sequence[Point]) -> Iterator[str]:
+    """Yield an attempt's total usage, and its cores and memory over time; nothing without points."""
+    if not points:
+        return
+    seconds, cpu, _, read, written, received, sent = points[-1]
+    moved = f"{_disk_io(read, written)}, {_net(received, sent)}"
+    yield f"  attempt {attempt} over {seconds:.0f} s: {cpu:.0f} s of CPU time, {moved}"
+    cores = [
+        max(0.0, after[1] - before[1]) / max(after[0] - before[0], 0.001)
+        for before, after in pairwise(((0.0,) * 7, *points))
+    ]
+    memory = [point[2] for point in points]
+    yield f"    cores in use  |{bars(cores, max(cores))}| at most {max(cores):.1f}"
+    yield f"    memory in use |{bars(memory, max(memory))}| at most {max(memory):.0f} MB"
+
+
+def _disk_io(read: float, written: float) -> str:
+    return f"{read / 1000:.1f} MB read from disks and {written / 1000:.1f} MB written"
+
+
+def _net(received: float, sent: float) -> str:
+    return f"{received / 1000:.1f} MB received and {sent / 1000:.1f} MB sent"
+
+
+def bars(values: Sequence[float], maximum: float) -> str:
+    """Return values from 0 to ``maximum`` as bars of one character each."""
+    maximum = maximum or 1.0
+    return "".join(_BARS[round(value / maximum * (len(_BARS) - 1))] for value in values)

@@ -120,7 +120,7 @@ def shares(
 
 def _show_history(days: int, json_output: bool) -> None:
     """Show what shares used of the running jobs, in the mean and over time."""
-    from pilotage.explain.usage import bars
+    from pilotage.explain.layout import bars
 
     with connect() as client:
         records = client.share_history(days=days)

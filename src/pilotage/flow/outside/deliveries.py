@@ -11,6 +11,9 @@ from operator import attrgetter
 
 from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.workers import WorkersPort
+from pilotage.model.circuit_breakers.storages import End, FailedDelivery, storage_breakers
+from pilotage.model.documents.decision import Committed, Decision, Forget, Move
+from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.observations import DeliverySighting
 from pilotage.model.records.unable_ways import UnableWay, way_of
@@ -292,3 +295,26 @@ def _mover_label(mover: Mover) -> str:
 
 def _cancel(mover: Mover, references: Sequence[str]) -> Callable[[], None]:
     return lambda: mover.cancel(references)
+
+
+def log_breakers(world: World, decision: Decision, committed: Committed) -> None:
+    """Log the breakers that a commit opened, and the ones that a delivery closed."""
+    new: list[FailedDelivery] = []
+    cleared: set[End] = set()
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move):
+            records = (record for id_ in ids for record in change.creates.get(id_, ()))
+            new += [record for record in records if isinstance(record, FailedDelivery)]
+        elif isinstance(change, Forget):
+            cleared.update(change.failed_at)
+    if not (new or cleared):
+        return
+    before = world.storage_breakers
+    for breaker in before:
+        if breaker.place in cleared:
+            log.warning("%s: circuit breaker closed, something was delivered", breaker.what)
+    if new:
+        failed = (*world.failed_deliveries, *new)
+        for breaker in storage_breakers(failed, world.federation.staging, world.time):
+            if breaker not in before:
+                log.warning("%s", breaker.sentence)

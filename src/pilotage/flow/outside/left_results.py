@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pilotage.flow.outside import breaker_notices, removals
+from pilotage.flow.outside import removals
+from pilotage.flow.outside.deliveries import log_breakers
 from pilotage.flow.outside.elements import place_of
 from pilotage.flow.outside.left_manifests import LeftOutput, read
 from pilotage.model.documents.world import Heartbeat, World
@@ -142,5 +143,5 @@ def accept(runtime: "Runtime", results: SpooledResults) -> None:
     runtime.store.logs.put(policy.owned(world, manifest.kept_logs()), world.time)
     decision = policy.accept(world)
     committed = runtime.store.commit(decision, f"pilot:{results.pilot}")
-    breaker_notices.tell(world, decision, committed)
+    log_breakers(world, decision, committed)
     removals.clear(runtime, world, decision, committed)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from pilotage.flow.outside.workers import PlaceBusy, WorkersPort
-from pilotage.model.records.director_parts import SubmitPool
+from pilotage.model.records.constants import SubmitPool
 from pilotage.model.records.observations import PoolReport
 
 T = TypeVar("T")

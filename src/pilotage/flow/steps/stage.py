@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from pilotage.flow.loops.isolation import error_line
-from pilotage.flow.outside import breaker_notices
+from pilotage.flow.outside.deliveries import log_breakers
 from pilotage.flow.outside.removals import clear
 from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
@@ -35,7 +35,7 @@ def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Forget recorded reports, and give up deliveries of transfers that are gone."""
-    breaker_notices.tell(world, decision, committed)
+    log_breakers(world, decision, committed)
     runtime.deliveries.forget(world.deliveries)
     runtime.deliveries.withdraw_all_but(
         [transfer for transfer in world.transfers if transfer.state is TransferState.DELIVERING]

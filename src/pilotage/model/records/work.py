@@ -360,3 +360,29 @@ class Pilot(NewPilot, Life):
 def place_of(node: str, pilot: int) -> str:
     """Return the node of a pilot, or the pilot itself if its node is unknown."""
     return node or f"pilot {pilot}"
+
+
+FileKind = Literal["input", "output"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOfJob:
+    """An input or output of a job."""
+
+    __pydantic_config__ = DESCRIBED
+
+    file: str
+    """Its identifier, ``SCOPE:NAME``."""
+    kind: FileKind
+    """Its role for the job."""
+    size: int
+    """Bytes."""
+    storages: tuple[str, ...]
+    """Storages that hold it, by name."""
+    transfer: Transfer | None = None
+    """The last transfer of it to the storage of the job's queue, or of an output from there; none: there
+    was none."""
+    took: float | None = None
+    """Duration of its delivery in s; none: it has not ended."""
+    way: str = ""
+    """How the job, or its destination, gets it, in words."""

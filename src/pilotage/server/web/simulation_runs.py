@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pilotage.flow.calls.administration.simulations import LONGEST, MOST_TIME
+from pilotage.flow.calls.administration.people import LONGEST, MOST_TIME
 from pilotage.ports.bounded_process import run_process
 from pilotage.store import SimulationResult, Store
 

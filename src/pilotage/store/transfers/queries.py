@@ -7,11 +7,10 @@ from sqlalchemy import Connection, bindparam, func, or_, select
 
 from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.records.counters import TRANSFERS_BY_SHARE
-from pilotage.model.records.job_files import FileKind, FileOfJob
 from pilotage.model.records.states import TRANSFERS_AHEAD, UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.transfer_queues import TransferCount
-from pilotage.model.records.work import Transfer
+from pilotage.model.records.work import FileKind, FileOfJob, Transfer
 from pilotage.model.values.slot_parts import parts_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database

@@ -1,4 +1,4 @@
-"""Close a person: end their rights and their work, and name the rest."""
+"""Close a person: end their rights and their work, and name the rest. The last simulation of a person."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +12,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import personal_scope
 from pilotage.model.values.types import DESCRIBED
 from pilotage.policies.pilots import withdrawal
-from pilotage.store import TaskFilter, TaskPage, TaskView
+from pilotage.store import Store, StoredSimulation, TaskFilter, TaskPage, TaskView
 
 MOST_TASKS = 200
 """Most tasks that one call cancels. The answer says how many are left."""
@@ -131,3 +131,19 @@ def _datasets(runtime: Runtime, person: Identity) -> tuple[str, ...]:
 
 def _full_name(person: Identity) -> str:
     return f"{person.name} of VO {person.vo}" if person.vo else f"{person.name} without a VO"
+
+
+MOST_TIME = 600.0
+"""Seconds after which a command of a simulation is ended."""
+
+LONGEST = 2 * MOST_TIME + 60.0
+"""Seconds after which a simulation without an end counts as broken off by its server's end."""
+
+
+def last_simulation(store: Store, person: str, now: float) -> StoredSimulation | None:
+    """Return the last simulation of a person; None if none was started within a day."""
+    simulation = store.simulations.of(person, now)
+    if simulation is None or simulation.ended is not None or now - simulation.begun < LONGEST:
+        return simulation
+    lost = replace(simulation.result, fault="its server ended before it did; start it again")
+    return replace(simulation, ended=now, result=lost)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.outside import breaker_notices, removals
+from pilotage.flow.outside import removals
+from pilotage.flow.outside.deliveries import log_breakers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Committed
 from pilotage.model.documents.world import Heartbeat, Report, World
@@ -60,7 +61,7 @@ def receive(runtime: Runtime, world: World, actor: str) -> Committed:
     """Commit the reports of pilots, and act on the results."""
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
-    breaker_notices.tell(world, decision, committed)
+    log_breakers(world, decision, committed)
     removals.clear(runtime, world, decision, committed)
     return committed
 

@@ -1,7 +1,7 @@
-"""Change fields of a task for jobs that have not started, after a look at where they would go."""
+"""Change fields of a task for jobs that have not started, after a look at where they would go; its lease."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,12 +12,15 @@ from pilotage.explain.remarks import sentence
 from pilotage.flow.calls.work import preview, what_if
 from pilotage.flow.calls.work.steering import Moved
 from pilotage.flow.calls.work.task_fields import changes_of_jobs
-from pilotage.flow.errors import NoSuchTask, NotNow
+from pilotage.flow.errors import LeaseTooShort, NoSuchTask, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
+from pilotage.model.documents.decision import Decision, Touch
 from pilotage.model.documents.world import World
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.timeouts import lease_of
 from pilotage.policies.tasks import changing
 from pilotage.store.tasks.work import brokered_again, one_job, one_task, unstarted_jobs_of
 
@@ -133,3 +136,28 @@ def _not_of_job(job: Job) -> str:
     if job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED):
         return f"job {job.id} is {job.state}: {again}"
     return f"job {job.id} is {job.state}: its payload has ended, and nothing is left to change"
+
+
+def lease_end(runtime: Runtime, seconds: float, specs: Iterable[TaskSpec]) -> float:
+    """Return when to cancel tasks so that nothing of them runs after this many s from now.
+
+    Disconnected pilots run on until the leases of their jobs end, which depends on the workflow. Others hear
+    of it at their next report. Raises ``LeaseTooShort`` if that takes longer than the lease.
+    """
+    federation = runtime.store.federation()
+    leases = [lease_of(federation.timeouts, spec.workflow) for spec in specs]
+    unheard = 1.1 * max(leases, default=0.0) + 2 * federation.loops.period
+    if seconds <= unheard:
+        raise LeaseTooShort(
+            f"a lease of {seconds:g} s cannot be kept: pilots may run on for {unheard:g} s after a task is "
+            "cancelled; ask for more, or lower timeouts.heartbeat, or that of the workflow, here"
+        )
+    return runtime.clock() + seconds - unheard
+
+
+def renew(runtime: Runtime, task: int, spec: TaskSpec, seconds: float, actor: str) -> None:
+    """Renew a task's lease. A task that has ended stays as it is. Raises ``LeaseTooShort``."""
+    changes = {"lease_end": lease_end(runtime, seconds, [spec])}
+    touch = Touch(kind="task", ids=(task,), changes=changes)
+    decision = Decision(step="renew", time=runtime.clock(), seed=runtime.seeds(), changes=(touch,))
+    runtime.store.commit(decision, actor)

@@ -1,10 +1,10 @@
 """The one place that makes remarks: on tasks, jobs, queues, transfers, and records set aside."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pilotage.explain import chains, job_files, notifications, pilots, publications, queues, task_waits
+from pilotage.explain import chains, job_files, pilots, publications, queues, task_waits
 from pilotage.explain.circuit_breakers import line
 from pilotage.flow.calls.places import circuit_breakers, conditions
 from pilotage.flow.calls.work import pending_jobs, sure_waits
@@ -20,6 +20,7 @@ from pilotage.model.records.states import (
     TRANSFERS_AHEAD,
     UNSTARTED_JOBS,
     JobState,
+    NotificationState,
     TaskState,
     TransferState,
 )
@@ -169,7 +170,7 @@ def end_of(runtime: Runtime, task: TaskDetails, ahead: int) -> LikelyEnd | None:
 def notified(runtime: Runtime, task: TaskDetails) -> list[Remark]:
     """Return a remark on the notifications of a task; nothing if there are none."""
     sending = runtime.store.notification_queries.of_task(task.id)
-    remark = notifications.of_task(task.id, sending, runtime.clock())
+    remark = notification_remark(task.id, sending, runtime.clock())
     return [remark] if remark else []
 
 
@@ -334,3 +335,23 @@ def _aside(record: SetAsideRecord) -> Remark:
         since=record.since,
         until=record.retry_at,
     )
+
+
+Counts = Mapping[NotificationState, tuple[int, str, float]]
+"""By state: how many notifications, an error of one of them, and when the next is sent, in s since 1970."""
+
+
+def notification_remark(task: int, counts: Counts, time: float) -> Remark | None:
+    """Return a remark on the notifications of a task; None if it has none. ``time`` is in s since 1970."""
+    if not counts:
+        return None
+    counted = ", ".join(f"{counts[state][0]} {state}" for state in NotificationState if state in counts)
+    line = f"notifications: {counted}"
+    count, error, wake_at = counts.get(NotificationState.WAITING, (0, "", 0.0))
+    if count and error:
+        line = f"{line}; the next goes out in {duration(wake_at - time)}: {error}"
+    _, error, _ = counts.get(NotificationState.FAILED, (0, "", 0.0))
+    if error:
+        line = f"{line}; failed: {error}"
+    command = f"pilotage notify list --task {task}"
+    return Remark(kind="notification", subject=f"task:{task}", text=line, command=command)

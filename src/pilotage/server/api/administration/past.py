@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls.administration.simulations import last_simulation
+from pilotage.flow.calls.administration.people import last_simulation
 from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.durations import DAY

@@ -15,10 +15,9 @@ from pilotage.explain import (
     queues,
     rendering,
     transfers,
-    usage,
 )
 from pilotage.explain.analysis import Explanation, explain
-from pilotage.explain.layout import PLAIN, TextForm, folded
+from pilotage.explain.layout import PLAIN, TextForm, folded, usage_of_attempt
 from pilotage.explain.remarks import lines
 from pilotage.flow.calls.places import conditions
 from pilotage.flow.calls.work import borrowing_outlook, forwarded, remarks
@@ -28,7 +27,6 @@ from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import Borrowing, Comparison
-from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.logs import Point
 from pilotage.model.records.states import (
     AT_A_PILOT,
@@ -39,7 +37,7 @@ from pilotage.model.records.states import (
     TaskState,
 )
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
-from pilotage.model.records.work import Pilot, Transfer
+from pilotage.model.records.work import FileOfJob, Pilot, Transfer
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import STAGE
 from pilotage.policies.pilots import batch_waits, fitting
@@ -225,7 +223,7 @@ def explained_job(
     unfolded += job_files.of_files(files)
     if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
         unfolded.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
-    unfolded += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
+    unfolded += [*borrowing.of_comparisons(job.queue, compared), *usage_of_attempt(*used)]
     unfolded += rendering.of_choices(choices, text.rules)
     unfolded += forwarded.explained(runtime, job)
     if not choices:

@@ -13,7 +13,7 @@ from pilotage.explain.layout import folded
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import BadDocument
 from pilotage.flow.calls.data.inputs import Fault
-from pilotage.flow.calls.work import effects, lease, remarks, retry, submit, sure_waits, what_if
+from pilotage.flow.calls.work import changes, effects, remarks, retry, submit, sure_waits, what_if
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
@@ -127,7 +127,7 @@ def post_tasks(
     """
     specs, misread = body.read()
     good = [spec for _, spec in specs]
-    end = lease.lease_end(runtime, body.lease, good) if body.lease else None
+    end = changes.lease_end(runtime, body.lease, good) if body.lease else None
     # Nothing will be accepted, but examine the rest too, so that the answer has all faults.
     if body.whole and misread:
         submitted = submit.examine(runtime, good, caller.identity)
@@ -296,7 +296,7 @@ def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
     """Renew a task's lease, or set one for the first time."""
     details = visible_task(runtime.store, caller, task)
-    lease.renew(runtime, task, details.spec, body.lease, actor(caller))
+    changes.renew(runtime, task, details.spec, body.lease, actor(caller))
     return answer(visible_task(runtime.store, caller, task))
 
 

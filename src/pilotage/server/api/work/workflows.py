@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from pilotage.explain import chains
 from pilotage.explain.layout import folded
-from pilotage.flow.calls.work import lease, submit, sure_waits
+from pilotage.flow.calls.work import changes, submit, sure_waits
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.chains import MOST_STAGES
 from pilotage.model.values.identity import Credential
@@ -81,7 +81,7 @@ def post_workflows(
     """
     specs, misread = body.read()
     good = [spec for _, spec in specs]
-    end = lease.lease_end(runtime, body.lease, good) if body.lease else None
+    end = changes.lease_end(runtime, body.lease, good) if body.lease else None
     if misread:
         submitted = submit.examine(runtime, good, caller.identity)
     else:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
-from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, JobState
+from pilotage.model.records.work import FileOfJob
 from pilotage.server.api.work.jobs import explained, read_logs, visible_job
 from pilotage.server.api.work.logs import KeptLogs
 from pilotage.server.web.action_model import ActionLink

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.federation.faults import BadDocument
-from pilotage.flow.calls.administration.simulations import last_simulation
+from pilotage.flow.calls.administration.people import last_simulation
 from pilotage.server.api.places.federation import without_options
 from pilotage.server.web.pages import Page, Redirect, Visit, action, command, view
 from pilotage.server.web.sessions import session_token
