@@ -31,7 +31,7 @@ def test_p10_a_pilots_life_is_told_from_its_making_to_its_end(
     told = lines(operator, f"/pilots/{pilot}/explain")
     assert f"pilot {pilot} at north-queue: running" in told
     assert "created: needed" in told
-    assert "was given 1 job" in told
+    assert "got 1 job" in told
     assert f"its jobs: {job} sent" in told
     assert operator.get("/pilots/99/explain").status_code == 404
 
@@ -83,7 +83,7 @@ def test_p12_pilots_whose_node_lacks_what_they_were_sent_for_are_listed_and_a_br
     answer = operator.get("/pilots?empty=true").json()
     assert [(one["id"], one["matched"], one["lacks"]) for one in answer["pilots"]] == [(pilot, 1, "GPUs")]
     assert [one["place"] for one in answer["breakers"]] == [["north-queue", "GPUs"]]
-    assert "its node lacks GPUs, for which it was sent" in lines(operator, f"/pilots/{pilot}/explain")
+    assert "its node lacks GPUs, which its work needs" in lines(operator, f"/pilots/{pilot}/explain")
 
 
 def test_e5_a_pilot_that_gets_nothing_is_told_to_stay_as_long_as_a_new_one_would_wait(
@@ -128,7 +128,7 @@ def test_p4_a_job_that_waits_behind_anothers_private_pilot_is_told_that_none_can
     house: House, alice: TestClient, submit: Submit
 ) -> None:
     (job,) = house.activate(submit(command=["true"], ram=3000))
-    assert "can be asked for" not in lines(alice, f"/jobs/{job}/explain")
+    assert "can be requested" not in lines(alice, f"/jobs/{job}/explain")
     federation = house.store.federation()
     (north,) = (queue for queue in federation.queues if queue.name == "north-queue")
     assert north.computing_element is not None
@@ -138,12 +138,12 @@ def test_p4_a_job_that_waits_behind_anothers_private_pilot_is_told_that_none_can
     house.pilot(owner=replace(ALICE, name="bob"), kind="private")
     told = lines(alice, f"/jobs/{job}/explain")
     assert (
-        "no pilot can be asked for: north-queue has 1 pilot, 1 of them for their owners' jobs alone" in told
+        "no pilot can be requested: north-queue has 1 pilot, 1 of them for their owners' jobs alone" in told
     )
     assert "may have 1 (max_pilots)" in told
     house.now += federation.director.max_pilot_waiting_hours * 3600 + 1
     take(step("watch"), house.runtime, house.runtime.begin(1000))
-    assert "can be asked for" not in lines(alice, f"/jobs/{job}/explain")
+    assert "can be requested" not in lines(alice, f"/jobs/{job}/explain")
 
 
 def test_m8_a_job_that_waits_where_a_site_is_throttled_is_told_that_none_can_be_asked_for(
@@ -160,12 +160,12 @@ def test_m8_a_job_that_waits_where_a_site_is_throttled_is_told_that_none_can_be_
     house.pilot(owner=replace(ALICE, name="bob"), kind="private", site="north")
     assert "the batch system of north has not answered yet" in throttled(max_jobs=2)
     house.ask_sites()
-    assert "can be asked for" not in throttled(max_jobs=2, max_submitting_jobs=2)
+    assert "can be requested" not in throttled(max_jobs=2, max_submitting_jobs=2)
     assert (
-        "no pilot can be asked for: site north has 1 pilot of ours there and its max_jobs leaves room for 1"
-        "; one is asked for when one of these has ended" in throttled(max_jobs=1)
+        "no pilot can be requested: site north has 1 pilot of ours there and its max_jobs leaves room for 1"
+        "; one is requested when one of these has ended" in throttled(max_jobs=1)
     )
     told = throttled(max_submitting_jobs=1)
     assert "site north has 1 pilot of ours in its batch queues" in told
-    assert "its max_submitting_jobs or max_pending_jobs leaves room for 1; one is asked for" in told
+    assert "its max_submitting_jobs or max_pending_jobs leaves room for 1; one is requested" in told
     assert "max_jobs leaves room for 0;" in throttled(max_jobs=0)

@@ -276,7 +276,7 @@ def test_scouts_that_fit_nowhere_are_told_in_the_sum() -> None:
     both = (*jobs(asked, 2, kind="scout"), *(replace(job, id=job.id + 10) for job in jobs(asked, 3)))
     state = world(federation([queue("SHORT", max_walltime=7200)]), asked, jobs=both)
     told = of_planned("sim", decide(state).choices)
-    assert told[0] == "sim: 5 jobs: SHORT 3, 2 nowhere yet (2 scouts, for which the others wait)"
+    assert told[0] == "sim: 5 jobs: SHORT 3, 2 nowhere yet (2 scouts; the others wait for them)"
 
 
 def test_changes_that_help_only_together_are_told_where_the_user_can_make_them_all() -> None:

@@ -56,4 +56,4 @@ def test_what_waits_behind_the_bound_on_what_is_prepared_says_so() -> None:
     ]
     seen = world(fed, transfers=transfers)
     lines = of_decision(prepare(seen), seen, [])
-    assert "  a: 5 wait until what is prepared is delivered" in lines
+    assert "  a: 5 wait until prepared transfers are delivered" in lines

@@ -106,7 +106,7 @@ def test_the_first_of_a_share_that_is_given_slots_starts_now() -> None:
     given = {name: {**share, "started": 4} for name, share in SHARES.items()}
     accounts = {**ACCOUNTS, "delivering": {**ACCOUNTS["delivering"], "shares": given}}
     assert "it is likely to start delivering now" in told(replace(WAITING, accounts=accounts))
-    assert "when it is delivered cannot be told: nothing was delivered lately" in told(
+    assert "when it is delivered cannot be predicted: nothing was delivered lately" in told(
         replace(WAITING, lasting=None)
     )
 
@@ -128,4 +128,4 @@ def test_what_waits_for_an_open_breaker_has_no_time() -> None:
         kind="storage", place=("north-a", ""), until=NOW + 60, failures=3, since=NOW, error="no answer"
     )
     lines = told(replace(WAITING, full="north-a", breaker=breaker))
-    assert "when it starts cannot be told: that circuit breaker may stay open longer" in lines
+    assert "when it starts cannot be predicted: that circuit breaker may stay open longer" in lines

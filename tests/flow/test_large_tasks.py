@@ -138,7 +138,7 @@ def test_a_file_that_is_forgotten_between_two_parts_fails_its_job_and_no_other(
     assert found.jobs == {JobState.ACTIVATED: 3, JobState.FAILED: 1}
     job = house.store.queries.job(1)
     assert job is not None
-    assert job.error.startswith("input ligo:f0 is gone: no storage has it any more")
+    assert job.error.startswith("input ligo:f0 is gone: no storage has it;")
 
 
 def file(name: str, size: int = 1) -> InputFile:

@@ -25,7 +25,7 @@ def test_jobs_that_wait_for_a_queue_fail_where_no_storage_has_an_input() -> None
     ]
     for move in decision.moves:
         assert is_allowed("job", move.source, move.target)
-        assert str(move.changes["error"]).startswith("input gone is gone: no storage has it any more")
+        assert str(move.changes["error"]).startswith("input gone is gone: no storage has it;")
     assert str(decision.moves[0].changes["error"]).endswith("; its last attempt: gone is altered at d")
 
 

@@ -56,7 +56,7 @@ def test_the_error_counts_jobs_as_the_task_s_own_counts_do() -> None:
     measured = Measured(finished=3, failed=1)
     one = replace(task(), measured=measured)
     (move,) = completion.complete(world(tasks=(one,), task_counts=jobs_of(finished=7, failed=3))).moves
-    told = "of 10 jobs 2 failed, besides 1 scout that failed and whose work others did"
+    told = "of 10 jobs 2 failed, besides 1 failed scout that other jobs replaced"
     assert move.changes["error"] == told
 
 

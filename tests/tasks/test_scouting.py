@@ -232,7 +232,7 @@ def test_scouts_that_failed_do_not_fail_the_task_in_the_end() -> None:
     assert move.target == T.FINISHED
     jobs = (scout(1, S.FAILED, error="scout's"), job(9, S.FAILED, error="exit 9"))
     (move,) = completion.complete(replace(where, task_counts=jobs_of(finished=8, failed=3), jobs=jobs)).moves
-    told = "of 11 jobs 1 failed, besides 2 scouts that failed and whose work others did; job 9: exit 9"
+    told = "of 11 jobs 1 failed, besides 2 failed scouts that other jobs replaced; job 9: exit 9"
     assert (move.target, move.changes["error"]) == (T.FAILED, told)
 
 

@@ -127,7 +127,7 @@ def stops(
             if bad and not obstacles
             else chains.waiting_reason(task.id, predecessors, on_end)
         )
-        text = f"it {reason or task.error or 'goes on with the next pass'}"
+        text = f"it {reason or task.error or 'starts with the next pass'}"
         kind: RemarkKind = "blocked" if obstacles or bad else "wait"
         yield Remark(kind=kind, subject=subject, text=text, mend="user" if obstacles or bad else "wait")
 

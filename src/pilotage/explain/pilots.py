@@ -32,14 +32,14 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
         missing = "" if pilot.missing_since is None else f" (since {moment(pilot.missing_since)})"
         yield f"  waits there: {pilot.waits}{missing}"
     if pilot.lacks:
-        yield f"  its node lacks {pilot.lacks}, for which it was sent"
-    yield f"  was given {plural(pilot.matched, 'job')}"
+        yield f"  its node lacks {pilot.lacks}, which its work needs"
+    yield f"  got {plural(pilot.matched, 'job')}"
     if jobs:
         named = ", ".join(f"{job} {state}" for job, state in jobs[:SHOWN])
         more = f" and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
         yield f"  its jobs: {named}{more}"
     if pilot.matched > len(jobs):
-        yield f"  {plural(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
+        yield f"  {plural(pilot.matched - len(jobs), 'job')} of these later got other pilots, or were deleted"
     if pilot.state is PilotState.FINISHED and not pilot.matched:
         yield "  it ended without ever having had a job"
     if end := of_end(pilot):
@@ -89,7 +89,7 @@ def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[st
     if len(waiting) > SHOWN:
         yield f"  and {len(waiting) - SHOWN} more"
     if not pilots:
-        yield "  `pilotage plan provision` tells what the director makes of it"
+        yield "  `pilotage plan provision` shows the director's plan"
 
 
 def of_full(subject: str, limits: Iterable[PilotLimit], live: Sequence[Pilot]) -> Iterator[Remark]:
@@ -102,17 +102,15 @@ def of_full(subject: str, limits: Iterable[PilotLimit], live: Sequence[Pilot]) -
         private = sum(pilot.kind == "private" for pilot in pilots)
         exclusive = f", {private} of them for their owners' jobs alone" if private else ""
         reason = f"{have} {plural(len(pilots), 'pilot')}{exclusive}, and may have {limit.pilots} (max_pilots)"
-        yield _none_asked_for(subject, f"{reason}; one is asked for when one of these has ended", "P4")
+        yield _none_asked_for(subject, f"{reason}; one is requested when one of these has ended", "P4")
 
 
 def of_throttled(subject: str, site: str, bounds: Bounds, pilots: Sequence[Pilot]) -> Iterator[Remark]:
     """Yield the limits of a site that our pilots have reached; jobs of others there are subtracted (M5,
     M8)."""
     if bounds is UNANSWERED:
-        reason = (
-            f"the batch system of {site} has not answered yet, so nobody knows how many jobs of others are"
-        )
-        yield _none_asked_for(subject, f"{reason} there", "M8")
+        reason = f"the batch system of {site} has not answered yet, so the jobs of others there are unknown"
+        yield _none_asked_for(subject, reason, "M8")
         return
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
     slots = sum(pilot.slots for pilot in pilots)
@@ -131,11 +129,11 @@ def of_throttled(subject: str, site: str, bounds: Bounds, pilots: Sequence[Pilot
         if bound is not None and count >= bound:
             again = f"one of these has {until}" if count else "it leaves more"
             reason = f"site {site} has {has} and its {limit} leaves room for {bound}"
-            yield _none_asked_for(subject, f"{reason}; one is asked for when {again}", "M5")
+            yield _none_asked_for(subject, f"{reason}; one is requested when {again}", "M5")
 
 
 def _none_asked_for(subject: str, reason: str, rule: str) -> Remark:
-    text = f"no pilot can be asked for: {reason}"
+    text = f"no pilot can be requested: {reason}"
     return Remark(kind="wait", subject=subject, text=text, rule=rule, mend="wait")
 
 
@@ -146,4 +144,4 @@ def _submission_route(pilot: Pilot) -> str:
         f"by submit pool {pilot.submit_pool}" if pilot.submit_pool else "",
         f"as {pilot.reference}" if pilot.reference else "",
     ]
-    return " ".join(part for part in parts if part) or "by somebody else"
+    return " ".join(part for part in parts if part) or "by another system"

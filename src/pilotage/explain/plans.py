@@ -228,7 +228,7 @@ def _waits(name: str, account: Mapping[str, Any]) -> str:
     slots = share["held"] + share["started"]
     parts = []
     if waiting and account.get("prepared", 0) >= account.get("bound", 1):
-        parts = [f"{waiting} wait until what is prepared is delivered"]
+        parts = [f"{waiting} wait until prepared transfers are delivered"]
     elif waiting and slots >= share["entitled"] > 0:
         parts = [f"{waiting} wait behind its own, in all slots that it is entitled to"]
     elif waiting:

@@ -58,7 +58,7 @@ def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
     nowhere = jobs - sum(sum(kinds.values()) for kinds in placed.values())
     waiting = sum(len(choice.jobs) + choice.left for choice in choices if choice.job_kind == "scout")
     waiting -= sum(kinds.get("scout", 0) for kinds in placed.values())
-    first = f" ({plural(waiting, 'scout')}, for which the others wait)" if waiting else ""
+    first = f" ({plural(waiting, 'scout')}; the others wait for them)" if waiting else ""
     rest = [f"{nowhere} nowhere yet{first}"] if nowhere else []
     return [f"{name}: {plural(jobs, 'job')}: {', '.join([*parts, *rest])}"]
 

@@ -130,7 +130,7 @@ def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
     """Estimate the start: transfers ahead use its share's slots first, each for the mean time of the last
     ones."""
     if waiting.breaker is not None:
-        return "when it starts cannot be told: that circuit breaker may stay open longer"
+        return "when it starts cannot be predicted: that circuit breaker may stay open longer"
     share = waiting.account["shares"].get(transfer.share, {"started": 0, "emergency": 0})
     at_once = waiting.ahead < share["started"] + share["emergency"]
     if waiting.queue is FINISHING:
@@ -138,7 +138,7 @@ def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
     if at_once and waiting.queue is DELIVERING:
         return "it is likely to start delivering now"
     if waiting.lasting is None:
-        return "when it is delivered cannot be told: nothing was delivered lately"
+        return "when it is delivered cannot be predicted: nothing was delivered lately"
     start = max(time + waiting.deliveries * waiting.lasting, transfer.wake_at or 0)
     each = duration(waiting.lasting)
     estimate = f"in about {duration(start - time)}, at {moment(start)}"

@@ -21,7 +21,7 @@ def refusal(queue: Queue | None, containment: str) -> str:
         or containment in COMPLETE_CONTAINMENT
     ):
         return ""
-    has = f"has only {containment!r}" if containment else "tells of none"
+    has = f"has only {containment!r}" if containment else "reports none"
     return (
         f"queue {queue.name} insists on contained payloads, and this pilot {has}: "
         "install bubblewrap, or allow user namespaces, at its machine"

@@ -15,7 +15,7 @@ def fail(world: World) -> Decision:
     """
     moves = JobMoves()
     for job, name in _without_input(world):
-        error = f"input {name} is gone: no storage has it any more; restore it, then retry the job"
+        error = f"input {name} is gone: no storage has it; restore it, then retry the job"
         if job.error:
             error = f"{error}; its last attempt: {job.error}"
         changes: dict[str, Value] = {"error": error, "ended": world.time}

@@ -49,7 +49,7 @@ def _settled(world: World) -> list[Move]:
             changes: dict[str, Value] = {"source": source, "emergency": False}
             moves += moves_of(transfers, TransferState.PREPARED, "its source is settled", changes=changes)
         else:
-            error = "no storage from which it may be read holds it any more"
+            error = "no readable storage holds it now"
             over: dict[str, Value] = {"error": error, "ended": world.time, "emergency": False}
             moves += moves_of(transfers, TransferState.FAILED, "out of sources", changes=over)
     return moves

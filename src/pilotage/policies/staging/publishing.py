@@ -167,7 +167,7 @@ class _Obstacles:
         catalogue = split_dataset(publication.dataset)[0]
         declared = self._catalogues.get(catalogue)
         if declared is None:
-            return f"the federation has no catalogue {catalogue} any more that takes outputs"
+            return f"the federation has no catalogue {catalogue} that takes outputs now"
         if not publication.file:
             failed = self._failed[publication.task]
             return f"it is left open, for {failed} of its files are not published" if failed else ""

@@ -294,4 +294,4 @@ def _ready(facts: _Facts, job: Job) -> JobState:
 
 
 def _no_queue(job: Job) -> str:
-    return f"queue {job.queue} is not in the federation any more: its storage cannot be told"
+    return f"queue {job.queue} is not in the federation any more: its storage is unknown"

@@ -21,7 +21,7 @@ from pilotage.policies.staging.sources_now import room_of
 
 REGULAR = "given a slot"
 EMERGENCY = "given an emergency slot"
-PASSING = "passes the bound on what is prepared"
+PASSING = "passes the bound on prepared transfers"
 """Causes in a transfer's history for getting a slot."""
 
 

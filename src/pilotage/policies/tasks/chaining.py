@@ -127,7 +127,7 @@ def _started(task: Task, spec: TaskSpec, predecessors: Iterable[Predecessor]) ->
         ids=(task.id,),
         source=TaskState.WAITING,
         target=TaskState.REGISTERED,
-        cause=f"goes on after {names}",
+        cause=f"starts after {names}",
         changes={"error": "", **spec_changes},
     )
 

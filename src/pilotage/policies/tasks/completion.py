@@ -102,8 +102,8 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
         jobs_in_all = "1 job" if total == 1 else f"{total} jobs"
         error = f"of {jobs_in_all} {' and '.join(bad)}"
         if excused:
-            scouts = "1 scout" if excused == 1 else f"{excused} scouts"
-            error = f"{error}, besides {scouts} that failed and whose work others did"
+            scouts = "1 failed scout" if excused == 1 else f"{excused} failed scouts"
+            error = f"{error}, besides {scouts} that other jobs replaced"
         if example is None:
             return error
         called = "job" if example.kind == "normal" else f"{example.kind} job"

@@ -7,7 +7,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JOBS_AT_WORK, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job
 
-CAUSE = "its task ends with what it has, by a person"
+CAUSE = "a person ended its task early"
 _NOT_SPLIT = (TaskState.SCOUTING, TaskState.SPLITTING)
 _ALMOST_DONE = (JobState.HOLDING, JobState.TRANSFERRING)
 
