@@ -217,7 +217,7 @@ def test_b18_what_a_storage_tells_counts_and_not_what_the_file_says() -> None:
     assert "as measured 20" in refusal.lifted_by, "it says when"
     (old,) = only_choice(_spaces(house, ("HOME-DISK", 5000, None, 1801))).refusals
     assert (old.queues, old.have, old.mend) == (("NEAR",), (40.0,), "operator"), "an old answer is none"
-    assert "the federation's file says more" in old.lifted_by, "waiting does not help"
+    assert "the federation's file declares more" in old.lifted_by, "waiting does not help"
     moved = replace(house, storages=tuple(replace(one, url="file:///new") for one in house.storages))
     elsewhere = replace(measured, federation=moved)
     assert refused_in(elsewhere, "B18") == {"NEAR"}, "what another place told is no answer"

@@ -12,6 +12,7 @@ from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, MergeSpec, NewJob, Replica
+from pilotage.policies.brokerage.production.cycle import PATIENCE
 from pilotage.testing.stores import new_task
 from tests.reading import BROKERED, world_of
 
@@ -34,14 +35,35 @@ def start(house: House, pilot: int, many: int) -> None:
     house.tell(pilot, *(Report(job=job, attempt=attempt, state="running") for job, attempt in given))
 
 
+def broker(house: House) -> None:
+    """Place what fits; the rest has lacked room for long enough to be pending."""
+    house.take("broker")
+    house.now += PATIENCE
+    house.take("broker")
+
+
 def states_of(house: House, *jobs: int) -> list[JobState]:
     found = [house.store.queries.job(job) for job in jobs]
     return [one.state for one in found if one]
 
 
+def test_b37_a_job_that_soon_finds_room_is_written_once(small: House) -> None:
+    task = small.task(jobs=21)
+    small.take("broker")
+    assert small.states(task) == {J.ACTIVATED: 20, J.DEFINED: 1}, "a pilot may make room before anybody asks"
+    small.now += PATIENCE - 1
+    assert small.take("broker") == 0
+    start(small, small.pilot(), 1)
+    small.take("broker")
+    assert small.states(task) == {J.RUNNING: 1, J.ACTIVATED: 20}
+    details = small.store.queries.job(21)
+    assert details is not None
+    assert [event.target for event in details.events] == [J.DEFINED, J.ACTIVATED]
+
+
 def test_b37_jobs_without_room_are_pending_and_a_start_ends_their_hour_early(small: House) -> None:
     task = small.task(jobs=30)
-    small.take("broker")
+    broker(small)
     assert small.states(task) == {J.ACTIVATED: 20, J.PENDING: 10}
     details = small.store.queries.job(30)
     assert details is not None
@@ -61,7 +83,7 @@ def test_b37_pending_jobs_go_before_younger_ones_and_after_those_of_higher_prior
     small.take("broker")
     young = small.task(jobs=2)
     urgent = small.task(jobs=1, priority=700)
-    small.take("broker")
+    broker(small)
     assert small.states(old) == {J.ACTIVATED: 20, J.PENDING: 2}
     assert (small.states(young), small.states(urgent)) == ({J.PENDING: 2}, {J.PENDING: 1})
     pilot = small.pilot()
@@ -75,7 +97,7 @@ def test_b37_pending_jobs_go_before_younger_ones_and_after_those_of_higher_prior
 @pytest.mark.parametrize("again", ["restarted", "lifted"])
 def test_b37_a_server_that_was_started_anew_knows_what_waits_for_room(small: House, again: str) -> None:
     task = small.task(jobs=25)
-    small.take("broker")
+    broker(small)
     object.__setattr__(small.runtime, "broker_read_plan", BrokerReadPlan(small.runtime.clock))
     pilot = small.pilot()
     start(small, pilot, 3)
@@ -87,18 +109,18 @@ def test_b37_a_server_that_was_started_anew_knows_what_waits_for_room(small: Hou
 
 def test_b37_the_hour_of_full_queues_ends(small: House) -> None:
     task = small.task(jobs=21)
-    small.take("broker")
+    broker(small)
     small.now += 3600
     small.take("watch")
     assert small.states(task) == {J.ACTIVATED: 20, J.DEFINED: 1}
-    small.take("broker")
+    broker(small)
     assert small.states(task) == {J.ACTIVATED: 20, J.PENDING: 1}
 
 
 def test_b37_jobs_that_fit_nowhere_are_not_read_with_those_that_wait_for_room(small: House) -> None:
     unfit = small.task(jobs=3, queues=("north-queue",), cores=4)
     full = small.task(jobs=21)
-    small.take("broker")
+    broker(small)
     assert (small.states(unfit), small.states(full)) == ({J.PENDING: 3}, {J.ACTIVATED: 20, J.PENDING: 1})
     small.now += 10
     world = read_world(step("broker"), small.runtime, small.runtime.begin(1000))
@@ -139,7 +161,7 @@ def test_b3_a_merge_job_leaves_its_full_home_for_another_queue_after_a_day(house
     house.take("broker")
     merging = new_task(house.store, merge=MERGE, outputs=("part",))
     job = _merge_job(house, merging)
-    house.take("broker")
+    broker(house)
     assert states_of(house, job) == [J.PENDING]
     skipped = house.now
     while states_of(house, job)[0] in (J.PENDING, J.DEFINED):

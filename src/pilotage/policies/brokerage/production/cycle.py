@@ -1,6 +1,7 @@
 """The production brokerage: choose queues for groups of similar jobs, with reasons (B1 to B38)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ from pilotage.policies.brokerage.production.waivers import waive
 BLOCK = 1 << 22
 """Pairs of task and queue examined together. This bounds the memory of a pass."""
 
+PATIENCE = 5.0
+"""Seconds for which a job that lacks only room stays DEFINED. Pilots take most such jobs in that time, so each
+is written once less."""
+
 OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
 """Rules that can be switched off: all but the task's choice of queues (B2) and the limit on waiting jobs
 (B36)."""
@@ -45,8 +50,8 @@ class Production:
 
     Jobs with their input at the queue become ACTIVATED, others ASSIGNED. Each move claims its room within
     B36. Jobs become PENDING (B37) if every queue is refused, also by B36. That includes the rest of a group
-    after all queues are full. Jobs stay DEFINED for the next pass only if queues beyond the best ones have
-    room. The choice has their number as ``left``.
+    after all queues are full. Jobs stay DEFINED for the next pass if queues beyond the best ones have room,
+    or if they are newer than ``PATIENCE``. The choice has their number as ``left``.
 
     Its options are ``off`` and ``by_vo``. ``off`` lists the rules switched off. ``by_vo`` gives a VO further
     rules that are off, and ``constants`` that replace the federation's. Organisations can add ``checks`` and
@@ -98,7 +103,7 @@ class _ProductionCycle:
         self, world: World, queues: QueueColumns, extensions: Extensions, groups: int, specs: SpecTable
     ) -> None:
         self._specs = specs
-        self._time = world.time
+        self._time, self._jobs = world.time, world.jobs
         self._constants = world.federation.binding
         self._queues = queues
         self._extensions = extensions
@@ -144,8 +149,10 @@ class _ProductionCycle:
             placed = place(group, standing, ledger, self._ties)
             moved = self._place(group, placed, standing)
             rest = group._replace(jobs=group.jobs[len(moved) :])
-            if rest.jobs and not standing.has_room(limit):
-                moved += self._suspend(rest, FULL)
+            if not standing.has_room(limit) and (waiting := self._waiting(rest)).jobs:
+                moved += self._suspend(waiting, FULL)
+            if not moved:
+                return
         self._draft.explain(ReasonedGroup(reasons, row, standing, crowd, limit, moved, placed))
 
     def _place(self, group: Group, placed: Sequence[Placed], standing: Contest) -> tuple[int, ...]:
@@ -205,6 +212,16 @@ class _ProductionCycle:
             )
             self._claims[key] = (claim,)
         return self._claims[key]
+
+    def _waiting(self, group: Group) -> Group:
+        """Return the group without the jobs that a pilot may take before people ask why they wait."""
+        return group._replace(jobs=tuple(job for job in group.jobs if job not in self._new))
+
+    @cached_property
+    def _new(self) -> Set[int]:
+        """Jobs that have been DEFINED for less than ``PATIENCE``."""
+        latest = self._time - PATIENCE
+        return {job.id for job in self._jobs if job.state is JobState.DEFINED and job.since > latest}
 
     def _suspend(self, group: Group, cause: str) -> tuple[int, ...]:
         until = self._time + group.policy.constants.pending_time
