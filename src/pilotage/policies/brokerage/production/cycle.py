@@ -34,8 +34,8 @@ BLOCK = 1 << 22
 """Pairs of task and queue examined together. This bounds the memory of a pass."""
 
 PATIENCE = 5.0
-"""Seconds for which a job that lacks only room stays DEFINED. Pilots take most such jobs in that time, so each
-is written once less."""
+"""Seconds for which a job that lacks only room stays DEFINED. Pilots take most such jobs in that time, so
+each is written once less."""
 
 OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
 """Rules that can be switched off: all but the task's choice of queues (B2) and the limit on waiting jobs
