@@ -128,7 +128,7 @@ class PilotClient:
         return self._heard_at(await self._call("POST", "report", reports, wire.Stops))
 
     def _heard_at(self, answer: H) -> H:
-        """Let each later call say which of the server's answers its pilot knows."""
+        """Add to each later call the time of the newest answer that its pilot knows."""
         self._heard = max(self._heard, answer.time)
         self._headers[wire.HEARD] = repr(self._heard)
         return answer
@@ -206,7 +206,7 @@ class PilotClient:
         return f"{relay.address(server).rstrip('/')}/api/v1/pilot"
 
     def _go_on(self, unanswered: str) -> None:
-        """Let the next call go to another server, unless another thread has seen to it."""
+        """Let the next call go to another server, unless another thread has done so."""
         first, *rest = self._urls
         if rest and unanswered == first:
             self._urls = [*rest, first]

@@ -9,7 +9,7 @@ from .payload.node_disk import disk_fault
 from .payload.payload import Ended
 
 OUT_OF_TIME = "the pilot's walltime is over"
-"""Why a pilot ends that lived as long as it may. A payload that it stops may be too slow."""
+"""Why a pilot ends at the end of its walltime. A payload that it stops may be too slow."""
 
 _UNCLEAR = frozenset({"payload", "command", "container", "start", "output"})
 """Kinds that a full disk of the node explains."""
@@ -18,7 +18,7 @@ _UNCLEAR = frozenset({"payload", "command", "container", "start", "output"})
 def with_kind(
     error: str, stopping: str, failed: AttemptFailedError | None, ended: Ended, directory: Path, least: float
 ) -> tuple[str, str]:
-    """Return the error of an attempt with what explains it, and its kind as in ``Report``.
+    """Return the error of an attempt with an explanation, and its kind as in ``Report``.
 
     ``stopping`` is why the pilot stopped it. ``failed`` is what failed before its payload began, or after it
     ended. The pilot works in ``directory``, which needs ``least`` MB.

@@ -109,7 +109,7 @@ class JobRunner:
         job = self.attempts.pop(pair, None)
         if job is None:
             return
-        log.info("job %s is not this pilot's any more: stopped", job.attempt.name)
+        log.info("job %s has left this pilot: stopped", job.attempt.name)
         job.dropped = True
         self._kill(job, "stopped by the server")
         if job not in self.working:

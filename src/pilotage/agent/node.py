@@ -27,7 +27,7 @@ CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "NCPUS", "LSB_DJOB_NUMPROC", "PBS_NUM_P
 GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 """Variables in which drivers and batch systems give the slot's GPUs."""
 DEVICES_OF_PAYLOADS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
-"""Variables that tell a payload's libraries which GPUs are its own."""
+"""Variables with a payload's GPUs, for its libraries."""
 PATIENCE = 20.0
 """Seconds that a program may take to list devices."""
 _PROCESS = Path("/proc/self")
@@ -63,7 +63,7 @@ class Resources:
 
 
 def look(directory: Path, environment: Mapping[str, str]) -> Node:
-    """Return what the node has. Unlimited or unknown values are 0 or empty."""
+    """Return the node's resources. Unlimited or unknown values are 0 or empty."""
     return Node(
         cores=_smallest(_cores(environment)),
         memory=_smallest(_memory(environment)),

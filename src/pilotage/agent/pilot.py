@@ -53,7 +53,7 @@ LOGS_AT_ONCE = 4_000_000
 """Bytes of logs after which the next ended attempt goes into another report: servers limit a request's size.
 """
 READ_EVERY = 3.0
-"""Seconds between two reports while somebody reads a log."""
+"""Seconds between two reports while a person reads a log."""
 
 
 class PilotAgent:

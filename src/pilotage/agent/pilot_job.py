@@ -83,7 +83,7 @@ class PilotHost(Protocol):
     """The pilot, as seen by its jobs."""
 
     ending: str
-    """Why the pilot ends; empty while it goes on."""
+    """Why the pilot ends; empty until then."""
     containment: Containment
     """How payloads are contained."""
     runtimes: tuple[ContainerRuntime, ...]

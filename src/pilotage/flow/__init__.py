@@ -2,5 +2,5 @@
 
 In order: ``submit``, ``split``, ``broker``, ``stage``, ``provision``, ``match``, ``report``, ``finish``;
 beside the way: ``lift``, ``watch``, ``cancel``, ``priorities``. Every step takes a snapshot, asks a pure
-policy, and commits what still holds.
+policy, and commits the changes that are still valid.
 """

@@ -17,11 +17,11 @@ from pilotage.policies.brokerage import Brokerage
 log = logging.getLogger(__name__)
 
 LOOKED_FOR_AGAIN = 600.0
-"""Seconds after which a plugin that was not there is looked for again."""
+"""Seconds after which a process looks for a missing plugin again."""
 
 
 class Brokerages:
-    """Keeps loaded plugins, so that what one made of a federation serves the next pass."""
+    """Keeps loaded plugins, so that the next pass can use their caches about a federation."""
 
     def __init__(self) -> None:
         self._left: frozenset[int] = frozenset()

@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """A value that ``read`` returns, given the time, and that holds for some seconds.
+    """Calls ``read`` with the time, and caches the value for some seconds.
 
-    Safe to use from many threads: one reads, and the others wait for it. ``read`` may raise: then the next
-    one reads again.
+    Safe to use from many threads: one reads, and the others wait for it. If ``read`` raises, the next one
+    reads again.
     """
 
     def __init__(self, read: Callable[[float], T], seconds: float = KNOWN_FOR) -> None:
@@ -38,7 +38,7 @@ class Cache(Generic[T]):
             return self._value
 
     def forget(self) -> None:
-        """Read again at the next question. It never waits."""
+        """Let the next call of ``at`` read again. Never waits."""
         self._read_at = None
 
 

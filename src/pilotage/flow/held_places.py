@@ -22,7 +22,7 @@ def _read(runtime: "Runtime", world: World) -> Mapping[str, Any]:
 
 
 def _list_held_places(runtime: "Runtime", world: World) -> Iterator[HeldPlaces]:
-    """Yield what each plugin with cycles holds for its jobs ahead."""
+    """Yield the places that each plugin with cycles holds for its waiting jobs."""
     waiting = {job.task for job in world.ahead}
     plugins = {task.id: plugin_of(task.spec, task.owner.vo, world.federation) for task in world.tasks}
     for name in sorted({plugins[task] for task in waiting if task in plugins}):
@@ -37,4 +37,4 @@ def _list_held_places(runtime: "Runtime", world: World) -> Iterator[HeldPlaces]:
 
 
 held_places = ProcessFields(("held_places",), _read)
-"""Reads them, from the jobs ahead."""
+"""The field of the world with these places, computed from the waiting jobs."""

@@ -16,7 +16,7 @@ from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 
 SET_ASIDE = "set_aside"
-"""The note that says why a policy cannot decide about each task, if there are any."""
+"""The note with the reason for each task that a policy cannot decide about, if there are any."""
 
 
 def plan(name: str, world: World, limit: TimeLimit | None = None) -> Decision:

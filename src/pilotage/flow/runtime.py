@@ -69,10 +69,10 @@ class Runtime:
     address for pilots. ``load`` makes the adapter of a computing element, ``load_catalogue`` the adapter of
     an external catalogue. ``movers`` makes the movers, given a callback for news. ``priorities`` is where
     operators leave priorities of transfers (D9). ``presence`` knows which servers are gone, and whether this
-    one may act. ``passes`` are the last passes of its loops by step. ``time_limit``
-    limits the time of decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none.
-    ``sender`` sends notifications. ``unreadable_secrets`` are people, by VO and name, of whom a secret is
-    encrypted with a key that this server lacks.
+    one may act. ``passes`` are the last passes of its loops by step. ``time_limit`` limits the time of
+    decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none. ``sender`` sends
+    notifications. ``unreadable_secrets`` are people, by VO and name, with secrets that need a key which this
+    server lacks.
     """
 
     kept_worlds = KeptWorlds(None)

@@ -32,14 +32,14 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
 
 
 def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:
-    """Let go of everything that only gone jobs needed: downloads, and pilots; returns how many downloads."""
+    """Let go of downloads and pilots that only gone jobs needed. Return how many downloads."""
     jobs = list(gone)
     _withdraw(runtime, frozenset((job.queue, job.requirements) for job in jobs if job.queue), actor)
     return give_up_downloads(runtime, {name for job in jobs for name in job.inputs})
 
 
 def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -> None:
-    """End pilots in the batch system that were made for these lines and that no other work could use."""
+    """End waiting pilots that were made for these task queues and that no other work could use."""
     if not lines:
         return
     world = runtime.world("pilots", work_to_come, "borrowable_lines")
@@ -51,7 +51,7 @@ def end_pilots(runtime: Runtime, world: World, decision: Decision, actor: str) -
     committed = runtime.store.commit(decision, actor)
     ended = {id_ for ids in committed.accepted for id_ in ids}
     for queue in world.federation.queues:
-        # One that is being submitted is ended as soon as its reference is known.
+        # A pilot that is being submitted ends as soon as its reference is known.
         queue_pilots = [
             pilot
             for pilot in world.pilots

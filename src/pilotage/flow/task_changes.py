@@ -1,4 +1,4 @@
-"""What a person changes of one task is decided and committed until nothing of it is handed back."""
+"""Change one task for a person: decide and commit again until the commit accepts the whole change."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -35,8 +35,8 @@ def change_task(
 ) -> TaskChange:
     """Change a task by a policy, which sees its live work unless it ``reads`` something else.
 
-    Records that changed since the world was read are handed back, and decided about again in their new state.
-    ``check`` sees the first world, and raises where the change is not to be. Raises ``NoSuchTask``.
+    If records have changed since the world was read, the policy decides again about their new state.
+    ``check`` sees the first world, and raises if the change is not allowed. Raises ``NoSuchTask``.
     """
     done = TaskChange()
     is_first = True

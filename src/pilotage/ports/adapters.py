@@ -8,7 +8,7 @@ from typing import Any
 
 
 class AdapterError(LookupError):
-    """No adapter of this name can be used: which, why, and what would help."""
+    """No adapter of this name can be used; the message has the name, the reason and a remedy."""
 
 
 @cache

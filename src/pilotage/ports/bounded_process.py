@@ -70,11 +70,11 @@ def run_process(
 def process_start(number: int) -> int | None:
     """Return the ticks from the system's start to the process's start; None if it does not run.
 
-    psutil has it in s since 1970 only. These move whenever the clock is set, and a process that runs would
-    be taken for another. These ticks never move. Raises OSError where the system does not tell.
+    psutil has it in s since 1970 only. These seconds move when a person sets the clock: a running process
+    then looks like another one. The ticks never move. Raises OSError if the system does not report them.
     """
     with suppress(FileNotFoundError, ProcessLookupError):
-        # The name of a program may hold spaces and brackets: the fields begin behind the last bracket.
+        # The name of a program may have spaces and brackets: the fields begin after the last bracket.
         state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
         return None if state in "ZX" else int(fields[18])
     return None

@@ -8,11 +8,11 @@ from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.model.records.work import InputFile
 
 MOST_FOUND = 100_000
-"""Most files of a catalogue behind one pattern or one dataset of a task."""
+"""Most files of a catalogue for one pattern or one dataset of a task."""
 
 
 class CatalogueError(Exception):
-    """A catalogue does not answer, or refuses: which one, and why."""
+    """A catalogue does not answer, or refuses; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

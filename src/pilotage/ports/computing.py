@@ -52,11 +52,11 @@ class Submitted:
 
 ElementState = Literal["waiting", "running", "stuck", "ended", "unknown"]
 """The state of a pilot according to its computing element. A ``stuck`` pilot is held, or has an error that
-its batch system cannot resolve: somebody must intervene there."""
+its batch system cannot resolve: a person must intervene there."""
 
 
 Excess = Literal["", "memory", "walltime"]
-"""What a pilot had more of than its batch system allows, which therefore ended or held it; empty: nothing."""
+"""The resource that a pilot used too much of, so that its batch system ended or held it; empty: none."""
 
 
 MOST_MANIFEST = 2_000_000

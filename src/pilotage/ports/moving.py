@@ -21,13 +21,16 @@ Progress = Callable[[int], None]
 
 
 class StorageError(Exception):
-    """A storage could not be read or written: where, and why. ``fault`` is who is to blame."""
+    """A storage could not be read or written. The message has the place and the reason.
+
+    ``fault`` is who is to blame.
+    """
 
     fault: Fault = ""
 
 
 class DeliveryFailed(StorageError):
-    """The file is not at its destination: where, and why."""
+    """The file is not at its destination; the message has the place and the reason."""
 
 
 class WrongPatternError(StorageError):
@@ -326,7 +329,7 @@ def order(
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:
-            raise DeliveryFailed(f"storage {name} is not in the federation any more")
+            raise DeliveryFailed(f"storage {name} has left the federation")
     source, destination = storages[transfer.source], storages[transfer.destination]
     (scope, name), copied = split_identifier(file.name), transfer.direction == "download"
     scope = moving_scope(catalogues, scope)

@@ -1,4 +1,4 @@
-"""Outputs in Rucio: replicas where they lie, their datasets, and rules.
+"""Outputs in Rucio: their replicas, their datasets, and rules.
 
 Every part may be repeated: Rucio keeps its entries.
 """

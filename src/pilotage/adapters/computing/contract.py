@@ -23,7 +23,7 @@ def violations(
     """Return the promises that an adapter breaks; empty if it keeps them all.
 
     ``make`` is the object behind the adapter's entry point. ``orders`` are at least two pilots that would
-    live until cancelled. All are ended at the end. What takes longer than ``patience`` s counts as never.
+    live until cancelled. All are ended at the end. An event that takes longer than ``patience`` s is missing.
     ``losing`` makes an adapter for the same batch system on a bad day: it accepts submissions, but the answer
     fails or gets lost. Without it, no pilot is ordered twice.
     """

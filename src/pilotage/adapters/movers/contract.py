@@ -84,7 +84,7 @@ def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: 
 def _run_check(check: Callable[["_Trial"], Iterator[str]], trial: "_Trial") -> Iterator[str]:
     try:
         yield from check(trial)
-    except Exception as error:  # a mover may be anybody's
+    except Exception as error:  # a mover may be foreign code
         yield f"{check.__name__.strip('_')}: it raises {error!r}"
 
 
@@ -173,7 +173,7 @@ def _whole(trial: _Trial) -> Iterator[str]:
     if (names := rig.names(rig.destination)) != [NAME]:
         yield f"besides the file there is something at the destination: {names}"
     if not trial.changed.wait(trial.patience):
-        yield "nobody is told of the end of a delivery"
+        yield "no call reports the end of a delivery"
     references = [answer.reference for answer in trial.mover.start([trial.delivery(), trial.delivery()])]
     if len(set(references)) != 2 or "" in references:
         yield f"two deliveries have the references {references}"

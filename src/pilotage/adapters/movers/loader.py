@@ -92,7 +92,7 @@ def _usable_movers(on_change: Callable[[], None], *, processes: bool) -> Iterato
         try:
             mover: Mover = adapters.factory(MOVERS, name)(on_change)
             adapters.check_methods(mover, f"mover {name!r}", METHODS)
-        except Exception as error:  # an adapter may be anybody's
+        except Exception as error:  # an adapter may be foreign code
             log.warning("mover %s is left out: %s", name, error)
         else:
             yield WorkerProcesses(name, mover, on_change) if processes else mover

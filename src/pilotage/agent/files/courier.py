@@ -30,7 +30,7 @@ LOOK_EVERY = 60.0
 """Seconds between two looks into the spool."""
 
 END_WITHIN = 2.0
-"""Seconds in which it ends once it is not wanted any more."""
+"""Seconds in which it ends after ``stop``."""
 
 AT_ONCE = 10
 """Most attempts that one look asks about."""
@@ -98,7 +98,7 @@ class Courier:
         await self._moved(remove_tree, str(folder))
 
     def _store(self, answer: CourierOrder, path: Path, output: LeftFile) -> None:
-        """Store one output, if it is what its pilot left. Blocks."""
+        """Store one output, if it matches its pilot's manifest. Blocks."""
         assert answer.order
         assert answer.storage
         storage = answer.storage

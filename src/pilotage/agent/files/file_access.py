@@ -26,7 +26,7 @@ from .web import Web, body, not_found
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Halt = Callable[[], bool]
-"""Returns whether nobody wants the file any more."""
+"""Returns whether to stop, because the file is not needed now."""
 AVOIDED_FOR = 600.0
 """Seconds before a failed way is tried again, for all files of the storage."""
 
@@ -155,7 +155,7 @@ class _AskedFile:
             try:
                 result = use(route)
             except (_NoAddressError, FileNotFoundError):
-                continue  # whether there is such a file is for the server to say
+                continue  # only the server knows whether there is such a file
             except (OSError, HTTPException, ValueError) as error:
                 self._routes.avoid(name, self._url, error)
                 if isinstance(error, urllib.error.HTTPError):

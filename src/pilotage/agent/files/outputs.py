@@ -74,12 +74,12 @@ def _looks(pattern: str, path: str) -> bool:
 
 
 def _meets(pattern: str, link: str) -> bool:
-    """Return whether a pattern matches a link, or what might lie behind it."""
+    """Return whether a pattern matches a link, or might match a file behind it."""
     return matches(pattern, link) or matches(pattern, f"{link}/x")
 
 
 def skipped_note(skipped: Sequence[str]) -> str:
-    """Return what to say of links and special files that match; nothing if there are none."""
+    """Return a note on links and special files that match; empty if there are none."""
     if not skipped:
         return ""
     more = f" and {len(skipped) - MOST_NAMED} more" if len(skipped) > MOST_NAMED else ""

@@ -26,7 +26,7 @@ class LeftFile:
 
 @dataclass(frozen=True)
 class LeftResults:
-    """What a pilot left of an attempt in its site's spool: the report, outputs that no storage has, logs."""
+    """Results of an attempt in its site's spool: the report, outputs that no storage has, logs."""
 
     report: Report
     files: tuple[LeftFile, ...] = ()
@@ -35,8 +35,8 @@ class LeftResults:
 
 @dataclass(frozen=True)
 class SealedManifest:
-    """What a pilot left of an attempt, as another one found it: its ``place`` in the spool, which keeps it
-    for some ``days``, the text of ``LeftResults``, and its seal."""
+    """Results of an attempt that another pilot found: their ``place`` in the spool, which keeps them for some
+    ``days``, the text of ``LeftResults``, and its seal."""
 
     place: str
     days: float
@@ -46,8 +46,8 @@ class SealedManifest:
 
 @dataclass(frozen=True)
 class CourierOrder:
-    """What a pilot does with results that another one left: store them by the ``order`` at the ``storage``,
-    or remove them if they are ``unwanted``, or else nothing."""
+    """Orders for results that another pilot left: store them by the ``order`` at the ``storage``, or remove
+    them if they are ``unwanted``, or else do nothing."""
 
     order: Optional[JobOrder] = None
     storage: Optional[Source] = None

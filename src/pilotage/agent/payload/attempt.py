@@ -20,7 +20,7 @@ class AttemptFailedError(Exception):
     """The attempt failed; the message is for the job's owner."""
 
     exit_code: int | None = None
-    """What it ends with, if not with its payload's; none: nothing."""
+    """Its exit code, if it is not the payload's; None: it has none."""
     kind = "start"
     """Its kind as in ``Report``, if its payload has not begun."""
 

@@ -149,7 +149,7 @@ class Order:
 
     @property
     def program(self) -> tuple[Sequence[str], Path, str, View]:
-        """The command, and what decides which program it finds: directory, search path and view."""
+        """The command, and the directory, search path and view where it finds its program."""
         return self.command, self.directory, self.environment.get("PATH", ""), self.view
 
     def document(self, lease_end: float) -> bytes:

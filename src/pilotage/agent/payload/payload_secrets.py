@@ -1,4 +1,4 @@
-"""Secrets of a payload: its variables and files, their removal, and what logs must not show."""
+"""Secrets of a payload: its variables and files, their removal, and the texts that logs must not show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .attempt import SECRETS, VARIABLES, AttemptFailedError, legal
 from .trees import remove_tree
 
 SHORTEST_LINE = 8
-"""Fewest bytes of a line of a secret that logs hide alone: shorter ones stand there by chance."""
+"""Fewest bytes of a line of a secret that logs hide alone: shorter ones occur in logs by chance."""
 
 
 def variables(secrets: Iterable[Secret], directory: Path) -> dict[str, str]:
@@ -39,7 +39,7 @@ def write(secrets: Iterable[Secret], directory: Path) -> None:
 
 def remove(directory: Path) -> None:
     """Delete the files of secrets, and the variables that were written for a container."""
-    # Both lie in the directory itself: a payload cannot put a link in place of it.
+    # Both are in the directory itself: a payload cannot replace it by a link.
     with suppress(FileNotFoundError):
         (directory / VARIABLES).unlink()
     if os.path.lexists(directory / SECRETS):
@@ -47,7 +47,7 @@ def remove(directory: Path) -> None:
 
 
 def texts(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
-    """Return what logs must not show, the longest first: values, and their longer lines."""
+    """Return the texts that logs must not show, the longest first: values, and their longer lines."""
     hidden = set()
     for secret in secrets:
         value = secret.value.encode()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEEPEST = 100
 """Deepest nesting of folders that is measured: each level takes a descriptor."""
 MOST_ENTRIES = 1_000_000
-"""Most files and folders that are measured: it takes seconds, in which nobody watches the payload."""
+"""Most files and folders that are measured: it takes seconds without a watch on the payload."""
 _BLOCK = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

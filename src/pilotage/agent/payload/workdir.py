@@ -16,13 +16,14 @@ from .trees import remove_tree
 
 _DIRECTORY = "job directory"
 _STDIN = "tmp/.stdin"
-"""Where a text for standard input lies in the directory."""
+"""The path in the directory of a text for standard input."""
 
 
 def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str]) -> None:
-    """Make the directory with everything that the payload needs, but its inputs. Raises AttemptFailedError.
+    """Make the directory with everything that the payload needs, except its inputs.
 
-    Those will lie at ``input_path``, and are listed in ``inputs.txt``, one path a line.
+    These come later, at ``input_path``; ``inputs.txt`` lists them, one path a line. Raises
+    AttemptFailedError.
     """
     with on_this_node(_DIRECTORY, always=True):
         remove(directory)

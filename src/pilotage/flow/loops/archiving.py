@@ -29,8 +29,8 @@ PERIOD = 6 * 3600.0
 class ArchiveFile:
     """A file for one run: lines of JSON in gzip. Each slice is a complete member by itself.
 
-    It is made at the first slice, readable by its user alone. A partial member after a kill was not deleted
-    from the store. Readers get all lines of complete members, and a later file has the rest.
+    It is made at the first slice, readable by its user alone. If a process is killed while it writes a
+    member, the store still has these records, and a later file gets them. Readers get all complete members.
     """
 
     def __init__(self, directory: Path, name: str, now: float) -> None:

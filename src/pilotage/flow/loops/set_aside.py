@@ -123,7 +123,7 @@ class SetAside:
         try:
             decision, over, _ = within_budgets(policy, TASK.without(world, set(suspects)))
         except Exception:
-            return None  # It was not them, or not them alone: they are told apart.
+            return None  # It was not them, or not them alone: search all tasks.
         return Isolated((*faults_of(TASK, suspects, error), *over), decision)
 
     def _slow(self, step: str, policy: TimedPolicy, isolated: Isolated, world: World) -> Iterator[Failing]:
@@ -211,9 +211,9 @@ class SetAside:
         return [name for name, record in self._of(step).items() if record.retry_at > time]
 
     def _of(self, step: str) -> dict[_Name, SetAsideRecord]:
-        """Return what a step has set aside.
+        """Return the records that a step has set aside.
 
-        After a restart or a change of the federation, all of it is due.
+        After a restart or a change of the federation, all of them are due.
         """
         with self._lock:
             if self._known is None:

@@ -24,7 +24,7 @@ AGAIN = 60.0
 """Most seconds until failed work is tried again."""
 
 WITHOUT_LEASE = 1.0
-"""Seconds until a server looks again that found its own lease over."""
+"""Seconds until a server with an ended lease looks again."""
 
 
 class SoleLoop(BackgroundService):

@@ -16,7 +16,7 @@ from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
 
 UnreadableOwners = Callable[[float], Collection[tuple[str, str]]]
-"""Whose secrets this server cannot decrypt, by VO and name, at a time in s since 1970."""
+"""Returns people, by VO and name, with secrets that this server cannot decrypt, at a time in s since 1970."""
 
 
 class Admissions:
@@ -59,7 +59,7 @@ class Admissions:
         )
 
     def _with_held(self, queue: str, admission: Admission) -> Admission:
-        """Complete an admission by the jobs that wait of the tasks that it names."""
+        """Complete an admission with the numbers of waiting jobs of its closed and probing tasks."""
         tasks = admission.closed_tasks | admission.probing_tasks
         return admission.with_waiting(self._store.matches.waiting(queue, sorted(tasks)) if tasks else ())
 
@@ -80,7 +80,7 @@ class Admissions:
         return results
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[ProbeKey]:
-        """Note that a pilot is about to be given jobs of task queues; return the probes that these may be."""
+        """Note that a pilot is about to get jobs of task queues. Return the possible probes among them."""
         if not (breakers := self._breakers.at(time)):
             return []
         with self._lock:
@@ -98,7 +98,7 @@ class Admissions:
 
 
 def _is_news(change: Change) -> bool:
-    """Tell whether a change adds a failure, or closes a breaker."""
+    """Return whether a change adds a failure, or closes a breaker."""
     if isinstance(change, Forget):
         return bool(change.lifted or change.failed_at)
     return isinstance(change, Move) and any(

@@ -19,18 +19,18 @@ from pilotage.store.matching.match_requests import ClaimResult
 
 NOTHING_FOR = 1.0
 """Seconds to the next search after one without offers, and for which the newest choices are cached. The
-pause doubles with each such search: a new line is soon worth borrowing from, and an unchanged one costs a
-search each time. It grows up to ``KNOWN_FOR`` if new choices name the queue, else up to ``LOOKS``."""
+pause doubles with each such search, because searching an unchanged line is useless. It grows up to
+``KNOWN_FOR`` if new choices name the queue, else until all queues make ``LOOKS`` searches per second."""
 
 LOOKS = 5
 """Most fruitless searches per second, of all queues together, without a new choice that names them. Each
 costs some ms."""
 
 MISSES = 3
-"""Requests in a row without any job left, after which offers are read again."""
+"""Requests in a row without a job, after which offers are read again."""
 
 WIDER = 8
-"""Factor on the spares of each request after such a one: others may be hundreds of jobs ahead."""
+"""Factor on the spares of a request after each such miss: other servers may be hundreds of jobs ahead."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The jobs that a pilot got, with everything to tell it about them."""
+"""The jobs that a pilot got, with all that it needs to know about them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Matched:
 
 
 def matched(federation: Federation, queue: Queue | None, parts: Sequence[ClaimResult]) -> Matched:
-    """Combine the parts of what a pilot got."""
+    """Combine the parts of a pilot's match."""
     return Matched(
         federation=federation,
         queue=queue,

@@ -188,7 +188,7 @@ class Matching:
         if not result.alive:
             self._pilots.pop(pilot.id, None)
             raise PilotGone(pilot.id)
-        if result.jobs and not pilot.matched:  # only whether it had any matters
+        if result.jobs and not pilot.matched:  # the exact number does not matter
             self._remember(replace(pilot, matched=len(result.jobs)))
         return result
 
@@ -234,7 +234,7 @@ class Matching:
                     del self._known[queue]
 
     def _order(self, request: MatchRequest, time: float, seed: int) -> "_Asked":
-        """Draw for one of several pilots, of what those before it leave; add the probes that these are."""
+        """Draw for one of several pilots from the jobs that earlier ones leave. Add the possible probes."""
         pilot, waiting = self._looked_up(request, time, seed)
         admission = self._admissions.admission(pilot, time)
         claim = self._claim(waiting, request, pilot, admission, (), time, seed)
@@ -346,7 +346,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What one of several pilots asks for, and the probes that this may be (F2)."""
+    """The request of one of several pilots, and the possible probes in it (F2)."""
 
     pilot: Pilot
     waiting: Known
@@ -356,7 +356,7 @@ class _Asked:
 
 
 def _requirements_of(request: ClaimRequest | BorrowRequest) -> set[str]:
-    """The requirements of jobs that a pilot may be given."""
+    """Return the requirements of jobs that a pilot may get."""
     parts = request.heads if isinstance(request, ClaimRequest) else request.jobs
     return {part.requirements for part in parts}
 

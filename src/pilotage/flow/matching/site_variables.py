@@ -1,4 +1,4 @@
-"""What payloads learn of their site, as cached by one process (M2)."""
+"""Variables that describe a site to payloads, as cached by one process (M2)."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from pilotage.store import Pass, Store
 
 
 class SiteVariables:
-    """Caches what sites tell in their advertisements for some seconds. Safe to use from many threads."""
+    """Caches facts from sites' advertisements for some seconds. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:
         def read(time: float) -> Mapping[str, Mapping[str, Constant]]:

@@ -34,7 +34,7 @@ from pilotage.ports.computing import (
 log = logging.getLogger(__name__)
 
 MADE_WITHIN = 5.0
-"""Seconds within which an adapter is ready, for its queue to be one that pilots can be started at."""
+"""Seconds that an adapter has to be ready. Otherwise its queue counts as one without pilots."""
 
 SERVED_LATELY = 3 * 3600.0
 """Seconds for which a calling pilot shows that its queue has pilots (B26)."""
@@ -78,7 +78,7 @@ class Elements:
         self._tried: set[str] = set()
 
     def with_list_matches(self, world: World) -> World:
-        """The world with what servers answered to list-match, and who was silent (P8)."""
+        """Return the world with the servers' answers to list-match, and the silent servers (P8)."""
         self.inquiries.lift(world.lifted_breakers)
         matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
         return replace(world, list_matches=matches, silent_servers=silent)
@@ -266,7 +266,7 @@ class Elements:
     def adapter(self, queue: Queue, server: str) -> ComputingElementPort:
         """Return the adapter of a queue's server. Make a new one after its declaration has changed."""
         if queue.computing_element is None:
-            raise LookupError(f"queue {queue.name} has no computing element any more")
+            raise LookupError(f"queue {queue.name} has lost its computing element")
         element = queue.computing_element.at(server)
         place = place_of(queue, server)
         entry = self._adapters.get(place)

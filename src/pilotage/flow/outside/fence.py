@@ -14,7 +14,7 @@ class OutOfTouch(TimeoutError):
     """This server was out of touch with its store, so another may have taken over its work."""
 
     def __init__(self) -> None:
-        super().__init__("this server was out of touch with its store meanwhile")
+        super().__init__("this server was out of touch with its store")
 
 
 class FencedWorkers:

@@ -30,7 +30,7 @@ PERIOD = 60.0
 """Seconds between two questions about the capacity of a server."""
 
 References = Mapping[str, Collection[str]]
-"""What a batch system calls our pilots, by queue."""
+"""A batch system's references of our pilots, by queue."""
 
 NO_REFERENCES: References = {}
 

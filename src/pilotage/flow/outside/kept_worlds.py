@@ -44,7 +44,7 @@ class KeptWorldView:
     __pydantic_config__ = DESCRIBED
 
     name: str
-    """Its name, by which `pilotage replay` decides from it again."""
+    """Its name, for `pilotage replay`."""
     time: float
     """When the step decided, in s since 1970."""
     step: str
@@ -143,7 +143,7 @@ def list_worlds(folder: Path) -> list[KeptWorld]:
 
 
 def read_kept(world: KeptWorld) -> World:
-    """Return a kept world. Raises OSError, and ValueError if another version wrote it otherwise."""
+    """Return a kept world. Raises OSError, and ValueError if another version wrote it in another form."""
     return from_json(World, gzip.decompress(world.file.read_bytes()))
 
 

@@ -39,7 +39,7 @@ class _FalseResultsError(Exception):
 
 
 def take_due(runtime: "Runtime", world: World) -> None:
-    """Take results from spools, in the background. What cannot be taken now is tried again later."""
+    """Take results from spools, in the background. Failures are tried again later."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     for results in runtime.store.results_in_spools.take_due(world.time):
         queue = queues.get(results.queue)
@@ -55,7 +55,7 @@ def _take(runtime: "Runtime", queue: Queue, results: SpooledResults) -> None:
     try:
         keeper = runtime.elements.adapter(queue, results.server)
         if not isinstance(keeper, ResultsKeeper):
-            raise LookupError(f"queue {queue.name} has no spool any more")
+            raise LookupError(f"queue {queue.name} has no spool now")
         world = runtime.world(told_by_pilots([Heartbeat(pilot=results.pilot)]))
         if job := _waiting_job(world, results):
             _store_all(runtime, world, queue, job, keeper, results)
@@ -71,7 +71,7 @@ def _take(runtime: "Runtime", queue: Queue, results: SpooledResults) -> None:
 def _store_all(
     runtime: "Runtime", world: World, queue: Queue, job: Job, keeper: ResultsKeeper, results: SpooledResults
 ) -> None:
-    """Store the outputs, and accept the report. Refuse both if a file is not what the pilot left."""
+    """Store the outputs, and accept the report. Refuse both if a file does not match the manifest."""
     manifest = read(results.manifest)
     try:
         for number, file in enumerate(manifest.files):

@@ -43,7 +43,7 @@ class BeatTimes(NamedTuple):
 
 ON_POSTGRESQL = BeatTimes(beats=0.75, own_lease=2.25, lease=3.0)
 ON_SQLITE = BeatTimes(beats=5.0, own_lease=15.0, lease=20.0)
-"""All processes of a file are on one machine, which tells their end at once. So beats may be rare."""
+"""All servers of an SQLite file run on one machine, and see each other's end there. So beats may be rare."""
 
 
 def times_of(store: Store) -> BeatTimes:
@@ -219,7 +219,7 @@ class Membership(BackgroundService):
         return silent
 
     def _cut_off(self, server: ServerBeat, waited: float) -> None:
-        """Let everybody know that a server is silent, and end its sessions with the locks that they hold."""
+        """Record that a server is silent, and end its database sessions with their locks."""
         if server.gone is not None or not self._store.servers.found_silent(
             server, self._store.clock(), waited
         ):

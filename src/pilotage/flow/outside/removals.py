@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pilotage.flow.runtime import Runtime
 
 _LEAVE_SOMETHING = (*AT_A_PILOT, JobState.HOLDING, JobState.TRANSFERRING)
-"""States of an attempt that may have left something in its scratch area. A pilot that was cut off may run
-what the server only knows as sent."""
+"""States of an attempt that may have left files in its scratch area. A pilot that was cut off may run a job
+that the server knows as SENT."""
 
 
 def clear(runtime: "Runtime", world: World, decision: Decision, committed: Committed) -> None:

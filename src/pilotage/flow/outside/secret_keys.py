@@ -24,7 +24,7 @@ class KeyMissing(Exception):
 
 
 class SecretSpoilt(Exception):
-    """A stored secret is not what its key encrypted; the message names it."""
+    """A stored secret was changed, so its key cannot decrypt it; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)

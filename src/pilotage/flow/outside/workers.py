@@ -60,7 +60,7 @@ class _Call:
     future: "Future[object]"
     time_limit: float
     ends: float = 0.0
-    # Lines of the log that the call writes carry what its caller's would.
+    # Log lines of the call have the same fields as its caller's.
     context: Context = field(default_factory=copy_context)
 
     def run(self) -> None:

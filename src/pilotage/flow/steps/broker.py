@@ -51,7 +51,7 @@ def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
 
 def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Return the decision of one plugin for its tasks, within what holds for every brokerage.
+    """Return the decision of one plugin for its tasks, within the limits for every brokerage.
 
     The caller must claim the limits of sites.
     """

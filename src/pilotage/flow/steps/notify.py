@@ -47,7 +47,7 @@ def _idle(world: World) -> Iterator[str]:
     if later:
         yield f"{plural(len(later), 'notification')} not sent before {moment(min(later))}"
     if not world.notifications:
-        yield "nobody is to be told anything now"
+        yield "there is no news for people now"
 
 
 STEP = Step(

@@ -43,7 +43,7 @@ def _observed(runtime: Runtime, world: World, decision: Decision, committed: Com
 
 
 def _turned(runtime: Runtime, _: World, decision: Decision, __: Committed) -> None:
-    """Go on if emergency slots turned regular: in such a pass none begins (D5)."""
+    """Ask for another pass if emergency slots turned regular: in this one none begins (D5)."""
     if any(isinstance(change, Touch) for change in decision.changes):
         runtime.wakeups.wake(STAGE)
 
@@ -73,7 +73,7 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
             for transfer in (transfers[id_] for id_ in ids):
                 if transfer.state is not TransferState.PREPARED:
                     # Another server chose its source, which is not known here.
-                    runtime.deliveries.refuse(transfer, "another server prepared it meanwhile")
+                    runtime.deliveries.refuse(transfer, "another server has prepared it")
                     continue
                 try:
                     path = paths.get((transfer.file, transfer.source), "")

@@ -36,9 +36,9 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
     take_due(runtime, world)
     for task in world.lapsed:
         try:
-            cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
+            cancel(runtime, task, "its lease is over: its submitter has fallen silent", WATCH)
         except Exception:
-            log.exception("task %d, whose lease is over, cannot be cancelled", task, extra={"task": task})
+            log.exception("task %d cannot be cancelled after its lease", task, extra={"task": task})
     runtime.log_readers.prune(world.time, world.federation.logs)
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}

@@ -205,7 +205,7 @@ def _url(endpoint: str) -> str:
 def _status(state: str, record: Mapping[str, Any]) -> PilotStatus:
     meaning = STATES.get(state, "unknown")
     if meaning == "unknown":
-        explanation = f"ARC calls it {state}" if state else "ARC does not know it, or no longer"
+        explanation = f"ARC calls it {state}" if state else "ARC does not know it now"
         return PilotStatus(state="unknown", reason=explanation, missing=not state)
     if meaning != "ended":
         release = (

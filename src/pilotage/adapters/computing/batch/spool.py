@@ -127,7 +127,7 @@ class Spool:
     def results(self, pilots: Collection[str], days: float) -> dict[str, list[LeftBehind]]:
         """Return what pilots left in the spool, by pilot. Remove results that are older than ``days``.
 
-        Pilots of another server of this account lie beside. Raises OSError if the spool cannot be read.
+        The spool may also have pilots of other servers of this account. Raises OSError if it cannot be read.
         """
         each = f'echo "{_LEFT}${{m%/manifest}}"; head -c {MOST_MANIFEST} "$m"; echo'
         inner = f'for m in */left/"$n"/*/manifest; do if [ -f "$m" ]; then {each}; fi; done'

@@ -45,7 +45,7 @@ class SshRunner:
         self._config = Path(options.ssh_config).expanduser()
         self._loop = loop
         self._leads_back = options.tunnel
-        # Who only looks has no server's address, and opens no tunnel: its relay would end with it.
+        # A process that only reads has no server's address, and opens no tunnel: the relay would end with it.
         self._tunnel = Tunnel(options, server_url) if options.tunnel and server_url else None
         self._closed_since = time.monotonic() if self._tunnel else inf
         self._connection: SSHClientConnection | None = None

@@ -110,7 +110,7 @@ class BatchSystem:
                 if refused:
                     raise CommandFault(fault)
         if in_doubt:
-            raise TimeoutError(f"{fault}: nobody knows whether {request.name} was submitted")
+            raise TimeoutError(f"{fault}: {request.name} may or may not be submitted")
         raise CommandFault(fault)
 
     def _names_a_job(self, stdout: str) -> bool:
@@ -248,7 +248,7 @@ class BatchSystem:
                 if time.monotonic() >= until:
                     return []
             if time.monotonic() >= until + SUBMIT_LIMIT:
-                raise TimeoutError(f"{self.host.name}: nobody knows whether {request.name} was submitted")
+                raise TimeoutError(f"{self.host.name}: {request.name} may or may not be submitted")
             time.sleep(LOOK_AGAIN)
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", time_limit: float = 60.0) -> Outcome:

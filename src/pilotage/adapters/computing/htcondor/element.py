@@ -161,7 +161,7 @@ class HTCondor:
                 try:
                     references = self._there(orders)
                 except OSError:
-                    raise TimeoutError(f"nobody knows whether pilots were submitted: {error}") from error
+                    raise TimeoutError(f"pilots may or may not be submitted: {error}") from error
                 if error.in_doubt and len(references) < len(names):
                     raise TimeoutError(str(error)) from error
             return {

@@ -21,7 +21,7 @@ MANAGED = {"app.kubernetes.io/managed-by": "pilotage"}
 
 SELECTOR = ",".join(f"{name}={value}" for name, value in MANAGED.items())
 OTHERS = ",".join(f"{name}!={value}" for name, value in MANAGED.items())
-"""Selectors of what Pilotage made, and of everything else."""
+"""Selectors of Pilotage's objects, and of all others."""
 NAME = "pilotage/pilot"
 """The annotation with the pilot's full name. The Job's name is only derived from it."""
 

@@ -6,10 +6,10 @@ from pilotage.adapters.computing.kubernetes.objects import CONTAINER
 from pilotage.ports.computing import Excess, PilotStatus
 
 STUCK = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
-"""Reasons of a container that waits until somebody mends something."""
+"""Reasons of a container that waits for a person to mend something."""
 
 END_DOUBT = 600.0
-"""s of silence after which a pilot has ended if its Job failed and nobody saw its container end: its node may
+"""s of silence after which a pilot has ended if its Job failed without an end of its container: its node may
 be cut off."""
 
 LONGEST = 500

@@ -29,7 +29,7 @@ EXPIRED = (
 """The error message when slurmctld does not answer, in lower case, and who can mend it."""
 
 ALREADY = ("invalid job id", "already completing or completed")
-"""Parts of messages, in lower case, about ending a job that no longer exists."""
+"""Parts of messages, in lower case, about ending a job that is gone already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

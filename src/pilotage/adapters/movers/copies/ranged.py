@@ -130,7 +130,7 @@ class RangedStream:
         """Read up to ``size`` bytes; empty at the end."""
         while not (data := self._part.read(size)):
             if self._offset >= self._end or self._offset < self._part_end:
-                return b""  # where a request gave less than it should, whoever counts the bytes says so
+                return b""  # the caller counts the bytes, and notices a short answer
             self._go_on()
         self._offset += len(data)
         return data
@@ -240,7 +240,7 @@ class _Several:
             while (block := self._next_block()) is not None:
                 try:
                     self._fill(block)
-                except Exception as error:  # whoever reads the file raises it
+                except Exception as error:  # the reader of the file raises it
                     block.error = error
                 with self._changed:
                     block.ended = True

@@ -149,7 +149,7 @@ class FtsJobs:
                 self._begin(new)
                 self._look()
                 self._cancel()
-            except Exception as error:  # of this thread wait all deliveries
+            except Exception as error:  # all deliveries wait for this thread
                 log.exception("unexpected fault with an FTS server")
                 for delivery in (*new, *self._carried):
                     delivery.end(f"{type(error).__name__}: {error}")
@@ -267,7 +267,7 @@ class FtsJobs:
 def _judge(delivery: _Waiting, file: Mapping[str, Any] | None) -> None:
     """Record the server's state of a file, and end its delivery if it has finished."""
     if file is None:
-        delivery.end(f"FTS job {delivery.job}: the server does not have it any more")
+        delivery.end(f"FTS job {delivery.job}: the server has lost it")
         return
     state, moved = file.get("file_state"), file.get("transferred")
     delivery.file = file.get("file_id")

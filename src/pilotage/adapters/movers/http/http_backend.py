@@ -269,7 +269,7 @@ class HttpBackend:
         raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")
 
     def _check_redirect(self, label: str, url: str, body: "Body | bytes | None") -> None:
-        """Raise StorageError for an address that a request must not go on to."""
+        """Raise StorageError for an address that a request must not be redirected to."""
         if late := isinstance(body, Body) and body.started:
             # It cannot be sent again: its chunks come from the source.
             self._door.forget()

@@ -27,7 +27,7 @@ NO_WEBDAV = (
 """Statuses of servers that lack a method of WebDAV."""
 
 _NO_ADDRESS = re.compile(r"[^\x21-\x7e]|[\"<>\\^`{|}#?]|%(?![0-9A-Fa-f]{2})")
-"""What no escaped address holds."""
+"""A part that no escaped address has."""
 
 PROPFIND = (
     b'<?xml version="1.0" encoding="utf-8"?>'

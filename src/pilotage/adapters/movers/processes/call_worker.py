@@ -52,7 +52,7 @@ class CallWorker:
         call = calls.get(order.method) or getattr(self._mover, order.method)
         try:
             return CallResult(call(order.storage, *order.arguments))
-        except Exception as error:  # a mover may be anybody's
+        except Exception as error:  # a mover may be foreign code
             kind = next((name for name, kind in KINDS.items() if isinstance(error, kind)), "StorageError")
             missing = isinstance(error.__cause__, FileNotFoundError)
             return CallResult(kind=kind, error=reason(error), missing=missing)
@@ -79,7 +79,7 @@ class CallWorker:
     def _end_with_server(self) -> None:
         """End the process immediately when the server is gone, also during a call."""
         watch = select.poll()
-        watch.register(self._connection.fileno(), 0)  # that the other end is closed is told of unasked
+        watch.register(self._connection.fileno(), 0)  # poll always reports a closed connection
         watch.poll()
         os._exit(0)
 

@@ -76,6 +76,6 @@ def limit(connection: "Connection[Any, Any]", seconds: float, *options: int) -> 
 def last_words(code: int) -> str:
     """Return how a worker process ended by itself, given its exit code."""
     if code == OTHER_CODE:
-        return "the worker process has other code than this server: it was upgraded meanwhile; restart it"
+        return "the worker process has other code than this server: an upgrade changed it; restart the server"
     manner = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
     return f"the worker process ended {manner}"

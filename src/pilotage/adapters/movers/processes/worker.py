@@ -77,7 +77,7 @@ class Worker:
         threading.Thread(target=self._take, daemon=True).start()
         while True:
             if self._changed.wait(BEAT):
-                time.sleep(PAUSE)  # small files end by the dozen: they are told of together
+                time.sleep(PAUSE)  # small files end by the dozen: report them together
             self._changed.clear()
             self._connection.send(self._news())
 

@@ -121,7 +121,7 @@ class SftpStream:
             size = sum(map(len, blocks))
             self._offset += size
             if size < length:
-                self._forget()  # what was asked for lies behind the end, or a gap
+                self._forget()  # the other requests are beyond the end, or behind a gap
             if size:
                 self._ask()
             return blocks

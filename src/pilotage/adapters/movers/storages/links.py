@@ -68,6 +68,6 @@ def _target(backend: Backend, path: str) -> tuple[str, PathEntry]:
         raise LinkError(f"{path} may lead anywhere")
     real = backend.resolved(path)
     entry = backend.entry(real) if real else PathEntry("folder")
-    if entry.kind == "link":  # it leads to itself, or somebody changed it meanwhile
+    if entry.kind == "link":  # it leads to itself, or was changed just now
         raise FileNotFoundError(real)
     return real, entry

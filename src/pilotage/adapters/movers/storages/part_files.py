@@ -11,7 +11,7 @@ WINDOW = 32 << 20
 """Bytes after which the system gets another hint."""
 
 BEHIND = 4 * WINDOW
-"""Bytes that may wait for the disk meanwhile."""
+"""Bytes that may wait for the disk between hints."""
 
 LARGE = 64 << 20
 """Largest file in bytes that stays in memory, for a job that reads it next."""

@@ -29,8 +29,8 @@ if find_spec("XRootD") is None:
 OPTIONS = {"token_file", "redirects_to"}
 MOST_REDIRECTS = 16
 AHEAD, CALLS = 4 << 20, 4
-"""Bytes that are asked for in one go, and how many times so, while those before are worked on. Answers of
-servers that are far away take long: with one call on its way a line would be idle meanwhile."""
+"""Bytes per request, and concurrent requests while earlier bytes are processed. Answers of distant servers
+take long: with a single request at a time, the connection would often be idle."""
 
 WRITES = 16
 """Chunks of a file on their way to a server at the same time."""
@@ -222,7 +222,7 @@ class XRootDBackend:
         if status.errno == NOT_FOUND:
             raise FileNotFoundError(message)
         if status.errno == FS_ERROR and message.endswith("not a directory"):
-            raise NotADirectoryError(errno.ENOTDIR, message)  # the number is that of any other fault, too
+            raise NotADirectoryError(errno.ENOTDIR, message)  # other faults have this number, too
         failure = WrongFileError if status.errno == NOT_AUTHORIZED else StorageError
         raise failure(f"{path}: {message}")
 
@@ -364,7 +364,7 @@ def _watched(progress: Progress) -> Any:
         def update(self, _: int, processed: int, __: int) -> None:
             try:
                 progress(processed)
-            except Exception as fault:  # it must not pass through the library: it is raised after it
+            except Exception as fault:  # keep it from the library, and raise it afterwards
                 self.fault = fault
 
         def should_cancel(self, _: int) -> bool:

@@ -31,7 +31,7 @@ from pilotage.ports.computing import ListMatching
 
 
 def faults(federation: Federation) -> list[Fault]:
-    """Return what no machine could use: impossible URLs, and options that an adapter refuses."""
+    """Return the parts that no machine could use: impossible URLs, and options that an adapter refuses."""
     all_faults = chain(
         url_faults(federation),
         *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
@@ -47,7 +47,7 @@ def notes(federation: Federation) -> list[Fault]:
 
 
 def lacking(federation: Federation) -> list[Fault]:
-    """Return what this machine cannot use for lack of a package, each once at its first place."""
+    """Return the parts that need a package which this machine lacks, each once at its first place."""
     first: dict[str, Fault] = {}
     there = InstalledMovers(lambda: None).schemes
     for at, storage in enumerate(federation.storages):
@@ -86,7 +86,7 @@ def _through_server(federation: Federation) -> list[Fault]:
 
 
 def waiting(federation: Federation) -> list[Fault]:
-    """Return what will surely keep jobs waiting although it is no fault, each once at its first place."""
+    """Return sure causes of waiting jobs that are no faults, each once at its first place."""
     refusals = sure_waits.of_federation(federation)
     return [
         *_low_on_space(federation, refusals.get("B18", ())),
@@ -118,7 +118,7 @@ def _short(federation: Federation, refusing: Collection[str]) -> Iterator[Fault]
 
 
 def _unwritable(federation: Federation) -> Iterator[Fault]:
-    """Yield homes of queues that can be read here but not written: outputs would stay in their scratch."""
+    """Yield storages of queues that this machine can read but not write: outputs would stay in scratch."""
     there, homes = InstalledMovers(lambda: None), {queue.storage for queue in federation.queues}
     for at, storage in enumerate(federation.storages):
         scheme = storage.url.partition("://")[0]

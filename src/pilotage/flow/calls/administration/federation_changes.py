@@ -43,7 +43,7 @@ class Review:
 
 
 class WorkInTheWay(Exception):
-    """A change would lose work or files: which, and what would work instead."""
+    """A change would lose work or files; the message names them and a remedy."""
 
     def __init__(self, losses: tuple[FederationEffect, ...]) -> None:
         super().__init__("; ".join(_shortened([loss.text for loss in losses])))
@@ -85,9 +85,8 @@ def save(
 ) -> int:
     """Put in force a federation from the file at a path. Return its version.
 
-    Raises ``WorkInTheWay`` where work or files would be lost, unless it is forced,
-    ``FederationRenamed``, and ``FederationChanged`` if another version than ``expected`` is in
-    force.
+    Raises ``WorkInTheWay`` if work or files would be lost, unless ``force``, ``FederationRenamed``, and
+    ``FederationChanged`` if another version than ``expected`` is in force.
     """
     if not force and (losses := review(store, federation).losses):
         raise WorkInTheWay(losses)
@@ -117,9 +116,9 @@ class DescribedVersion:
     file: str
     """The file that it was loaded from."""
     note: str
-    """Why: the caller's words, or what was drained, closed or opened."""
+    """Why: the caller's words, or the places that were drained, closed or opened."""
     changes: tuple[str, ...]
-    """What it declares otherwise than the one before it."""
+    """Its differences from the version before it."""
 
 
 def history(store: Store, after: str, limit: int) -> ListPage[DescribedVersion]:

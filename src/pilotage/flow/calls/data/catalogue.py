@@ -19,7 +19,7 @@ class StillWanted(Exception):
 
 
 def refuse_beyond_quota(runtime: Runtime, actor: str) -> None:
-    """Raise NotNow if a person has registered as many files, and members of datasets, as one may have."""
+    """Raise NotNow if a person has registered the most files and members of datasets that are allowed."""
     quota = runtime.store.federation().quotas.registered_by_user
     if (have := runtime.store.registered_by(actor)) >= quota:
         raise NotNow(
@@ -37,9 +37,8 @@ def register(
 ) -> int:
     """Record files, which have scopes, and their storages. Return how many were new.
 
-    ``paths`` say by name where files lie that do not lie under their names. With ``dry_run`` record nothing.
-    Raises ``FileConflict`` for a file that contradicts a known one. Then none is
-    recorded.
+    ``paths`` has the paths of files that differ from their names, by name. With ``dry_run`` record nothing.
+    Raises ``FileConflict`` for a file that contradicts a known one. Then none is recorded.
     """
     files = _files(inputs)
     refuse_beyond_quota(runtime, actor)
@@ -98,7 +97,7 @@ def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Re
 def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) -> None:
     """Forget a file, or its replica at one storage; remove copies that Pilotage made.
 
-    Originals stay where they lie, because they belong to their owners. Raises StillWanted.
+    Originals stay, because they belong to their owners. Raises StillWanted.
     """
     now = runtime.clock()
     gone = to_forget(runtime, entry, storage)

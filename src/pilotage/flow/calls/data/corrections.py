@@ -68,7 +68,7 @@ def _correction(
         return
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
     if not trusted and any(is_copy(replica.path) for replica in entry.replicas):
-        return  # it was moved, and so its bytes were found as they are known
+        return  # it was moved, so Pilotage has checked its bytes
     known_paths = {replica.storage: replica.path for replica in entry.replicas}
     places = [
         storages[name] for name in dict.fromkeys((*known_paths, *description.replicas)) if name in storages

@@ -30,7 +30,7 @@ from pilotage.store import Store
 
 Fault = tuple[str, str]
 Paths = Mapping[tuple[str, str], str]
-"""Paths of files by identifier and storage, if they do not lie under their names."""
+"""Paths of files by identifier and storage, if they differ from the files' names."""
 
 SCAN_TIME = 30.0
 """Time limit in s for resolving the patterns of one submission."""

@@ -43,10 +43,10 @@ class Rescan:
 
 
 def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> Rescan:
-    """Record the inputs of these jobs as they lie at the storages that their task names.
+    """Look at the inputs of these jobs at the storages that their task names, and record the changes.
 
-    Files that jobs made are not among them. A file that cannot be seen stays as it is known. After
-    ``RESCAN_TIME`` s the rest stays so, too: failed jobs go first.
+    Skip files that jobs made. Begin with failed jobs, and stop after ``RESCAN_TIME`` s. Files that cannot be
+    seen, and the rest, keep their known descriptions.
     """
     task_files = {file.identifier: file for file in task.spec.inputs if isinstance(file, InputFile)}
     failed_first = sorted(jobs, key=lambda job: (job.state is not JobState.FAILED, job.id))
@@ -99,7 +99,7 @@ def _news(
 
 
 def _lying(findings: Mapping[str, FileThere], like: File | InputFile) -> dict[str, str]:
-    """Return the storages where the file is as described, with its path there."""
+    """Return the storages where the file matches the description, with its path there."""
     return {
         name: finding.path
         for name, finding in findings.items()

@@ -1,4 +1,4 @@
-"""Move a storage: its files follow to another one, page by page, or are named as lost."""
+"""Move the files of a storage to another one, page by page, and name the lost ones."""
 
 import io
 import logging
@@ -130,10 +130,10 @@ def _refuse_impossible(
 def _at_new(
     runtime: Runtime, old: Storage, new: Storage, files: list[FileAtStorage]
 ) -> tuple[set[str], list[FileAtStorage]]:
-    """Return which files lie at the new storage with the same bytes, and the files that were looked at.
+    """Return the files that are at the new storage with the same bytes, and all files that were checked.
 
-    With one URL and the same options nothing needs a look. Raises ``NotNow`` if the new storage cannot
-    be read.
+    With one URL and the same options all files are there. Raises ``NotNow`` if the new storage cannot be
+    read.
     """
     if _place(old) == _place(new):
         return {file.file for file in files}, files

@@ -77,7 +77,7 @@ def _order(runtime: Runtime, world: World, courier: Pilot, job: Job, leftover: L
 
 
 def delivered(runtime: Runtime, pilot: int, job: int, attempt: int) -> bool:
-    """Accept the report of an attempt once a pilot has stored its outputs. Return whether it was to do so."""
+    """Accept the report of an attempt after a pilot stored its outputs. Return whether it had this order."""
     results = runtime.store.results_in_spools.carried(job, attempt, pilot)
     if results is None:
         return False

@@ -29,7 +29,7 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str, version: str = "
         )
         raise AlreadyEnrolled(
             f"pilot {pilot} has enrolled already, and its token is good for one agent: "
-            "this one was started twice, or the token was taken by somebody else"
+            "this one was started twice, or another program has used the token"
         )
     if version != record.agent_version:
         noted = Touch(kind="pilot", ids=(pilot,), changes={"agent_version": version})

@@ -24,11 +24,11 @@ PILOTS_KNOW = frozenset({"headers", "client_kwargs", "redirects_to"})
 """Options without credentials, which pilots get."""
 
 ALWAYS_KNOWN = frozenset({"redirects_to"})
-"""Those that pilots get even if they ask for each file."""
+"""Options that pilots get even if they ask for each file."""
 
 
 class NotTheirs(LookupError):
-    """A file does not belong to the pilot's jobs: which, and why."""
+    """A file does not belong to the pilot's jobs; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,13 +52,13 @@ def waits_for_others(runtime: Runtime, task: TaskDetails) -> list[str]:
 
 
 def waits_for_key(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Tell that a task's jobs wait for a server that can decrypt their secrets, as this one cannot."""
+    """Return why jobs of a task wait for another server to decrypt their secrets; empty if they do not."""
     has_any = task.spec.secrets and task.jobs.get(JobState.ACTIVATED)
     return secrets.waits_for_key(runtime, task.vo, task.owner) if has_any else []
 
 
 def job_waits_for_key(runtime: Runtime, text: str) -> list[str]:
-    """Tell the same of a job with these requirements, as ``Requirements.text``; empty: unknown ones."""
+    """Return the same for a job with these requirements, as ``Requirements.text``; empty: unknown ones."""
     requirements = Requirements.from_text(text) if text else None
     return (
         secrets.waits_for_key(runtime, requirements.vo, requirements.owner)
@@ -68,7 +68,7 @@ def job_waits_for_key(runtime: Runtime, text: str) -> list[str]:
 
 
 def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Tell that a task's jobs wait for a server that has its brokerage, as this one has not."""
+    """Return why jobs of a task wait for a server that has its brokerage; empty if they do not."""
     if not (task.jobs.get(JobState.DEFINED) or task.jobs.get(JobState.PENDING)):
         return []
     federation = runtime.store.federation()

@@ -1,4 +1,4 @@
-"""What each verb does to a task, or to one job of it."""
+"""The effect of each verb on a task, or on one job of it."""
 
 from pilotage.explain.comparison import WhatIf
 from pilotage.flow import task_cancellation
@@ -18,7 +18,7 @@ _STEERING = {"hold": steering.hold, "release": steering.release, "finish": steer
 def do(
     runtime: Runtime, verb: Verb, who: str, task: int, job: int | None = None, edits: Wanted = _NOTHING
 ) -> Effect:
-    """Do it, and return the jobs that it moved, by their state before; of a cancellation none.
+    """Apply a verb. Return the jobs that it moved, by their state before; none for a cancellation.
 
     Raises ``NoSuchTask``, ``BadDocument`` for changed fields, and ``NotNow`` with what would work instead.
     """

@@ -118,9 +118,10 @@ def cause(runtime: Runtime, task: TaskView, state: JobState, *, is_explained: bo
 
 
 def _of_places(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
-    """Yield why nothing starts where a task's jobs wait for a pilot; nothing where some have one.
+    """Yield why nothing starts at queues where a task's jobs wait for a pilot, unless some have one.
 
-    And which of its files wait for a server that can move them, or its jobs for one that has its brokerage.
+    Also yield the files that wait for a server to move them, and jobs that wait for a server with their
+    brokerage or key.
     """
     queues_there = conditions.where_it_waits(runtime, task)
     yield from filter(None, map(queues.fault, queues_there))
@@ -146,7 +147,7 @@ def _place(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:
         if tasks:
             yield task_waits.line(subject, tasks, ahead, task.share)
     last = runtime.store.queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
-    # What no queue takes may wait for ever.
+    # Jobs that no queue takes may wait for ever.
     if not (last and not last[0].candidates.queues) and (end := end_of(runtime, task, ahead)):
         yield task_waits.likely(subject, end, runtime.clock())
 
@@ -187,7 +188,7 @@ def published(runtime: Runtime, task: TaskDetails) -> list[Remark]:
 
 
 def of_job(runtime: Runtime, job: JobDetails) -> tuple[Remark, ...]:
-    """Return the remarks on a job: what its state waits for."""
+    """Return the remarks on a job: why it waits in its state."""
     task = runtime.store.queries.task(job.task)
     remarks = _set_aside_of(runtime, task) if task and task.state not in ENDED["task"] else []
     if job.state in AT_A_PILOT:
@@ -205,7 +206,7 @@ def of_job(runtime: Runtime, job: JobDetails) -> tuple[Remark, ...]:
 
 
 def _at_a_pilot(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
-    """Yield that results of an attempt wait, that its pilot's batch job has ended, when the pilot called."""
+    """Yield remarks on waiting results, on the end of its pilot's batch job, and on the pilot's last call."""
     subject, now = f"job:{job.id}", runtime.clock()
     pilot = None if job.pilot is None else runtime.store.queries.pilot(job.pilot)
     waiting = runtime.store.results_in_spools.of_task(job.task)
@@ -255,7 +256,7 @@ def of_queue(runtime: Runtime, condition: QueueCondition) -> tuple[Remark, ...]:
 
 
 def of_transfer(runtime: Runtime, transfer: Transfer) -> tuple[Remark, ...]:
-    """Return what holds a transfer up: this server, a circuit breaker (F4), or that a step fails at it."""
+    """Return the obstacle of a transfer: this server, a circuit breaker (F4), or a step that fails at it."""
     subject, remarks = f"transfer:{transfer.id}", [*set_aside(runtime, ("transfer", transfer.id))]
     if transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
         if obstacle := conditions.unable_to_move(runtime, transfer.source, transfer.destination):
@@ -324,7 +325,7 @@ def _set_aside_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
 
 def _aside(record: SetAsideRecord) -> Remark:
     often = "once" if record.times == 1 else f"{record.times} times"
-    among = f", with {record.among - 1} others it cannot be told from" if record.among > 1 else ""
+    among = f", together with {record.among - 1} others" if record.among > 1 else ""
     return Remark(
         kind="fault",
         subject=f"{record.subject}:{record.name}",

@@ -90,7 +90,7 @@ def _checked(
 
 
 def _check(runtime: Runtime, world: World, job: int | None) -> None:
-    """Raise ``NotNow`` where there is nothing to retry, or a quota would be passed."""
+    """Raise ``NotNow`` if there is nothing to retry, or a quota has no room for it."""
     (task,) = world.tasks
     retryable = [record for record in retrying.retryable(task, world.jobs) if job in (None, record.id)]
     if task.state is TaskState.FINISHED:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pilotage.flow.matching.matched import Matched
 
 _STAYING = "its secrets, which no queue hands to another Pilotage: pilotage set TASK queues=OTHERS,"
-"""Holds a task with secrets at a queue that forwards; the brokerages place none there."""
+"""The reason to hold a task with secrets at a queue that forwards; brokerages place none there."""
 
 log = logging.getLogger(__name__)
 ACTOR = "secrets"
@@ -102,10 +102,10 @@ def faults(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
 
 
 def of_match(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple["Matched", Values]:
-    """Return the secrets of what a pilot got, by task.
+    """Return the secrets of a pilot's new jobs, by task.
 
-    Jobs that lack one go back: to other servers if they have the key. Otherwise their task is held, with the
-    reason.
+    If one cannot be read, the jobs go back. Their task is held with the reason, unless another server may
+    have the key.
     """
     values: dict[int, tuple[Secret, ...]] = {}
     reasons: dict[int, str] = {}
@@ -143,7 +143,7 @@ def _hold(world: World, who: str) -> Decision:
 
 
 def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
-    """Return the secrets of a task; or what holds it because one cannot be had, empty for another server."""
+    """Return the secrets of a task, or why to hold it; empty if another server may have the key."""
     owner = task.owner
     names = {secret.name for secret in task.spec.secrets}
     stored = {secret.name: secret for secret in runtime.store.secrets.find(owner.name, owner.vo, names)}

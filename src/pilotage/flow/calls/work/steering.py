@@ -22,9 +22,9 @@ Moved = Mapping[State, int]
 
 
 def hold(runtime: Runtime, task: int, who: str) -> Moved:
-    """Hold a task: no job of it starts; returns the jobs that wait for the release, by their state before.
+    """Hold a task: no job of it starts. Return the jobs that wait for the release, by their state before.
 
-    Raises ``NoSuchTask``, and ``NotNow`` where it has ended or is held.
+    Raises ``NoSuchTask``, and ``NotNow`` if it has ended or is held.
     """
 
     def check(world: World) -> None:

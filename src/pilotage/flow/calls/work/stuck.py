@@ -51,7 +51,7 @@ class StuckRecords:
     usual: float | None = None
     """Within how many s most left the state; null: too few did."""
     limit: float | None = None
-    """After how many s they count as stuck; null: at once."""
+    """After how many s they count as stuck; null: immediately."""
     remark: Remark
     """Why they make no progress: about the record that is in the state for longest."""
 

@@ -101,7 +101,7 @@ def name_of(owner: Identity, key: str) -> str:
 
 
 def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
-    """Return what would be refused of each task by itself, without recording anything."""
+    """Return the refusals of each task by itself, without recording anything."""
     return examined(runtime, enumerate(specs), owner)[0]
 
 
@@ -310,7 +310,7 @@ def _commit(
 
 
 def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Sequence[Creation]:
-    """Record the input files of large tasks in parts. Return the records that are left for the task's commit.
+    """Record the input files of large tasks in parts. Return the last part for the commit of the tasks.
 
     No part blocks the only writer for long. Contradictions to known files were excluded before.
     """

@@ -26,7 +26,7 @@ def changed_task(
 ) -> tuple[TaskSpec, dict[str, Any]]:
     """Return the specification with other values, and the changed fields with ``memory`` expanded.
 
-    What cannot be becomes faults under the names that were used.
+    Impossible values become faults under the caller's names.
     """
     faults_here: list[Fault] = []
     for name in sorted(OF_OTHER_JOBS & edits.keys()):
@@ -45,7 +45,7 @@ def changed_task(
 def changes_of_jobs(world: World, jobs: Iterable[Job], edits: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changed fields in their stored form. Raises ``BadDocument``.
 
-    Fields of ``STAYING`` do not change for jobs that are made. Of merge jobs only those change that they
+    Fields of ``STAYING`` do not change for existing jobs. Merge jobs only change in the fields that they
     take from the task.
     """
     (task,) = world.tasks
@@ -98,7 +98,7 @@ def _new_faults(task: Task, spec: TaskSpec, world: World) -> list[Fault]:
     """Return why the changed task could not be accepted, without the unchanged task's own faults."""
 
     def faults(candidate: TaskSpec) -> list[tuple[Path, str]]:
-        # These two stay, and a check of all their values for each set of changes takes long.
+        # Changes leave these two alone, and checking all their values again would take long.
         candidate = replace(candidate, parameters=(), stdin="")
         return checks.check_task(candidate, world.federation, task.owner, world.advertisements)
 
@@ -107,5 +107,5 @@ def _new_faults(task: Task, spec: TaskSpec, world: World) -> list[Fault]:
 
 
 def _named(fault: Fault, edits: Mapping[str, Any]) -> Fault:
-    """Return the fault under the name that was used."""
+    """Return the fault under the caller's name of the field."""
     return replace(fault, path=(MEMORY,)) if MEMORY in edits and fault.path == ("ram",) else fault

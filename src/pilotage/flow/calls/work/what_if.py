@@ -143,6 +143,6 @@ def _field_changes(world: World, changes: Changes) -> Iterable[FieldChange]:
     queues = {queue.name: queue for queue in world.federation.queues}
     for queue, values in changes.queues.items():
         for name, value in values.items():
-            # The way pilots get there may hold credentials. Brokerages only read how many it may have.
+            # A computing element's options may hold credentials, so do not show them.
             before = None if name == "computing_element" else getattr(queues[queue], name)
             yield FieldChange(field=f"{queue}.{name}", before=before, after=value)
