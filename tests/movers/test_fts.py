@@ -277,7 +277,7 @@ def test_a_job_that_the_server_forgot_fails(house: House) -> None:
         waiting = pool.submit(house.deliver, house.delivery())
         settle(house.fts, {"SUBMITTED"})
         house.fts.jobs.clear()
-        with pytest.raises(DeliveryFailed, match="the server does not have it any more"):
+        with pytest.raises(DeliveryFailed, match="the server has lost it"):
             waiting.result(PATIENCE)
 
 

@@ -36,7 +36,7 @@ class NotificationSender(Protocol):
     limits: NotificationLimits
 
     def fault(self, receiver: str) -> str:
-        """Return why this server never sends to a receiver; empty if it does. Makes no call to the outside."""
+        """Return why this server never sends to a receiver; empty if it does. Makes no call outside."""
 
     def send(self, message: NotificationMessage) -> None:
         """Send a message. May block for ``LONGEST`` s. Raises ``NotificationError``."""

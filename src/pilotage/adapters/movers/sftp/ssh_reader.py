@@ -112,7 +112,7 @@ class SshReader:
     def begin(self, offset: int) -> None:
         """Start reading at this byte."""
         self._next = offset
-        with suppress(OSError):  # reading tells that it has ended
+        with suppress(OSError):  # the next read reports its end
             self._ask()
 
     def read(self, size: int, /) -> bytes:

@@ -82,7 +82,7 @@ def looked_at(
 
 
 def compared(runtime: Runtime, task: Task, jobs: Sequence[Job], values: Mapping[str, Any]) -> WhatIf:
-    """Broker these jobs again, without and with changes. Without jobs, take those of a task not yet split."""
+    """Broker these jobs again, without and with changes; without jobs, future ones of the task."""
     limit = runtime.store.federation().loops.batch
     ids = [record.id for record in jobs[:limit]]
     world = runtime.elements.reported(runtime.world(*brokered_again(task.id, ids=ids), batch=limit))

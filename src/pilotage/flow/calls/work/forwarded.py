@@ -12,7 +12,7 @@ from pilotage.store import JobDetails
 def explained(runtime: Runtime, job: JobDetails) -> list[str]:
     """Return the other broker's decisions about a job's last attempt; nothing if no other broker chooses.
 
-    The other broker is asked now. If it has forgotten them, or does not answer, the lines have that instead.
+    This asks the other broker now. If it has forgotten them, or does not answer, the lines have that instead.
     """
     federation = runtime.store.federation()
     queue = next((queue for queue in federation.queues if queue.name == job.queue), None)
