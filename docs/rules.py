@@ -443,8 +443,8 @@ RULES: tuple[Rule, ...] = (
         ("brokerage.pending_time", "brokerage.max_candidates"),
         (
             "B36 also counts as a refusal: jobs with full queues only are pending after 5 s. "
-            "Ties are drawn with the world's seed. The hour ends as soon as a queue would take the job; a job that starts makes "
-            "room."
+            "Ties are drawn with the world's seed. The hour ends as soon as a queue would "
+            "take the job; a job that starts makes room."
         ),
     ),
     Rule(
