@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import TypeVar
 
 from pilotage import request_budget
@@ -42,6 +43,9 @@ AGAIN = 0.05
 LONGEST_IMPORT = 300.0
 """Most seconds that a decision may take while it imports modules: on a busy machine, a first one does."""
 
+MOST_IDLE = 4
+"""Threads kept for the next decisions."""
+
 _IMPORTS = "<frozen importlib._bootstrap>"
 """The file of the code that imports, in its frames."""
 
@@ -56,21 +60,18 @@ class _End(BaseException):
 
 @dataclass(slots=True)
 class _Run:
-    """One running decision, in its thread."""
+    """One running decision, in a thread of ``_Worker``."""
 
     call: Callable[[], object]
+    thread: threading.Thread
     measured: AbstractContextManager[None] = field(default_factory=request_budget.measured)
-    thread: threading.Thread = field(init=False)
     begun: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
     result: object = None
     error: BaseException | None = None
 
-    def __post_init__(self) -> None:
-        self.thread = threading.Thread(target=self._run, name="decision", daemon=True)
-        self.thread.start()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Keep the result of the call, or its error."""
         # The exception may come at any moment, even while this function ends.
         with suppress(_End):
             self.begun.set()
@@ -101,6 +102,32 @@ class _Run:
             )
 
 
+class _Worker:
+    """A thread that makes one decision after another: to start a thread takes longer than most of them."""
+
+    def __init__(self) -> None:
+        self._runs = SimpleQueue[_Run | None]()
+        self._thread = threading.Thread(target=self._take, name="decision", daemon=True)
+        self._thread.start()
+
+    def begin(self, call: Callable[[], object]) -> _Run:
+        """Run a call in the thread."""
+        run = _Run(call, self._thread)
+        self._runs.put(run)
+        return run
+
+    def leave(self) -> None:
+        """End the thread after its decision."""
+        self._runs.put(None)
+
+    def _take(self) -> None:
+        with suppress(_End):
+            while run := self._runs.get():
+                run.run()
+                # Keep no world alive until the next decision.
+                del run
+
+
 class TimeLimit:
     """Gives calls a time limit. With None for ``seconds`` they run without limit, in the caller's thread."""
 
@@ -108,6 +135,7 @@ class TimeLimit:
         self.seconds = seconds
         self._lock = threading.Lock()
         self._left_behind: list[_Run] = []
+        self._idle: list[_Worker] = []
 
     @property
     def stuck(self) -> int:
@@ -125,14 +153,22 @@ class TimeLimit:
         if self.seconds is None:
             return call()
         limit = self.seconds if seconds is None else min(seconds, self.seconds)
-        run = _Run(call)
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = _Worker()
+        run = worker.begin(call)
+        has_ended = False
         try:
             has_ended = _has_ended(run, limit)
-        except Exception:
-            self._end(run)
-            raise
+        finally:
+            if has_ended and len(self._idle) < MOST_IDLE:
+                self._idle.append(worker)
+            else:
+                worker.leave()
+            if not has_ended:
+                self._end(run)
         if not has_ended:
-            self._end(run)
             raise OutOfTime(f"did not decide within {limit:g} s")
         if run.error is not None:
             raise run.error
