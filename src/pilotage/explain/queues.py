@@ -6,7 +6,6 @@ from typing import Any
 
 from pilotage.explain.advice import need_at
 from pilotage.explain.analysis import explain, obstacles
-from pilotage.explain.circuit_breakers import line
 from pilotage.explain.remarks import numbered, sentence
 from pilotage.explain.rendering import measure, weight_of
 from pilotage.explain.words import few, number
@@ -134,7 +133,7 @@ def _lines(condition: QueueCondition, remarks: Sequence[Remark], rules: bool) ->
     yield f"queue {queue.name} of site {queue.site}: {queue.status}"
     yield from (f"  {sentence(remark, rules)}" for remark in remarks)
     yield from (
-        f"  {line(breaker, condition.time, rules)}"
+        f"  {numbered(breaker.line(condition.time), breaker.words.rule, rules)}"
         for breaker in condition.breakers
         if breaker.kind != "storage"
     )
@@ -161,7 +160,7 @@ def _lines(condition: QueueCondition, remarks: Sequence[Remark], rules: bool) ->
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
     yield from (
-        f"    {line(breaker, condition.time, rules)}"
+        f"    {numbered(breaker.line(condition.time), breaker.words.rule, rules)}"
         for breaker in condition.breakers
         if breaker.kind == "storage"
     )

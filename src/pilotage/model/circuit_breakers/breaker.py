@@ -139,6 +139,12 @@ class CircuitBreaker:
         """The same, with what it holds back."""
         return f"{self.what}: {self.text}"
 
+    def line(self, time: float) -> str:
+        """Describe it at a time: what it holds back, its state, and why."""
+        if self.state(time) == "open":
+            return self.sentence
+        return f"{self.what}: circuit breaker half-open, {self.words.probe} probes it next: {self.reason}"
+
     @property
     def reason(self) -> str:
         """Why it opened, in words."""

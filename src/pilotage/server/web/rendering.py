@@ -1,16 +1,15 @@
 """Pages as HTML: the templates, and the words that they share with the command line."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pilotage.explain.circuit_breakers import in_short
 from pilotage.explain.remarks import sentence
-from pilotage.explain.words import amount, number
+from pilotage.explain.words import amount, few, number
 from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural
 from pilotage.release import full_version
 from pilotage.server.web import drawing
@@ -142,3 +141,18 @@ def iso(time: float) -> str:
 def counted(counts: Mapping[Any, int]) -> str:
     """Return counts as words: ``3 running, 2 failed``."""
     return ", ".join(f"{value:,} {key}" for key, value in counts.items() if value) or "none"
+
+
+class _TrippedBreaker(Protocol):
+    @property
+    def what(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+
+
+def in_short(breakers: Iterable[_TrippedBreaker]) -> list[str]:
+    """Return the subjects of breakers, grouped by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for breaker in breakers:
+        by_reason.setdefault(breaker.reason, []).append(breaker.what)
+    return [f"{few(list(dict.fromkeys(subjects)))}: {reason}" for reason, subjects in by_reason.items()]

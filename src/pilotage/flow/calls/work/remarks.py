@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import chain
 
 from pilotage.explain import chains, job_files, pilots, publications, queues, task_waits
-from pilotage.explain.circuit_breakers import line
 from pilotage.flow.calls.places import circuit_breakers, conditions
 from pilotage.flow.calls.work import pending_jobs, sure_waits
 from pilotage.flow.loops.isolation import POLICY
@@ -276,7 +275,7 @@ def _of_breaker(breaker: CircuitBreaker, time: float) -> Remark:
     return Remark(
         kind="fault",
         subject=f"storage:{breaker.place[1] or breaker.place[0]}",
-        text=line(breaker, time),
+        text=breaker.line(time),
         rule=breaker.words.rule,
         mend="operator",
         command=f"pilotage breakers lift {min(breaker.names)}",
