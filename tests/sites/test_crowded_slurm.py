@@ -64,7 +64,7 @@ class Crowd:
     def __init__(self, slurm: Slurm, squeue: str, mood: Path, draws: random.Random) -> None:
         self.slurm, self.squeue, self.mood, self.draws = slurm, squeue, mood, draws
         self.next_change = 0.0
-        self.history: list[tuple[float, int, int]] = []
+        self.history = [(time.monotonic(), 0, 0)]
 
     def change(self) -> None:
         """Let jobs of other people begin or end, and Slurm have another mood, if it is time."""
@@ -94,10 +94,20 @@ class Crowd:
         jobs = [line.split() for line in lines]
         states = Counter(state for number, name, state in jobs if name != "other" and number not in leaving)
         others = Counter(state for _, name, state in jobs if name == "other")
-        now = time.monotonic()
-        self.history.append((now, others["PENDING"] + others["RUNNING"], others["PENDING"]))
-        self.history = [entry for entry in self.history if entry[0] > now - WINDOW]
-        return states, min(entry[1] for entry in self.history), min(entry[2] for entry in self.history)
+        self.history.append((time.monotonic(), others["PENDING"] + others["RUNNING"], others["PENDING"]))
+        old = [entry for entry in self.history if entry[0] <= time.monotonic() - WINDOW]
+        # The number before the window was true until the next look.
+        recent = [*old[-1:], *self.history[len(old) :]]
+        return states, min(entry[1] for entry in recent), min(entry[2] for entry in recent)
+
+    def changes(self) -> str:
+        """Return when the number of other jobs changed: seconds ago, all, and those that wait."""
+        now, before, lines = time.monotonic(), (-1, -1), []
+        for moment, count, waiting in self.history:
+            if (count, waiting) != before and moment > now - 60:
+                lines.append(f"{now - moment:.1f} s ago {count} and {waiting}")
+            before = count, waiting
+        return "; ".join(lines)
 
 
 @pytest.mark.slow
@@ -129,7 +139,7 @@ def test_m5_a_site_is_not_overrun_beside_other_people_on_slurm(
             for name, limit in limits.items():
                 excess = count[name] > max(before[name], limit)
                 assert not excess, (
-                    f"{count} after {before} beside {others} and {waiting}\n{house.command('sites')}"
+                    f"{count} after {before}; others: {crowd.changes()}\n{house.command('sites')}"
                 )
                 most[name] = max(most[name], count[name])
             before = count
