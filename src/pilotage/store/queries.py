@@ -23,7 +23,7 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.work import File, Pilot, Transfer
 from pilotage.model.rules.queue_condition import QueueCondition
-from pilotage.model.rules.restricted import of_queue
+from pilotage.model.rules.restricted import by_place, of_queue
 from pilotage.model.values.identity import Identity
 from pilotage.store.commit.file_conflicts import conflicts
 from pilotage.store.database.columns import is_state
@@ -311,6 +311,7 @@ class Queries:
             jobs_of_queue = job_counts.counted(connection, "job", JOBS_BY_QUEUE)
             pilot_counts = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE)
             declared = self._federations.in_force(connection)
+            restrictions = by_place(declared.restrictions)
             return [
                 QueueView(
                     name=queue.name,
@@ -321,9 +322,7 @@ class Queries:
                     max_walltime=queue.max_walltime,
                     jobs=jobs_of_queue.get(queue.name, {}),
                     pilots=pilot_counts.get(queue.name, {}),
-                    restriction="; ".join(
-                        restriction.text for restriction in of_queue(declared.restrictions, queue)
-                    ),
+                    restriction="; ".join(limit.text for limit in of_queue(restrictions, queue)),
                 )
                 for queue in sorted(declared.federation.queues, key=lambda q: q.name)
             ]

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar
 
 from pilotage.model.records.federation import Federation, Queue, QueueStatus
 
@@ -57,6 +58,29 @@ def unconditioned(queue: Queue, unified: Queue) -> Queue:
     return replace(queue, **defaults)
 
 
+R = TypeVar("R")
+
+
+class _Same:
+    """A federation as a key. An equal one is another key: comparing takes too long."""
+
+    def __init__(self, federation: Federation) -> None:
+        self.federation = federation
+
+    def __hash__(self) -> int:
+        return id(self.federation)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.federation is other.federation
+
+
+def _once(of_federation: Callable[[Federation], R]) -> Callable[[Federation], R]:
+    """Work out something once for each federation: of thousands of queues, people ask about one."""
+    cache = lru_cache(maxsize=2)(lambda key: of_federation(key.federation))
+    return wraps(of_federation)(lambda federation: cache(_Same(federation)))
+
+
+@_once
 def counted_together(federation: Federation) -> Mapping[str, tuple[str, ...]]:
     """Return the queues that count together with each queue, by name: a unified queue with its
     pseudo-queues."""
@@ -78,6 +102,7 @@ class PilotLimit(NamedTuple):
     pilots: int
 
 
+@_once
 def pilot_limits(federation: Federation) -> Mapping[str, tuple[PilotLimit, ...]]:
     """Return the limits on pilots of each queue with a computing element, by name (P4).
 

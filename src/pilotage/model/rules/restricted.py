@@ -22,28 +22,38 @@ def restricted(federation: Federation, restrictions: Sequence[Restriction]) -> F
     federation = conditioned(federation)
     if not restrictions:
         return federation
+    places = by_place(restrictions)
     return replace(
         federation,
-        queues=tuple(_queue(queue, of_queue(restrictions, queue)) for queue in federation.queues),
-        storages=tuple(
-            _storage(storage, of_storage(restrictions, storage)) for storage in federation.storages
-        ),
+        queues=tuple(_queue(queue, of_queue(places, queue)) for queue in federation.queues),
+        storages=tuple(_storage(storage, of_storage(places, storage)) for storage in federation.storages),
     )
 
 
-def of_queue(restrictions: Iterable[Restriction], queue: Queue) -> list[Restriction]:
+RestrictedPlaces = Mapping[tuple[RestrictedKind, str], Sequence[Restriction]]
+"""Restrictions by the kind and the name of their place."""
+
+
+def by_place(restrictions: Iterable[Restriction]) -> RestrictedPlaces:
+    """Return restrictions by their place, to find those of one among thousands of queues."""
+    places: dict[tuple[RestrictedKind, str], list[Restriction]] = {}
+    for restriction in restrictions:
+        places.setdefault((restriction.kind, restriction.name), []).append(restriction)
+    return places
+
+
+def of_queue(places: RestrictedPlaces, queue: Queue) -> list[Restriction]:
     """Return the restrictions that hold at a queue: its own, its unified queue's, then those of its site."""
-    return _of(restrictions, "queue", (queue.name, queue.parent), queue.site)
+    # A queue without a unified one has an empty parent, which is no name of a queue.
+    own, unified = places.get(("queue", queue.name), ()), places.get(("queue", queue.parent), ())
+    return [*own, *unified, *places.get(("site", queue.site), ())]
 
 
-def of_storage(restrictions: Iterable[Restriction], storage: Storage) -> list[Restriction]:
+def of_storage(places: RestrictedPlaces, storage: Storage) -> list[Restriction]:
     """Return the restrictions that hold at a storage. A site that is drained still stages out."""
-    restrictions = _of(restrictions, "storage", (storage.name,), storage.site)
-    return [
-        restriction
-        for restriction in restrictions
-        if restriction.kind == "storage" or restriction.mode == "close"
-    ]
+    of_site = places.get(("site", storage.site), ())
+    closing = [restriction for restriction in of_site if restriction.mode == "close"]
+    return [*places.get(("storage", storage.name), ()), *closing]
 
 
 def of_federation(federation: Federation, restrictions: Iterable[Restriction]) -> tuple[Restriction, ...]:
@@ -54,14 +64,6 @@ def of_federation(federation: Federation, restrictions: Iterable[Restriction]) -
         "storage": {storage.name for storage in federation.storages},
     }
     return tuple(restriction for restriction in restrictions if restriction.name in names[restriction.kind])
-
-
-def _of(
-    restrictions: Iterable[Restriction], kind: RestrictedKind, names: Sequence[str], site: str
-) -> list[Restriction]:
-    places = [*((kind, name) for name in names), ("site", site)]
-    matching = [restriction for restriction in restrictions if (restriction.kind, restriction.name) in places]
-    return sorted(matching, key=lambda restriction: places.index((restriction.kind, restriction.name)))
 
 
 def _queue(queue: Queue, restrictions: Sequence[Restriction]) -> Queue:

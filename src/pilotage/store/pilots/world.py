@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, or_, select
 
-from pilotage.model.circuit_breakers.empty_pilots import of_nodes
+from pilotage.model.circuit_breakers.empty_pilots import is_empty, of_nodes
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.durations import DAY
@@ -23,6 +23,7 @@ _ENDED = (
     is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),
     pilots.c.since > bindparam("after"),
 )
+_LIVE_THERE = (is_state(pilots, *LIVE_PILOTS), among(pilots.c.queue, "queues"))
 _NEWEST_CALLED = (
     select(func.max(pilots.c.id))
     .where(
@@ -44,14 +45,29 @@ def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
     goodbye (P6), or before the answer to its submission came: that may still come. The newest pilot of each
     server that called counts too, because it closes the server's circuit breaker.
     """
+    live, lately = reading.live_pilots.read(reading.reader.connection), _ended_lately(reading)
+    return {"pilots": tuple(sorted([*live, *lately], key=lambda pilot: pilot.id))}
+
+
+@part("pilots")
+def pilots_that_trip(reading: Reading) -> Mapping[str, Any]:
+    """Read the pilots of the last hour at queues where one failed, or ended without work: only there a
+    circuit breaker may be open (P6, P12)."""
+    lately = _ended_lately(reading)
+    queues = {pilot.queue for pilot in lately if pilot.state is PilotState.FAILED or is_empty(pilot)}
+    live = reading.reader.pilots(*_LIVE_THERE, queues=sorted(queues)) if queues else ()
+    there = [*live, *(pilot for pilot in lately if pilot.queue in queues)]
+    return {"pilots": tuple(sorted(there, key=lambda pilot: pilot.id))}
+
+
+def _ended_lately(reading: Reading) -> Sequence[Pilot]:
     every = reading.world.federation.director.policy == "balanced"
     after = reading.world.time - ENDED_LATELY
     lately = reading.reader.pilots(*(_ENDED if every else _ENDED_OTHERWISE), after=after)
     if not every and any(pilot.state is PilotState.FAILED for pilot in lately):
         newest = [id_ for (id_,) in reading.reader.raw_rows(_NEWEST_CALLED, after=after)]
         lately = (*lately, *reading.reader.pilots(among(pilots.c.id, "ids"), ids=newest))
-    live = reading.live_pilots.read(reading.reader.connection)
-    return {"pilots": tuple(sorted([*live, *lately], key=lambda pilot: pilot.id))}
+    return lately
 
 
 @part("advertisements")

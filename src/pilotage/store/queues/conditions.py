@@ -18,7 +18,7 @@ from pilotage.model.records.storage_spaces import free_spaces
 from pilotage.model.records.unified_queues import counted_together, pilot_limits
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.queue_condition import QueueCondition
-from pilotage.model.rules.restricted import of_queue
+from pilotage.model.rules.restricted import by_place, of_queue
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.rows import among
 from pilotage.store.jobs import failures
@@ -145,6 +145,7 @@ def of_queues(
     )
     spaces = free_spaces(federation, reader.storage_spaces(), time)
     storages = {storage.name: storage for storage in federation.storages}
+    restrictions = by_place(in_force.restrictions)
     return tuple(
         QueueCondition(
             time=time,
@@ -164,7 +165,7 @@ def of_queues(
             waiting_since=waiting.get(queue.name),
             breakers=tuple(breaker for breaker in breakers if _is_of(breaker, queue)),
             space=spaces[queue.storage],
-            restriction=next((limit.text for limit in of_queue(in_force.restrictions, queue)), ""),
+            restriction=next((limit.text for limit in of_queue(restrictions, queue)), ""),
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )

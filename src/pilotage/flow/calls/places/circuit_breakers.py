@@ -13,7 +13,7 @@ from pilotage.model.documents.decision import Change, Decision, Forget, NoteBrea
 from pilotage.model.records.unified_queues import counted_together
 from pilotage.model.values.step_names import BROKER, LIFT, PROVISION, STAGE
 from pilotage.policies.pilots.circuit_breakers import of_pilots
-from pilotage.store.pilots.world import live_and_ended_pilots
+from pilotage.store.pilots.world import pilots_that_trip
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def of_pilots_and_servers(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
     """Return the breakers that hold pilots back (P6, P8, P12)."""
     return of_pilots(
         runtime.elements.with_list_matches(
-            runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes")
+            runtime.world(pilots_that_trip, "lifted_breakers", "lacking_nodes")
         )
     )
 

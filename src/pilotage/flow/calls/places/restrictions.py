@@ -9,7 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import RestrictedKind, Restriction
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
-from pilotage.model.rules.restricted import of_queue, of_storage
+from pilotage.model.rules.restricted import by_place, of_queue, of_storage
 from pilotage.store import QueueView
 
 AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
@@ -76,15 +76,15 @@ def still_shut(runtime: Runtime, kind: RestrictedKind, name: str) -> str:
 
     That is a restriction of its site, or the federation's file.
     """
-    declared, restrictions = runtime.store.declared_federation(), runtime.store.restrictions()
+    declared, places = runtime.store.declared_federation(), by_place(runtime.store.restrictions())
     for queue in declared.queues:
         if (kind, name) == ("queue", queue.name):
             status = "" if queue.status == "online" else f"the federation's file says {queue.status}"
-            return _reasons(of_queue(restrictions, queue), status)
+            return _reasons(of_queue(places, queue), status)
     for storage in declared.storages:
         if (kind, name) == ("storage", storage.name):
             status = "the federation's file blacklists it" if storage.blacklisted else ""
-            return _reasons(of_storage(restrictions, storage), status)
+            return _reasons(of_storage(places, storage), status)
     return ""
 
 

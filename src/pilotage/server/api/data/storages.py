@@ -11,7 +11,7 @@ from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
 from pilotage.model.records.storage_spaces import FreeSpace
-from pilotage.model.rules.restricted import of_storage
+from pilotage.model.rules.restricted import by_place, of_storage
 from pilotage.server.api.edge.access import FOR_PEOPLE, OperatorNow, actor
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
@@ -90,7 +90,7 @@ def post_move(
 def shown_storages(runtime: Runtime) -> list[ShownStorage]:
     """Return every storage as people see it, by name. Raises ``NoFederation``."""
     tripped, now = circuit_breakers.of_storages(runtime), runtime.clock()
-    spaces, restrictions = storage_moves.free_space(runtime), runtime.store.restrictions()
+    spaces, restrictions = storage_moves.free_space(runtime), by_place(runtime.store.restrictions())
     return [
         ShownStorage(
             name=storage.name,

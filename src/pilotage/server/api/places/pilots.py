@@ -19,7 +19,7 @@ from pilotage.server.api.places.breakers import ShownBreaker
 from pilotage.server.api.views import BatchWaits, Pilots
 from pilotage.server.api.work.explanations import PilotExplanation, explained_pilot
 from pilotage.server.api.work.logs import KeptLogs, kept_logs
-from pilotage.store.pilots.world import live_and_ended_pilots
+from pilotage.store.pilots.world import pilots_that_trip
 
 router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"], route_class=MeasuredRoute)
 
@@ -47,7 +47,7 @@ def get_pilots(
 def breakers_of_empty(runtime: Runtime, queue: str | None) -> list[ShownBreaker]:
     """Return breakers that opened because pilots were sent in vain, of one queue or all (P12)."""
     now = runtime.clock()
-    tripped = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers", "lacking_nodes"))
+    tripped = of_empty_pilots(runtime.world(pilots_that_trip, "lifted_breakers", "lacking_nodes"))
     return [breakers.breaker_view(breaker, now) for breaker in tripped if queue in (None, breaker.place[0])]
 
 

@@ -29,6 +29,10 @@ from pilotage.store import QueueView, named_page
 router = APIRouter(prefix=PREFIX, tags=["queues"], route_class=MeasuredRoute)
 
 
+_FIELDS = [field.name for field in dataclass_fields(QueueView)]
+_values = attrgetter(*_FIELDS)
+
+
 @router.get("/queues", responses=documented(Queues, 409))
 def get_queues(caller: Person, runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
     """Queues by name, with the number of jobs and pilots in each state, and circuit breakers."""
@@ -42,9 +46,8 @@ def shown_queues(runtime: Runtime, person: Identity | None) -> list[ShownQueue]:
     tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
     for breaker in seen_by(circuit_breakers.of_queues(runtime), person):
         tripped[breaker.place[0]].append(breaker_view(breaker, now))
-    fields = [field.name for field in dataclass_fields(QueueView)]
     return [
-        ShownQueue(**{name: getattr(queue, name) for name in fields}, breakers=tripped[queue.name])
+        ShownQueue(**dict(zip(_FIELDS, _values(queue), strict=True)), breakers=tripped[queue.name])
         for queue in runtime.store.queries.queues()
     ]
 
