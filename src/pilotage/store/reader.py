@@ -1,7 +1,7 @@
 """Parts for assembling worlds, all read over one connection at one moment."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from operator import itemgetter
 from typing import Any
@@ -43,6 +43,9 @@ from pilotage.store.transfers import table as transfer_rows
 from pilotage.store.transfers.table import TRANSFER_COLUMNS, transfers
 
 _c, _j = counts.c, jobs.c
+
+PAGE = 2000
+"""Jobs that are read together where a million may come."""
 
 _INPUTS = (
     select(job_inputs.c.job, job_inputs.c.file)
@@ -193,6 +196,12 @@ class RecordReader:
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Return jobs by number."""
         return self.with_inputs(self.raw_rows(_jobs_where(conditions), **values))
+
+    def pages_of_jobs(self, *conditions: ColumnElement[bool]) -> Iterator[tuple[Job, ...]]:
+        """Yield jobs by number, page by page."""
+        paged = _jobs_where(conditions).execution_options(yield_per=PAGE)
+        for rows in self.connection.execute(paged).partitions():
+            yield self.with_inputs(rows)
 
     def usages(self, of_jobs: Iterable[Job]) -> tuple[JobUsage, ...]:
         """Return the resources that jobs' last attempts used."""

@@ -3,12 +3,17 @@
 import hashlib
 import json
 import threading
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, replace
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
 
 T = TypeVar("T")
+
+PIECE = 1000
+"""Most records of a field in one piece of a document."""
 
 
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
@@ -50,6 +55,33 @@ def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
 def to_json(value: object) -> bytes:
     """Return compact JSON, with fields in the order of the record."""
     return _adapter(type(value)).dump_json(value)
+
+
+def json_pieces(record: Any) -> Iterator[bytes]:
+    """Yield what ``to_json`` returns for a dataclass, in pieces, at most ``PIECE`` records of a field each.
+
+    A field of many records may be anything that can be iterated over once.
+    """
+    adapter, before = _adapter(type(record)), b"{"
+    for field in fields(record):
+        value, empty = getattr(record, field.name), f'"{field.name}":['.encode()
+        are_many = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+        chunks = _chunks(value) if are_many else iter([value])
+        yield before
+        for number, chunk in enumerate(chunks):
+            text = adapter.dump_json(replace(record, **{field.name: chunk}), include={field.name})[1:-1]
+            yield text if not are_many else text[:-1] if number == 0 else b"," + text[len(empty) : -1]
+        before = b"]," if are_many else b","
+    yield before[:-1] + b"}"
+
+
+def _chunks(records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield records in chunks, the first one even if it is empty."""
+    iterator = iter(records)
+    chunk = tuple(islice(iterator, PIECE))
+    yield chunk
+    while chunk := tuple(islice(iterator, PIECE)):
+        yield chunk
 
 
 def given_json(record: Any) -> bytes:

@@ -1,8 +1,9 @@
 """Worlds, each read at one moment: what a step or call declares, at a cost independent of the queue's
 length."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import World
@@ -18,6 +19,8 @@ from pilotage.store.transfers.link_rates import LinkRates
 from pilotage.store.worlds.fields import Reads, parts_of
 from pilotage.store.worlds.parts import Pass, Reading, WorldPart
 from pilotage.store.worlds.whole import WHOLE
+
+T = TypeVar("T")
 
 EVERYTHING = 1_000_000
 """Most records of a kind that a whole world bounds."""
@@ -42,8 +45,10 @@ class Snapshots:
 
     def read_parts(self, now: Pass, parts: Sequence[WorldPart]) -> World:
         """Read a world of parts."""
+        return self._use(now, parts, _kept)
 
-        def work(connection: Any) -> World:
+    def _use(self, now: Pass, parts: Sequence[WorldPart], use: Callable[[World], T]) -> T:
+        def work(connection: Any) -> T:
             declared = self._federations.in_force(connection)
             federation = self._link_rates.applied(connection, declared.federation, now.time)
             empty = World(
@@ -55,19 +60,27 @@ class Snapshots:
                 if (values := part.read(reading)) is None:
                     break
                 reading.add(part, values)
-            return World(
+            world = World(
                 time=now.time,
                 seed=now.seed,
                 federation=federation,
                 queues_changed=declared.changed,
                 **reading.values,
             )
+            return use(world)
 
         return self._database.read(work)
 
     def whole(self, time: float, seed: int) -> World:
         """Return everything live, in order, with a request for work from every running pilot."""
-        return self.read(Pass(time, seed, EVERYTHING), WHOLE)
+        return self.use_whole(time, seed, _kept)
+
+    def use_whole(self, time: float, seed: int, use: Callable[[World], T]) -> T:
+        """Return what ``use`` makes of the whole world. Its jobs can only be iterated over, and only there.
+
+        ``use`` is called again if the database was away.
+        """
+        return self._use(Pass(time, seed, EVERYTHING), parts_of(WHOLE), use)
 
     def tasks_pending_for_room(self) -> set[int]:
         """Return tasks with jobs that are pending for lack of room (B36, B37), by the oldest pending job."""
@@ -86,3 +99,8 @@ class Snapshots:
         return self._database.read(
             lambda connection: failures.of_places(RecordReader(connection, self._specs), time)
         )
+
+
+def _kept(world: World) -> World:
+    """Return a world that needs no transaction: with all of its jobs."""
+    return world if isinstance(world.jobs, tuple) else replace(world, jobs=tuple(world.jobs))

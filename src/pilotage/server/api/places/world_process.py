@@ -4,15 +4,19 @@ The process reads the store's address from standard input, because it may hold a
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Generator
+from tempfile import TemporaryFile
+from typing import IO
 
 from fastapi import HTTPException
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.serialization import json_pieces, to_json
+from pilotage.model.documents.world import World
 from pilotage.model.rules.webhooks import without_webhooks
 from pilotage.store import Store
 
@@ -81,7 +85,16 @@ def main() -> None:
     os.nice(NICENESS)
     store = Store.open(sys.stdin.read())
     try:
-        world = store.snapshots.whole(float(sys.argv[1]), int(sys.argv[2]))
+        file = store.snapshots.use_whole(float(sys.argv[1]), int(sys.argv[2]), _in_a_file)
     finally:
         store.close()
-    sys.stdout.buffer.write(to_json(without_webhooks(world)))
+    with file:
+        shutil.copyfileobj(file, sys.stdout.buffer, PIECE)
+
+
+def _in_a_file(world: World) -> IO[bytes]:
+    """Return a file with the world. A client may be slow, and the store's transaction waits for nobody."""
+    file = TemporaryFile()  # noqa: SIM115 -- the caller closes it
+    file.writelines(json_pieces(without_webhooks(world)))
+    file.seek(0)
+    return file
