@@ -1,12 +1,13 @@
 """Check ClassAd expressions, and what operators add to their sites' advertisements (M2, M3, M4)."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pilotage.federation.faults import Fault, Path
-from pilotage.model.records import advertisements
-from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import TaskSpec
-from pilotage.model.values import classad
+
+if TYPE_CHECKING:
+    from pilotage.model.records.federation import Federation
 
 _REMEDY = "see the how-to of matchmaking"
 
@@ -18,8 +19,10 @@ def task_faults(spec: TaskSpec) -> Iterator[Fault]:
             yield from _unreadable((name,), text, of_site=False)
 
 
-def federation_faults(federation: Federation) -> Iterator[Fault]:
+def federation_faults(federation: "Federation") -> Iterator[Fault]:
     """Yield the same faults of sites, and attributes that no advertisement can have."""
+    from pilotage.model.records import advertisements
+
     for at, site in enumerate(federation.sites):
         if site.requirements:
             yield from _unreadable(("sites", at, "requirements"), site.requirements, of_site=True)
@@ -31,6 +34,9 @@ def federation_faults(federation: Federation) -> Iterator[Fault]:
 
 
 def _unreadable(path: Path, text: str, of_site: bool) -> Iterator[Fault]:
+    # Few tasks have expressions.
+    from pilotage.model.values import classad
+
     try:
         classad.read(text, of_site)
     except classad.ClassAdError as error:

@@ -25,12 +25,12 @@ from pilotage.federation.source_files import (
 )
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.documents.serialization import from_json, to_document
-from pilotage.model.records.federation import Federation
-from pilotage.model.records.work import TaskSpec
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.types import Name
 
 if TYPE_CHECKING:
     from pilotage.model.documents.world import World
+    from pilotage.model.records.federation import Federation
 
 T = TypeVar("T")
 
@@ -41,6 +41,10 @@ class _Named:
 
     workflow: Name
 
+
+_WITH_REFERENCES = ("Federation", "World")
+"""Documents whose parts refer to each other. By name: to load their models takes most of the time of a
+submission."""
 
 MOST_TASKS = 1000
 """Most tasks of one submission."""
@@ -61,7 +65,7 @@ def checked(
         value = _read_in_parts(kind, document)
     except _FaultyPart as faulty:
         faults = explained(faulty.faults(kind))
-        if (kind is Federation or _is_world(kind)) and (rest := remainder(kind, document, faults)):
+        if kind.__name__ in _WITH_REFERENCES and (rest := remainder(kind, document, faults)):
             faults += rest.further(chain(_contradictions(rest.value), further_faults(rest.value)), faults)
         raise BadDocument(faults[: request_budget.MOST_FAULTS]) from faulty.error
     except (ValueError, RecursionError) as error:
@@ -131,23 +135,16 @@ def _parts(kind: type[Any], document: Any) -> Iterator[tuple[int, Any]]:
 
 def _contradictions(value: object) -> list[Fault]:
     """Return faults of references and limits: they involve several fields."""
-    if isinstance(value, Federation):
+    kind = type(value).__name__
+    if kind not in _WITH_REFERENCES:
+        return []
+    if kind == "Federation":
         from pilotage.federation.checks import federation_faults
 
-        return federation_faults(value)
-    if not _is_world(type(value)):
-        return []
+        return federation_faults(cast("Federation", value))
     from pilotage.federation.worlds import check_world
 
     return check_world(cast("World", value))
-
-
-def _is_world(kind: type) -> bool:
-    if kind in (TaskSpec, _Named):
-        return False  # to load the model of worlds takes most of the time of a submission
-    from pilotage.model.documents.world import World
-
-    return kind is World
 
 
 def read(

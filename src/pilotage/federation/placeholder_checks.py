@@ -10,7 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from pilotage.federation.faults import Fault, Path
 from pilotage.federation.messages import nearest
 from pilotage.federation.shell_checks import shell_faults
-from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
+from pilotage.model.records.inputs import InputFile
+from pilotage.model.records.spec import MOST_JOBS, TaskSpec
 from pilotage.model.rules.job_payload import ONE_INPUT
 from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS

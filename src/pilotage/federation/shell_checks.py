@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pilotage.federation.faults import Fault, Path
-from pilotage.model.records.work import TaskSpec
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.placeholders import OWN, VARIABLE, names
 
 SHELLS = frozenset(

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from pilotage.federation.faults import Fault
 from pilotage.federation.messages import nearest
-from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
+from pilotage.model.records.inputs import InputFile
+from pilotage.model.records.spec import MOST_JOBS, TaskSpec
 from pilotage.model.rules.job_payload import ONE_INPUT, named_files
 from pilotage.model.values.parameters import row_count
 

@@ -10,8 +10,9 @@ from pilotage.federation.faults import Fault, Path, repeated
 from pilotage.federation.placeholder_checks import placeholder_faults
 from pilotage.federation.source_files import MAX_PAYLOAD
 from pilotage.federation.stdin_checks import stdin_faults
+from pilotage.model.records.inputs import InputFile
 from pilotage.model.records.notifications import Notify
-from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
+from pilotage.model.records.spec import MOST_JOBS, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 from pilotage.model.values.urls import url_fault

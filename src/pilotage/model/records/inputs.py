@@ -1,11 +1,10 @@
 """What a task reads: files, patterns of files, versions of datasets, and outputs of other tasks."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pilotage.model.records.data import File
 from pilotage.model.values.parameter_bounds import MOST_ROWS
 from pilotage.model.values.scopes import identifier
 from pilotage.model.values.types import (
@@ -18,6 +17,9 @@ from pilotage.model.values.types import (
     Scope,
     Whole,
 )
+
+if TYPE_CHECKING:
+    from pilotage.model.records.data import File
 
 TaskReference = Annotated[Whole, Field(ge=1, le=2**53)] | Name
 """Another task: by number, or by name."""
@@ -48,8 +50,10 @@ class InputFile:
         """Return ``SCOPE:NAME``, the identifier in the catalogue."""
         return identifier(self.scope, self.name)
 
-    def described(self) -> File:
+    def described(self) -> "File":
         """Return it as the catalogue's record."""
+        from pilotage.model.records.data import File
+
         return File(name=self.identifier, size=self.size, checksum=self.checksum)
 
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pilotage.model.records.spec import MOST_JOBS, TaskSpec
 from pilotage.model.records.states import TaskState
-from pilotage.model.records.work import Job, Task
 from pilotage.model.values.parameters import row_at
 from pilotage.model.values.placeholders import OWN, VARIABLE, filled, names
 from pilotage.model.values.scopes import name_of
+
+if TYPE_CHECKING:
+    from pilotage.model.records.work import Job, Task
 
 ONE_INPUT = "{input}"
 """Stands for the one input of each job."""
@@ -43,7 +46,7 @@ _TASKS = 8999
 no more."""
 
 
-def seed_of(task: Task, index: int) -> int:
+def seed_of(task: "Task", index: int) -> int:
     """Return the seed of a job. No other job of the task has it, and it stays the same at each attempt."""
     first = task.spec.seed
     if first is None:
@@ -58,7 +61,7 @@ def parameters_of(spec: TaskSpec, index: int | None) -> dict[str, str]:
     return row_at(spec.parameters, index // max(1, spec.groups_of_inputs))
 
 
-def variables(task: Task, job: Job) -> dict[str, str]:
+def variables(task: "Task", job: "Job") -> dict[str, str]:
     """Return the variables that tell a payload which job of its task it is.
 
     The payload learns the number of jobs once all are made. Where a task reads files, a job's events are
@@ -76,7 +79,7 @@ def variables(task: Task, job: Job) -> dict[str, str]:
     return variables
 
 
-def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
+def payload_of(task: "Task", job: "Job", spec: TaskSpec) -> TaskSpec:
     """Return the specification of a job, given that of its kind: its own values stand in all texts."""
     if job.index is None or job.kind == "merge":
         return spec
@@ -105,7 +108,7 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
     )
 
 
-def _job_values(task: Task, index: int) -> Mapping[str, str]:
+def _job_values(task: "Task", index: int) -> Mapping[str, str]:
     values = {"index": str(index), "seed": str(seed_of(task, index))}
     if not task.spec.inputs:
         values["first_event"] = str(index * task.spec.events_per_job)
