@@ -28,7 +28,7 @@ from pilotage.model.values.phrases import not_installed
 
 HERE = Path(__file__).parent
 HOLDERS = ("borealis", "cirrus")
-"""The sites whose storages hold the input, half each."""
+"""The sites with the input in their storages, half each."""
 
 PERIOD = 0.25
 """Seconds between two requests to the server."""

@@ -47,7 +47,7 @@ def _declared(plugin: str) -> Set[str] | None:
     for point in entry_points(group=BROKERAGES, name=plugin):
         try:
             reads: Any = getattr(point.load(), "reads", None)
-        except Exception:  # what loads it in order to decide says why it cannot
+        except Exception:  # the broker reports the error when it loads the plugin
             return None
         return None if reads is None else frozenset(reads)
     return None

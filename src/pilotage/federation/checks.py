@@ -195,7 +195,7 @@ def _constants(federation: Federation) -> Iterator[Fault]:
     for name in staging.base_priorities:
         path: Path = ("staging", "base_priorities", name)
         if not name.strip():
-            yield Fault(path, "is a priority for nobody", "name the share")
+            yield Fault(path, "is a priority without a share", "name the share")
         elif staging.share_by == "none" and not name.startswith("_default"):
             yield Fault(path, "is for a share, and share_by is none", "give _default, or a criterion")
         elif name.endswith(("-download", "-upload")) and not staging.sub_shares:

@@ -29,7 +29,7 @@ def federation_faults(federation: "Federation") -> Iterator[Fault]:
         for name, problem in advertisements.faults(site.attributes):
             yield Fault(("sites", at, "attributes", name), problem, _REMEDY)
         if site.throttle == "current" and site.max_jobs is None:
-            message = "compares CurrentJobs with MaxJobs, and no max_jobs is given"
+            message = "compares CurrentJobs with MaxJobs, but max_jobs is missing"
             yield Fault(("sites", at, "throttle"), message, "give max_jobs")
 
 

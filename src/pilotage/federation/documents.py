@@ -50,7 +50,7 @@ MOST_TASKS = 1000
 """Most tasks of one submission."""
 
 MOST_COUNTED = 50_000
-"""Most faults of which the first are explained; of more there is only the number."""
+"""If there are more faults, explain none and report only their number."""
 
 
 def checked(
@@ -77,7 +77,7 @@ def checked(
 
 
 PART = 1000
-"""Inputs of a task that are read at once: nothing else runs in the process until they are read."""
+"""Inputs of a task to read in one part. No other thread of the process runs while a part is read."""
 
 
 class _FaultyPart(Exception):

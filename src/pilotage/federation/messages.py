@@ -121,7 +121,7 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
         if any(tag != _input_kind(document, path) for tag in tags) or _only_bad_items(details):
             continue
         if _is_of_type(details) and path in typed:
-            continue  # another member takes such values, and says what is wrong with this one
+            continue  # another member takes such values, and its fault is better
         if details["type"] == "literal_error" and details["ctx"]["expected"] == "''":
             continue
         fault = _fault(kind, details, path, document)

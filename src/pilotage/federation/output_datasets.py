@@ -32,7 +32,7 @@ def output_dataset_faults(spec: TaskSpec, federation: Federation, owner: Identit
     declared = next((catalogue for catalogue in federation.catalogues if catalogue.name == name), None)
     if declared is None:
         names = ", ".join(catalogue.name for catalogue in federation.catalogues if catalogue.outputs)
-        remedy = f"those that take outputs: {names}" if names else "the federation declares none"
+        remedy = f"these take outputs: {names}" if names else "the federation declares none"
         yield Fault(_PATH, f"there is no catalogue {name!r}", remedy)
     elif declared.outputs is None:
         yield Fault(_PATH, f"the catalogue {name} takes no outputs", "operators may declare its `outputs`")

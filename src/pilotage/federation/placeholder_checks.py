@@ -24,7 +24,7 @@ MOST_TEXT = 100_000
 """Most bytes of one word of a command, or of all variables, once the values are in."""
 
 MOST_EXPANDED = 16 << 20
-"""Most bytes of the rows of all jobs together: a grid's values stand in many rows, a row in many jobs."""
+"""Most bytes of the rows of all jobs together. Many rows repeat a grid's values, and many jobs a row."""
 
 MOST_COMMAND = 1 << 18
 """Most bytes of all words of a command, once the values are in: each job's order holds its own."""

@@ -16,13 +16,13 @@ ROUNDS = 10
 """Most rounds of removing records before the check gives up."""
 
 STAND_IN = "without-a-name"
-"""A stand-in for a missing name."""
+"""A placeholder for a missing name."""
 
 RECORDS = {
     "sites": {"name": STAND_IN},
     "storages": {"name": STAND_IN, "site": STAND_IN, "url": f"file:///{STAND_IN}"},
 }
-"""Stand-ins for the records of lists that must have some."""
+"""Placeholder records for lists that must not be empty."""
 
 
 @dataclass(slots=True)

@@ -67,5 +67,5 @@ def _fault(path: Path, text: str) -> Iterator[Fault]:
                 f'write "${VARIABLE}{name}" in double quotes there, or hand it over behind the text: '
                 f"[sh, -c, TEXT, sh, {{{name}}}]"
             )
-            yield Fault(path, f"is read by a shell, for which the values of {{{name}}} may be code", remedy)
+            yield Fault(path, f"is read by a shell, and values of {{{name}}} may be code for it", remedy)
             return

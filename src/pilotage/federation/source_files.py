@@ -16,7 +16,7 @@ MAX_PAYLOAD = 1 << 20
 """Most bytes of a task's payload files together, or of a command's words."""
 
 _IS_TASK = {"name", "command"}
-"""Fields of a task that stands alone in its file: its ``workflow`` means something else."""
+"""Fields that show that a file is a single task: there ``workflow`` has another meaning."""
 
 MAX_BYTES = 1 << 30
 WORKFLOW = "workflow"
@@ -116,7 +116,7 @@ def _read_plain(path: FilePath, limit: int = MAX_PAYLOAD) -> str:
     try:
         plain = stat.S_ISREG(path.stat().st_mode) or path.is_dir()
     except OSError:
-        plain = True  # reading it tells what is wrong
+        plain = True  # reading it raises the error
     if not plain:
         raise BadFile([FileFault(str(path), None, "", "is not a regular file", "")])
     return read_text(path, limit)

@@ -45,7 +45,7 @@ def task_faults(spec: TaskSpec) -> list[Fault]:
 
 def _payload(spec: TaskSpec) -> Iterator[Fault]:
     if spec.outputs and not spec.command:
-        yield Fault(("outputs",), "are asked of an empty payload", "give a command that makes them")
+        yield Fault(("outputs",), "are requested of an empty payload", "give a command that makes them")
     if spec.payload_files and not spec.command:
         yield Fault(("payload_files",), "are for an empty payload", "give a command that uses them")
     if spec.merge and not spec.outputs:
@@ -168,9 +168,9 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
             ("ip_connectivity",), message, "give full, http or none, then #IPv4 or #IPv6 where it matters"
         )
     if spec.force_generic and spec.private_pilots:
-        yield Fault(("force_generic",), "is asked beside private_pilots", "leave one of them out")
+        yield Fault(("force_generic",), "contradicts private_pilots", "leave one of them out")
     if spec.copy_inputs and spec.direct_access_only:
-        yield Fault(("copy_inputs",), "is asked beside direct_access_only", "leave one of them out")
+        yield Fault(("copy_inputs",), "contradicts direct_access_only", "leave one of them out")
     if spec.min_events > spec.events_per_job:
         message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
         yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")

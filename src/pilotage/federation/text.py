@@ -23,7 +23,7 @@ MOST_YAML = 16 << 20
 """Most characters of a YAML document."""
 
 MOST_VALUES = 300_000
-"""Most values of a YAML document: mappings, lists, and what is in them."""
+"""Most values of a YAML document: mappings, lists, and their content."""
 
 MOST_TAG_DIRECTIVES = 100
 """Most lines of a YAML document that begin with %TAG. Each is compared with all before it."""

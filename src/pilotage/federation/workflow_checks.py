@@ -7,7 +7,7 @@ from pilotage.model.records.spec import MOST_PREDECESSORS, TaskSpec
 from pilotage.model.rules.chains import references
 
 WorkflowFault = tuple[int, str, str]
-"""The index of a task in its workflow, the field, and what is wrong with it."""
+"""The index of a task in its workflow, the field, and its fault."""
 
 MOST_SHOWN = 10
 """Most tasks of a circle that a message names."""

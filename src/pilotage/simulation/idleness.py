@@ -37,7 +37,7 @@ class Empty:
     batch: int = 0
     """A pilot for it waits in the batch system."""
     unasked: int = 0
-    """Nobody requested a pilot."""
+    """No pilot was requested for it."""
 
 
 def empty(jobs: Mapping[JobState, int], sites: Iterable[SiteSlots]) -> Empty:

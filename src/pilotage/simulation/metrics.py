@@ -53,7 +53,7 @@ class Metrics:
     task_time_95: float
     """The 95th percentile of these times."""
     share_error: float
-    """Part of the work done during the arrivals that went to the wrong share, judged by what had arrived."""
+    """Fraction of the work during the arrivals that was done for the wrong shares, given the arrived work."""
     moved: float
     """GB delivered to storages as input of jobs, or read by jobs remotely."""
     unused: float
@@ -71,7 +71,7 @@ class Metrics:
     idle_inputs: float
     """The same for slots that a pilot had free while inputs of jobs were still missing."""
     idle_batch: float
-    """The same for slots whose pilot waited in the batch system."""
+    """The same for slots of pilots that waited in the batch system."""
     idle_unasked: float
     """The same for slots without a requested pilot."""
     lasted: float

@@ -31,9 +31,9 @@ class Outcomes:
     lost: int
     unfinished: int
     finished: tuple[float, ...]
-    """Times at which jobs finished, in order."""
+    """Times when jobs finished, in order."""
     ends: Mapping[int, float]
-    """Times at which tasks finished. Other tasks have no entry."""
+    """Times when tasks finished. Other tasks have no entry."""
 
     @property
     def jobs(self) -> int:

@@ -60,7 +60,7 @@ ASK_AGAIN = 60.0
 """Seconds after which a pilot asks again, if it got no job for a free slot or lost the answer."""
 
 REGULAR_END = 60.0
-"""Seconds before the end of its walltime at which a pilot stops its payloads and reports that."""
+"""Seconds before the end of its walltime when a pilot stops its payloads and reports that."""
 
 
 @dataclass(slots=True)

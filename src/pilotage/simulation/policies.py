@@ -19,7 +19,7 @@ LEAVABLE = frozenset({REBIND, LIFT})
 """Steps without which a simulation still ends."""
 
 BOUND: Mapping[str, Any] = {"default": "early", "by_vo": {}}
-"""Constants of a federation that binds each job to a queue once, unless a task says otherwise."""
+"""Constants of a federation that binds each job to a queue once, unless a task requests another binding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Policy:
     __pydantic_config__ = CLOSED
 
     summary: str = ""
-    """What is different, in words."""
+    """The difference, in words."""
     without: tuple[str, ...] = ()
     """Steps left out: ``rebind`` or ``lift``."""
     constants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Policy:
     """Attributes for every queue, such as ``num_slots: 0``."""
     placement: Literal["brokered", "random", "race", "delayed"] = "brokered"
     """``random``: each job goes to a random fitting queue. ``race``: of three such queues, the first pilot
-    that asks takes it. ``delayed``: a pilot whose storage holds its input takes it, any other after a
+    that asks takes it. ``delayed``: a pilot at a storage with its input takes it, or any pilot after a
     delay."""
 
     @property
@@ -58,7 +58,7 @@ AFTERWARDS = frozenset({"binding", "loops"})
 
 
 KNOWN: Mapping[str, Policy] = {
-    "pilotage": Policy(summary="as the federation says"),
+    "pilotage": Policy(summary="the federation as declared"),
     "early": Policy(
         summary="as published: bound once; no declared slots in R; inputs move only if no queue is left",
         without=(REBIND,),
@@ -84,7 +84,7 @@ KNOWN: Mapping[str, Policy] = {
         placement="race",
     ),
     "delayed": Policy(
-        summary="each job goes to a pilot where its input lies, after five minutes to any (delay scheduling)",
+        summary="each job goes to a pilot near its input, after five minutes to any (delay scheduling)",
         without=(REBIND,),
         placement="delayed",
     ),
@@ -93,7 +93,7 @@ KNOWN: Mapping[str, Policy] = {
         constants={"binding": {"default": "elastic"}},
     ),
     "leaving": Policy(
-        summary="elastic, and pilots end after 30 s without work, however long a new one would wait",
+        summary="elastic, and pilots end after 30 s without work, even if a new one would wait for long",
         constants={
             "binding": {"default": "elastic"},
             "loops": {"pilot_idle": 30, "pilot_idle_most": 0},
@@ -111,7 +111,7 @@ REFERENCE_RUN = "reference"
 """The name of the reference run: the unchanged federation without batch waits and with free data."""
 
 REFERENCE = Policy(
-    summary="as the federation says, without waits in batch systems, for whose sake pilots would stay",
+    summary="the federation as declared; pilots need not stay, because batch systems have no waits",
     constants={"loops": {"pilot_idle_most": 0}},
 )
 """The federation of the reference run."""

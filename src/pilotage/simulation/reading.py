@@ -242,8 +242,8 @@ def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fa
         yield Fault(("policies", name), f"the policy {name} is known already", "give another name")
     if "computing_element" in policy.queues:
         path = ("policies", name, "queues", "computing_element")
-        message = "computing elements are virtual here, each that of its queue"
-        yield Fault(path, message, "change them in a federation of its own")
+        message = "computing elements are virtual here, one for each queue"
+        yield Fault(path, message, "change them in another federation")
         return
     try:
         heartbeat = changed(federation, policy).loops.heartbeat

@@ -26,7 +26,7 @@ class Replay:
     left: int
     """Jobs that get no queue."""
     elsewhere: int
-    """Jobs that get another queue than they have in the world, among those that have one."""
+    """Jobs with a queue in the world that get another one."""
     to_move: float
     """GB of input missing at the queue's storage. Each file counts once per storage."""
 

@@ -36,7 +36,7 @@ Spread = Annotated[float, Field(ge=0, le=5), FINITE]
 """Standard deviation of the logarithm. 0 means none; 1 makes one in six 2.7 times as long as the median."""
 
 SHORTEST_INTERVAL = 1.0
-"""Shortest interval in s. Below it, a simulation would take longer than anybody waits."""
+"""Shortest interval in s. With a shorter one, a simulation would take too long."""
 
 TICK = 30
 """Default tick of a scenario in s."""
@@ -64,7 +64,7 @@ class SiteBehaviour:
     __pydantic_config__ = CLOSED
 
     slots: Slots | None = None
-    """Most payloads that its pilots may run at once; none: as many as all its allowed pilots run."""
+    """Most payloads that its pilots may run together; none: as many as all its allowed pilots run."""
     slots_taken: Fraction = 0
     """Largest part of the slots that others' work takes. The actual part is drawn every hour."""
     wait: Seconds = 600
@@ -72,23 +72,23 @@ class SiteBehaviour:
     wait_spread: Spread = 1
     """Spread of these waits: the standard deviation of their logarithm, which gives them a heavy tail."""
     busy: tuple[Spell, ...] = ()
-    """Periods in which others' work makes waits longer."""
+    """Periods when the work of other users makes waits longer."""
     busy_factor: Annotated[float, Field(ge=1, le=1000), FINITE] = 10
     """Factor on waits that begin in these periods."""
     payload_fails: Fraction = 0
-    """Part of the attempts whose payload fails at its end."""
+    """Part of the attempts with a payload that fails at its end."""
     never_calls: Fraction = 0
     """Part of the pilots that never contact the server."""
     answer_lost: Fraction = 0
     """Part of the calls and submissions that take effect although their answer is lost."""
     nodes: Positive = 10
-    """Number of nodes, on which pilots start at random."""
+    """Number of nodes. Pilots start on random ones."""
     black_holes: Number = 0
-    """Number of nodes on which each payload fails within seconds."""
+    """Number of nodes where each payload fails within seconds."""
     outages: tuple[Spell, ...] = ()
-    """Periods in which the site does not answer. At their start, everything that runs there vanishes."""
+    """Periods when the site does not answer. At their start, everything that runs there vanishes."""
     cuts: tuple[Spell, ...] = ()
-    """Periods in which no call of its pilots reaches the server. Payloads run on until their lease ends."""
+    """Periods when no call of its pilots reaches the server. Payloads run on until their lease ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,7 @@ class StorageBehaviour:
     __pydantic_config__ = CLOSED
 
     outages: tuple[Spell, ...] = ()
-    """Periods in which it does not answer: deliveries from and to it fail. Pilots' own reads and writes go
-    on."""
+    """Periods when it does not answer: deliveries from and to it fail. Pilots can still read and write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +147,7 @@ class GeneratedWork:
     jobs_spread: Spread = 0.5
     """Spread of the number of jobs per task: the standard deviation of its logarithm."""
     arrivals: Seconds = 86_400
-    """s over which the tasks arrive, at uniformly random times."""
+    """s during which the tasks arrive, at uniformly random times."""
     work: Annotated[float, Field(gt=0, le=1e9), FINITE] = 36_000
     """Median HS23 s of a job. The default is an hour on a core of 10 HS23."""
     work_spread: Spread = 0.5
@@ -196,7 +195,7 @@ class SwfWork:
     core_power: Annotated[float, Field(gt=0, le=1e9), FINITE] = 10
     """HS23 per core of the machine that wrote the log."""
     faster: Annotated[float, Field(gt=0, le=1e6), FINITE] = 1
-    """Factor by which arrivals are accelerated."""
+    """Factor that makes arrivals faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +213,7 @@ class Arrival:
     vo: Name | Literal[""] = "sim"
     """The user's VO; empty: none."""
     work: Annotated[float, Field(gt=0, le=1e12), FINITE] = 36_000
-    """True HS23 s of each of its jobs on one core, whatever the task estimates."""
+    """True HS23 s of each of its jobs on one core. The task's estimate may differ."""
     job_spread: Spread = 0
     """Spread of the work between its jobs: the standard deviation of its logarithm."""
     output_size: Megabytes = 1
@@ -249,9 +248,9 @@ class Scenario:
     """Spread of tasks' estimates of their work around the truth: the standard deviation of the logarithm.
     Tasks given one by one keep their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8), FINITE] = 7 * 86_400
-    """s after which a simulation ends, even with work left. No work may arrive later."""
+    """The simulation ends after so many s, even with work left. No work may arrive later."""
     tick: Interval = TICK
-    """s between two moments at which pilots call and steps run. A longer tick is faster and coarser."""
+    """s between two moments when pilots call and steps run. A longer tick is faster and coarser."""
     period: Interval = 300
     """s between two passes of a step that nothing wakes. It replaces the federation's value."""
     heartbeat: Interval = 1800

@@ -72,7 +72,7 @@ _ENDED = (
 )
 
 BEGIN = 1_800_000_000.0
-"""The virtual time at which simulations begin, in s since 1970."""
+"""The virtual time when simulations begin, in s since 1970."""
 
 AT_ONCE = {STAGE: 4}
 """Steps that move a record on in several passes, with their most passes per tick. A server takes these

@@ -17,7 +17,7 @@ from sqlalchemy import URL, create_engine, make_url, text
 from pilotage.store.database.dialects import sqlite_file
 
 LEFT_OUT = ("tokens", "notification_settings")
-"""Tables whose rows stay out of backups: access, and the secrets that sign webhooks."""
+"""Tables that backups leave out: access, and the secrets that sign webhooks."""
 
 _CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "

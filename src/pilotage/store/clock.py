@@ -24,13 +24,13 @@ READ_EVERY = 60.0
 """Seconds between two readings. This machine's steady clock counts in between."""
 
 LONGEST_READING = 1.0
-"""Longest time in s of a reading, which may be wrong by half of that. A slower one is discarded."""
+"""Longest time in s of a reading: it may be wrong by half of that. A slower one is discarded."""
 
 FIRST_READINGS = 3
-"""Further readings at the start while all were slow."""
+"""Further readings at the start if all were slow."""
 
 SKEW_TOLD = 5.0
-"""Seconds by which this machine's clock may differ, or drift further, before the log says so."""
+"""Difference of this machine's clock in s, or further drift, before the server logs a warning."""
 
 _NOW = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 
@@ -66,18 +66,18 @@ def steady_time() -> float:
 
 
 FARTHEST_AHEAD = 86_400.0
-"""Most seconds by which stored times may be ahead of the clock for it to follow them."""
+"""Seconds ahead of the clock: later stored times are ignored."""
 
 SLOWER, FASTER = 0.9, 1.25
-"""Rates of a clock that stands ahead of the right time, or behind it, until they meet. At the faster rate
-a lease, 0.6 of its time-out, still ends before the time-out does."""
+"""Rates of a clock that is ahead of the right time, or behind it, until both agree. Even at the faster rate a
+lease, 0.6 of its time-out, ends before the time-out does."""
 
 LONGEST_GAP = 10.0
-"""Seconds without a call after which a process may have been frozen. What it read before may be wrong now, so
-a longer gap counts as this long for either rate, and the database is read again at once."""
+"""Seconds without a call: after a longer gap the process may have been frozen, and its last reading may be
+wrong. So both rates count a longer gap as this long, and the database is read again immediately."""
 
 FOLLOWED_AT_ONCE = 5.0
-"""Seconds by which the right time may be ahead, for it to be followed at once."""
+"""Seconds: if the right time is ahead by at most this, the clock jumps to it."""
 
 
 class MonotoneClock:
@@ -121,11 +121,11 @@ class MonotoneClock:
 def _skew_warning(ahead: float) -> tuple[str, float]:
     if ahead > 0:
         return (
-            "the clock stands %.0f s behind times that were written before: it was set back, or had been "
-            "ahead; time goes on more slowly until they meet",
+            "the clock is %.0f s behind stored times: it was set back, or had been ahead; "
+            "time runs more slowly until both agree",
             ahead,
         )
-    return "the clock was set %.0f s ahead: time goes on faster until they meet", -ahead
+    return "the clock was set %.0f s ahead: time runs faster until both agree", -ahead
 
 
 def _in_a_thread(work: Callable[[], None]) -> None:

@@ -11,10 +11,10 @@ from pilotage.store.people import share_hours
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
 
 KEPT = 30 * DAY
-"""Seconds for which both are kept."""
+"""Seconds for which the store keeps both."""
 
 LONG_STEP = 6
-"""Hours that are added up where more than a week is asked for."""
+"""Hours to sum into one value for a period of more than a week."""
 
 
 def step_of(seconds: float) -> int:

@@ -84,7 +84,7 @@ def _kind(file: Path) -> Dialect:
 
 def _refuse_newer(version: str) -> None:
     if version > schema.newest():
-        raise NewerStore(f"the backup is of version {version}, this program knows up to {schema.newest()}")
+        raise NewerStore(f"the backup has version {version}, this program knows up to {schema.newest()}")
 
 
 def _refuse_incomplete(file: Path, lacking: Collection[str]) -> None:

@@ -27,7 +27,7 @@ from pilotage.store.tasks.table import tasks
 from pilotage.store.transfers.storages import Removal
 
 LEAST_SKIPPED = 1_000_000
-"""Numbers skipped at least; as many as were given before, if these are more."""
+"""Least numbers to skip. Skip as many as were assigned before, if these are more."""
 
 ATTEMPTS_SKIPPED = 1_000
 """Attempts of each job that are skipped: no job has as many between two backups."""
@@ -45,7 +45,7 @@ _RAISE = (
 _LOWER = update(jobs).where(among(_j.id, "ids")).values(attempt=_j.attempt - 1)
 _NEWEST = select(_t.id, _t.created).order_by(_t.id.desc()).limit(1)
 
-_CAUSE = "the store was restored, and its pilots of before have ended"
+_CAUSE = "the store was restored, and its earlier pilots have ended"
 _AT_PILOTS = (
     (JobState.SENT, JobState.DEFINED),
     (JobState.STARTING, JobState.DEFINED),
@@ -71,9 +71,9 @@ class Restored:
     jobs: int
     """Live jobs, which go on with a higher attempt."""
     pilots: int
-    """Live pilots, which have no access any more."""
+    """Live pilots. They have lost their access."""
     matches_begin: float
-    """When jobs go to pilots again: by then the payloads of before have ended."""
+    """When jobs go to pilots again: by then all earlier payloads have ended."""
 
 
 def restored(store: Store, pilots_ended: bool = False) -> Restored:

@@ -101,4 +101,4 @@ def _migrate(connection: Connection, current: str | None, target: str = "head") 
         command.upgrade(config, target)
     except CommandError as error:
         support = f"this program knows up to {newest()}"
-        raise NewerStore(f"the store is of version {current}, {support}") from error
+        raise NewerStore(f"the store has version {current}, {support}") from error

@@ -69,7 +69,7 @@ READINESS = "readiness"
 """A name that is written only to test whether writing works."""
 
 FOLDED_AFTER = 500
-"""Commits beside others after which their differences are added to the counters."""
+"""Number of commits beside others before their differences are added to the counters."""
 
 
 class Store:

@@ -11,7 +11,7 @@ from pilotage.store.database.errors import StoreError
 from pilotage.store.servers.servers import Servers
 
 UPGRADER = "upgrade"
-"""How sessions of an upgrade are named, beside those of servers."""
+"""The name of an upgrade's sessions, in the place of a server's name."""
 
 _UNNAMED = text(
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = :session AND datname = current_database()"
@@ -57,7 +57,7 @@ def finish(url: str) -> None:
             raise OlderServersRun(f"servers of another version run: {', '.join(servers)}; end them first")
         if unnamed := _unnamed_sessions(database):
             raise OlderServersRun(
-                f"{unnamed} sessions belong to servers of the former version, or to commands: end them first"
+                f"{unnamed} sessions belong to servers of the previous version or to commands: end them first"
             )
         database.write(schema.finish)
     finally:

@@ -48,9 +48,7 @@ class Draft:
             url = PLACEHOLDER.format(name=storage)
             guessed = record(Storage, {"name": storage, "site": site, "url": url})
             self.storages[storage] = (guessed, guess)
-            text = (
-                f"{storage} at {url}, whose free space is not known, to be put right before files are moved"
-            )
+            text = f"{storage} at {url}, with unknown free space: correct both before any file is moved"
             guess.note("guessed", "storage", "", text)
             self.guesses.append(guess)
         return storage

@@ -55,7 +55,7 @@ def _read_sites(parts: Sequence[Document], draft: Draft) -> None:
                 policies = site.texts("datapolicies")
                 role = site.text("role").lower()
                 if site.text("state").upper() not in ("", "ACTIVE"):
-                    site.note("dropped", "state", "sites have no state: that of their queues decides")
+                    site.note("dropped", "state", "sites have no state: the states of their queues count")
                 nucleus = truth("nucleus", site.get("nucleus"))
                 central = role == "nucleus" or any(word in policies for word in _NUCLEUS)
                 imported = record(Site, {"name": legal, "nucleus": central if nucleus is None else nucleus})

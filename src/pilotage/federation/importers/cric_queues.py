@@ -113,7 +113,7 @@ def _add(imported: Queue, queue: Record, draft: Draft, unified: bool) -> None:
             draft.queues[name] = (replace(child, name=name), queue.entry)
         names = ", ".join(f"{child.name} of {child.cores} cores" for child in children)
         queue.note(
-            "converted", "capability", f"unified: it stands for {names or 'no pseudo-queue that fits'}"
+            "converted", "capability", f"unified: its pseudo-queues are {names or 'missing, or do not fit'}"
         )
 
 
@@ -172,7 +172,7 @@ def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | No
 def _status(queue: Record) -> str:
     status, state = queue.text("status").lower(), queue.text("state")
     if not status:
-        queue.note("guessed", "status", "says nothing: offline")
+        queue.note("guessed", "status", "is missing: offline")
     elif status not in STATUSES:
         raise RefusedEntry("status", status, "is no status", f"give one of {', '.join(STATUSES)}")
     if state and state.upper() != "ACTIVE":
@@ -199,7 +199,7 @@ def _stated_number(
     name = queue.name_of(*names)
     value = number(name, queue.get(*names), measure)
     if value is None and meaning:
-        queue.note("guessed", name, f"says nothing: {meaning}")
+        queue.note("guessed", name, f"is missing: {meaning}")
     return otherwise if value is None else value
 
 
@@ -232,7 +232,7 @@ def _policies(queue: Record) -> dict[str, Any]:
     pledged = queue.get("pledgedcpu")
     jobseed = queue.text("jobseed")
     if not jobseed:
-        queue.note("guessed", "jobseed", "says nothing: std, no event service")
+        queue.note("guessed", "jobseed", "is missing: std, no event service")
     return {
         "direct_access": truth("direct_access_lan", queue.get("direct_access_lan")) or False,
         "connectivity": _connectivity(queue),
@@ -274,7 +274,7 @@ def _connectivity(queue: Record) -> str:
     value = queue.text("wnconnectivity")
     match = _CONNECTIVITY.fullmatch(value)
     if not value:
-        queue.note("guessed", "wnconnectivity", "says nothing: none is promised")
+        queue.note("guessed", "wnconnectivity", "is missing: none is promised")
         return "none"
     if match is None:
         raise RefusedEntry(
@@ -293,9 +293,9 @@ def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
     releases = queue.texts("releases")
     if not stated:
         releases = ["ANY"]
-        queue.note("guessed", "releases", "says nothing: ANY, software is not checked")
+        queue.note("guessed", "releases", "is missing: ANY, software is not checked")
     elif not releases:
-        meaning = "AUTO, by what is published" if published else "none: no work that asks for a release fits"
+        meaning = "AUTO, as published" if published else "none: no work that asks for a release fits"
         queue.note("guessed", "releases", f"is empty: {meaning}")
         releases = ["AUTO"] if published else []
     attributes: dict[str, Any] = {"releases": releases}

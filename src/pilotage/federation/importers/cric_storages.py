@@ -24,7 +24,7 @@ _ACTIVITIES: Mapping[str, tuple[str, ...]] = {
 }
 _SCHEMES = ("https", "davs", "http", "root", "s3")
 _URL = re.compile(r"[a-z][a-z0-9+]*://[^\s/]\S*")
-_WHY = {"token": "the endpoint's name says it", "type": "whether it is tape counts"}
+_WHY = {"token": "it follows from the endpoint's name", "type": "whether it is tape counts"}
 
 
 def read_storages(all_documents: list[Document], draft: Draft) -> dict[str, str]:
@@ -62,7 +62,7 @@ def _storage(
         return None
     site = endpoint.text("site", "atlas_site", "rc_site")
     if not site:
-        raise RefusedEntry("site", "", "says nothing", "name the site of the storage")
+        raise RefusedEntry("site", "", "is missing", "name the site of the storage")
     legal = draft.storage_names.take(name, endpoint.entry, "name", "storage")
     place = draft.site_names.take(site, endpoint.entry, "site", "site")
     document: dict[str, Any] = {
@@ -86,7 +86,7 @@ def _tape(endpoint: Record) -> bool:
     is_tape = truth("is_tape", endpoint.get("is_tape"))
     if is_tape is None:
         is_tape = "TAPE" in endpoint.text("type").upper()
-        endpoint.note("guessed", "is_tape", f"says nothing: {'tape' if is_tape else 'disk'}, by its type")
+        endpoint.note("guessed", "is_tape", f"is missing: {'tape' if is_tape else 'disk'}, by its type")
     return is_tape
 
 
@@ -113,12 +113,12 @@ def _free(endpoint: Record, usage: Record | None) -> float | None:
         space = next((space[key] for key in ("free", "space_free", "available") if key in space), None)
     free = number(name, space, BYTES)
     if free is None:
-        endpoint.note("guessed", name, "says nothing: the free space is not known, and taken for enough")
+        endpoint.note("guessed", name, "is missing: the free space is unknown, and counts as enough")
     elif free > MOST_GIGABYTES:
         endpoint.note("converted", name, "from bytes, as it is so large, to GB")
         return free / GIGABYTE
     else:
-        endpoint.note("guessed", name, "is taken for GB")
+        endpoint.note("guessed", name, "counts as GB")
     return free
 
 
@@ -181,7 +181,7 @@ def _url(endpoint: Record, name: str) -> str:
     usable = [url for url in urls if _URL.fullmatch(url) and url.isprintable()]
     if not usable:
         url = PLACEHOLDER.format(name=name)
-        endpoint.note("guessed", "url", f"says nothing: {url}")
+        endpoint.note("guessed", "url", f"is missing: {url}")
         return url
     best = min(usable, key=lambda url: (_rank(url), usable.index(url)))
     if best.startswith("davs://"):

@@ -94,7 +94,7 @@ _WHY = {
     "GLIDEIN_ResourceName": "the site is named by GLIDEIN_Site",
     "GLIDEIN_SEs": "names a storage service, but no path in it",
     "config/submit/slots_layout": "how a glidein divides its cores: its queue has them whole",
-    "config/max_jobs/num_factories": "the limits are taken as they stand, for one factory",
+    "config/max_jobs/num_factories": "the limits are imported unchanged, for one factory",
     "config/max_jobs/per_entry/comment": "is for people",
     "comment": "is for people",
     "GLIDEIN_Resource_Slots": "names no accelerators",
@@ -130,9 +130,7 @@ def _besides(root: xml.Element, file: str) -> Entry:
     entry = Entry(file, root.line, "")
     flags = {flag for at in root.walk() if at.tag == "attr" for flag in at.attributes} - {"name", "value"}
     if flags:
-        entry.note(
-            "dropped", "attrs/attr", ", ".join(sorted(flags)), "who sees an attribute, not what it says"
-        )
+        entry.note("dropped", "attrs/attr", ", ".join(sorted(flags)), "who sees an attribute, not its value")
     for name, value in root.attributes.items():
         entry.note("dropped", f"{root.tag}/{name}", value, "is the factory's, not an entry's")
     for child in root.children:
@@ -176,7 +174,7 @@ def _queue(fields: Fields) -> dict[str, Any]:
     walltime = _walltime(fields)
     vos = [vo.strip() for vo in fields.text("GLIDEIN_Supported_VOs").split(",") if vo.strip()]
     if not vos:
-        fields.note("guessed", "GLIDEIN_Supported_VOs", "says nothing: open to every VO")
+        fields.note("guessed", "GLIDEIN_Supported_VOs", "is missing: open to every VO")
     return {
         "status": _status(fields),
         "cores": cores,
@@ -196,7 +194,7 @@ def _hardware(fields: Fields) -> list[dict[str, Any]]:
     architectures = [arch for arch in values if arch not in ("", "default", "auto", "any")]
     arch = architectures[0] if architectures else ""
     if len(set(architectures)) > 1:
-        fields.note("dropped", "CONDOR_ARCH", f"{architectures[1]}: GLIDEIN_ARCH says {arch}, which counts")
+        fields.note("dropped", "CONDOR_ARCH", f"{architectures[1]}: GLIDEIN_ARCH, {arch}, counts instead")
     if arch or vendor:
         kinds = list(dict.fromkeys(text.strip() for text in arch.split(",") if text.strip()))
         hardware.append(
@@ -215,14 +213,14 @@ def _site(fields: Fields, name: str) -> str:
         return site
     resource = fields.text("GLIDEIN_ResourceName")
     origin = "GLIDEIN_ResourceName" if resource else "the entry's name"
-    fields.note("guessed", "GLIDEIN_Site", f"says nothing: the site is {origin}")
+    fields.note("guessed", "GLIDEIN_Site", f"is missing: the site is {origin}")
     return resource or name
 
 
 def _status(fields: Fields) -> str:
     enabled = truth("enabled", fields.text("enabled"))
     if enabled is None:
-        fields.note("guessed", "enabled", "says nothing: offline")
+        fields.note("guessed", "enabled", "is missing: offline")
     # In the model max_pilots cannot be 0.
     if fields.text(f"{_LIMITS}glideins") == "0":
         fields.note("converted", f"{_LIMITS}glideins", "no glideins are allowed: offline, max_pilots is 1")
@@ -239,11 +237,11 @@ def _cores(fields: Fields) -> int:
             if estimated
             else "0: the queue takes any number of cores"
         )
-        fields.note("guessed", "GLIDEIN_CPUS", f"is left to the glidein: {sentence}")
+        fields.note("guessed", "GLIDEIN_CPUS", f"is decided by the glidein: {sentence}")
         return estimated or 0
     cores = whole("GLIDEIN_CPUS", value, CORES)
     if cores is None:
-        fields.note("guessed", "GLIDEIN_CPUS", "says nothing: 1, the factory's default")
+        fields.note("guessed", "GLIDEIN_CPUS", "is missing: 1, the factory's default")
     return 1 if cores is None else cores
 
 
@@ -253,7 +251,7 @@ def _memory(fields: Fields, cores: int) -> float:
     estimate = truth("GLIDEIN_MaxMemMBs_Estimate", fields.text("GLIDEIN_MaxMemMBs_Estimate"))
     if memory:
         return memory
-    origin = "is left to the glidein, which measures the node" if estimate else "says nothing"
+    origin = "is unknown, because the glidein measures the node" if estimate else "is missing"
     request, field = _memory_asked(fields, max(1, cores))
     if request and (partial := _partial(fields, cores)):
         text = f"{origin}: no limit is known; {request:g} MB, by {field}, are for {partial}"
@@ -268,7 +266,7 @@ def _partial(fields: Fields, cores: int) -> str:
     """Return a note if the request to the batch system differs from the queue's slot; else empty."""
     count = whole("submit_attr +xcount", fields.submit.get("+xcount"), CORES)
     if truth("submit_attr +WantWholeNode", fields.submit.get("+WantWholeNode")):
-        return "a request that is given a whole node"
+        return "a request for a whole node"
     return f"{count} cores, and not {cores}" if count and cores and count != cores else ""
 
 
@@ -300,7 +298,7 @@ def _walltime(fields: Fields) -> float:
     if walltime:
         return walltime
     sentence = f"{minutes * 60:g} s, by +maxWallTime in minutes" if minutes else "no limit is known"
-    fields.note("guessed", "GLIDEIN_Max_Walltime", f"says nothing: {sentence}")
+    fields.note("guessed", "GLIDEIN_Max_Walltime", f"is missing: {sentence}")
     return (minutes or 0) * 60
 
 
@@ -309,7 +307,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     gridtype = fields.text("gridtype")
     if not gridtype or not fields.text("gatekeeper"):
         missing = "gatekeeper" if gridtype else "gridtype"
-        raise RefusedEntry(missing, "", "says nothing", "say how glideins are submitted, and where to")
+        raise RefusedEntry(missing, "", "is missing", "say how glideins are submitted, and where to")
     kind = _KINDS.get(gridtype, re.sub(r"[^A-Za-z0-9]+", "-", gridtype).strip("-") or "unknown")
     if kind != gridtype:
         fields.note("converted", "gridtype", f"a computing element of kind {kind}")
@@ -321,7 +319,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     most_pilots = whole(f"{_LIMITS}glideins", fields.text(f"{_LIMITS}glideins"), COUNT)
     if most_pilots is None:
         most_pilots = ComputingElement().max_pilots
-        fields.note("guessed", f"{_LIMITS}glideins", f"says nothing: max_pilots is {most_pilots}")
+        fields.note("guessed", f"{_LIMITS}glideins", f"is missing: max_pilots is {most_pilots}")
     element: dict[str, Any] = {"kind": kind, "max_pilots": max(1, most_pilots), "options": options}
     addresses = element_options.pairs(kind, fields.text("gatekeeper"))
     if servers := element_options.servers_of(kind, addresses):

@@ -13,7 +13,7 @@ SECTION = "== pilotage "
 LEAST_PYTHON = (3, 9)
 
 LEAST_PART = 0.1
-"""The part of what is free now that must stay free at a small storage (B18)."""
+"""The part of the present free space that must stay free at a small storage (B18)."""
 
 SPACE = "df -Pk . | tail -1"
 """The question for the space at a shell's folder."""

@@ -105,7 +105,7 @@ class Names:
             self._taken.add(legal)
         if legal != name:
             action: Action = "clipped" if len(name) > _LONGEST_NAME else "converted"
-            entry.note(action, field, name, f"named {legal}: a name is of letters, digits and _.:@+-")
+            entry.note(action, field, name, f"named {legal}: a name has letters, digits and _.:@+-")
         return legal
 
     def _free(self, name: str, fallback: str) -> str:

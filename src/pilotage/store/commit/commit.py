@@ -133,7 +133,7 @@ class Commit:
         self._ended_pilots: list[int] = []
         self._brought: list[int] = []
         self._is_late = False
-        """Whether the commit hands back what is left of the decision."""
+        """Whether the commit refuses the rest of the decision, because it came too late."""
 
     def run(self) -> Committed:
         """Apply the changes in order. Return the outcome of each."""

@@ -12,7 +12,7 @@ from pilotage.store.database.dialects import AnyConnection, Dialect, dialect_of
 Row = Sequence[Any]
 
 ALIKE = 8
-"""Number of records with equal new values from which they get their own statement."""
+"""Least number of records with equal new values that get a statement together."""
 
 
 def insert(

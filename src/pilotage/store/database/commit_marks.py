@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, Double, String, Table, text
 from pilotage.store.database.columns import metadata
 
 KEPT_FOR = 86400.0
-"""Seconds after which the mark of a writer that wrote nothing since is deleted."""
+"""Seconds without a commit before a writer's mark is deleted."""
 
 commit_marks = Table(
     "commit_marks",

@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError
 from pilotage.store.database.errors import StoreError, StoreHeld
 
 OUTAGE = "the store cannot be used now"
-"""The beginning of what ``outage`` tells."""
+"""The beginning of the text of ``outage``."""
 
 _PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of errors that pass by themselves: silence, serialization, deadlock, lock, shutdown,
@@ -46,7 +46,7 @@ _HINDRANCES = {
 HINDRANCES = tuple(_HINDRANCES.values())
 """All words of ``hindrance``."""
 UNREACHED = ("connection", "shutdown")
-"""Those of a database that may be away."""
+"""Words for faults of a database that may be away."""
 
 
 def hindrance(error: BaseException | None) -> str:

@@ -56,11 +56,11 @@ BUSY_TIMEOUT = 30.0
 
 WRITER_SILENCE = 10.0
 """Seconds of silence after which PostgreSQL ends a writer's transaction. The writer may hold the writer's
-lock, or row locks that the only writer needs. So a frozen or disconnected server delays the others no
-longer than this."""
+lock, or row locks that the only writer needs. So a frozen or disconnected server delays the others for at
+most this time."""
 
 READER_SILENCE = 300.0
-"""The same for a reading transaction, in s: it delays nobody, but keeps old rows."""
+"""The same for a reading transaction, in s. It delays no other transaction, but keeps old rows."""
 
 LOCK_TIMEOUT = 30.0
 """Seconds for which a statement waits for a lock of PostgreSQL before it is retried."""

@@ -89,7 +89,7 @@ class UnreadableTask(StoreError):
     def __init__(self, task: int) -> None:
         super().__init__(
             f"the stored specification of task {task} cannot be read by this version of Pilotage; "
-            "the server's log says why, and the list of tasks still has its state and its jobs"
+            "the server's log has the reason, and the list of tasks still has its state and its jobs"
         )
 
 
@@ -111,8 +111,8 @@ class FederationRenamed(StoreError):
     """The store belongs to a federation with another name. The name is part of file paths at storages."""
 
     def __init__(self, stored: str, new: str) -> None:
-        problem = f"this store is that of federation {stored!r}, whose name its outputs carry at the storages"
-        super().__init__(f"{problem}: keep the name, or give {new!r} a store of its own")
+        problem = f"this store belongs to federation {stored!r}: paths of outputs at storages have this name"
+        super().__init__(f"{problem}; keep the name, or give {new!r} another store")
 
 
 class FederationChanged(StoreError):
@@ -143,8 +143,8 @@ class UnreleasedStore(StoreError):
 
     def __init__(self, version: str) -> None:
         super().__init__(
-            f"the store is of schema {version}, which no release has: write what has ended to a file with "
-            "`pilotage history archive` of the version that made it, and start this one on a store of its own"
+            f"the store has schema {version}, which no release has: write ended work to a file with "
+            "`pilotage history archive` of the version that made it, and start this version on a new store"
         )
 
 

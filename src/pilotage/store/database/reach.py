@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SERVES_A_CALLER: ContextVar[bool] = ContextVar("SERVES_A_CALLER", default=False)
-"""Whether somebody waits for the answer to a request. Loops wait longer, for what they did outside."""
+"""Whether a person or program waits for the answer to a request. Loops have no caller, and wait longer: they
+must store the results of their actions outside."""
 
 SILENCE = 1.0
-"""Seconds without an answer after which a call asks whether anybody gets one."""
+"""Seconds without an answer after which a call asks whether the database still answers others."""
 
 AWAY_AFTER = 2.0
-"""Seconds in which nobody got an answer, and after which the database counts as away."""
+"""Seconds without an answer to any call after which the database counts as away."""
 
 CONNECTED_WITHIN = 3
-"""Seconds for a new connection. The question has a second less, so its answer is known before."""
+"""Seconds for a new connection. The question has a second less, so that its answer comes before."""
 
 _PAUSE = 0.2
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pilotage.store.database.errors import StoreHeld
 
 STOPPED_FOR = 3.0
-"""Seconds to wait for a stopped process before the error says so, for all who wait together."""
+"""Seconds that all waiters together wait for a stopped process before the error names it."""
 
 LONGEST_TURN = 120.0
 """Seconds to wait for a running one, which may be migrating a large store."""

@@ -55,7 +55,7 @@ def asked_by_tasks(reader: RecordReader, since: float = 0.0) -> set[str]:
 
 
 PAGE = 10_000
-"""Files read at once while matching a pattern."""
+"""Files to read in one page while matching a pattern."""
 
 MOST_EXAMINED = 1_000_000
 """Most files compared with one pattern: that takes a few seconds."""

@@ -17,7 +17,7 @@ from pilotage.store.history.numbers import numbers
 from pilotage.store.tasks.table import tasks
 
 KNOWN_TASKS = 20_000
-"""Most tasks whose owners are remembered."""
+"""Most tasks with a cached owner."""
 
 LONGEST_COMMIT = 1.5 * WRITER_SILENCE
 """Seconds for which a reader waits for commits that may still bring earlier events. PostgreSQL ends a silent

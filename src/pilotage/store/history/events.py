@@ -42,16 +42,16 @@ MOST_RECORDS = 1000
 
 EventKind = Literal["task", "job", "transfer", "pilot", "breaker", "federation"]
 LOGGED: frozenset[str] = frozenset(get_args(EventKind))
-"""Kinds of records whose transitions are events."""
+"""Kinds of records with transitions that are events."""
 
 NO_TASK = 0
 """The task of events of records that belong to none."""
 
 CHANGED_FEDERATION = "in force"
-"""What an event says that a version of the federation is now."""
+"""The state of a new version of the federation in its event."""
 
 FORGOTTEN = "forgotten events"
-"""The name under which the store keeps the number of the last deleted event."""
+"""The name of the stored number of the last deleted event."""
 
 LOCK = "7236141, hashtext(current_schema())"
 """The advisory lock that writers of events share on PostgreSQL."""

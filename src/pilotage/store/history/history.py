@@ -41,7 +41,7 @@ UNKNOWN: Final = "unknown"
 """Kind and state of a transition that this store or this program has no words for."""
 
 LoggedKind = Kind | Literal["breaker", "federation"]
-"""Kinds of what has events. Circuit breakers and federations have no history of their own."""
+"""Kinds in events. Circuit breakers and federations have events, but no history."""
 
 LONGEST_CAUSE, LONGEST_ACTOR = 400, 150
 """Most characters that are kept: longer ones do not fit PostgreSQL's index."""

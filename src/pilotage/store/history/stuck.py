@@ -21,10 +21,10 @@ MOST_LIVE = 5000
 """Most records of a kind in one state that are read, the oldest."""
 
 MOST_PAST = 500
-"""Newest ended records of a kind whose times tell what is usual."""
+"""Newest ended records of a kind to read for usual times."""
 
 MOST_EVENTS = 20_000
-"""Newest events in which ended jobs are sought: no index of jobs has those that ended."""
+"""Newest events to search for ended jobs: no index has ended jobs."""
 
 _j = job_rows.jobs.c
 _PLACES: Mapping[Kind, ColumnElement[str]] = {

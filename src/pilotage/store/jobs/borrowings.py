@@ -43,7 +43,7 @@ MOST_QUEUES = 64
 """Most candidates of a choice that are kept, besides those where its jobs were placed: the best."""
 
 MOST_CHOICES = 1000
-"""Most choices whose candidates are kept."""
+"""Most choices with stored candidates."""
 
 candidates = Table(
     "candidates",
@@ -108,7 +108,7 @@ def candidacies_of(reader: RecordReader, choices: Iterable[int]) -> tuple[Candid
 
 
 MOST_LINES = 500
-"""Most lines (a choice at a queue) whose tails are read: those of the newest choices."""
+"""Most lines (a choice at a queue) to read the last jobs of; the newest choices come first."""
 
 MOST_JOBS = 600
 """Most jobs read at these tails in all, with at least two per line."""
@@ -117,7 +117,7 @@ MOST_COUNTED = 20_000
 """Most jobs counted at these tails in all, for the director."""
 
 MOST_READERS = 1000
-"""A site's last borrowed remote readers. Those that its pilots still have are its readers."""
+"""A site's last borrowed remote readers to search for jobs that its pilots still have."""
 
 borrowings = Table(
     "borrowings",

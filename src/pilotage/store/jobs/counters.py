@@ -341,7 +341,7 @@ class LightDeltas(Deltas):
     ) -> None:
         """Record moved jobs. Their key columns stay the same."""
         if kind != "job" or list(before) != list(after):
-            raise ValueError("a light commit moves jobs, and leaves alone what they are counted by")
+            raise ValueError("a light commit only moves jobs, and keeps their key columns")
         self._rows.append((*before, source, target, count))
 
     def write(self, connection: AnyConnection) -> None:

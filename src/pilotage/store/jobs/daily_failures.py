@@ -26,7 +26,7 @@ OTHERS = "(other errors)"
 """The error of all beyond that, at no queue."""
 
 MOST_READ = 500
-"""Most rows of an answer, those of most attempts."""
+"""Most rows of an answer: the rows with most attempts."""
 
 daily_failures = Table(
     "daily_failures",
@@ -77,7 +77,7 @@ class DailyFailures:
     error: str
     """The error, with ``#`` for each number in it."""
     attempts: int
-    """How many failed, those that were tried again included."""
+    """How many failed, including retried ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ failures = Table(
 )
 
 NO_CODE = 2**31 - 1
-"""Stands for a payload that never ran, where exit codes are compared."""
+"""The exit code of a payload that never ran, for comparisons."""
 
 KEPT = 7 * 86400.0
 """Seconds for which a failure is kept: many times the longest that a circuit breaker is open."""
@@ -57,7 +57,7 @@ MOST_OF_A_PLACE = 20
 """Failures of an owner that are kept for a node: enough for the longest that a breaker is open."""
 
 MOST_LOOKED_AT = 500
-"""Newest jobs of a task, by state, whose places are read."""
+"""Newest jobs of a task in each state to read the places of."""
 
 PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
 """States of jobs that are at a queue and may yet show how they fare there."""

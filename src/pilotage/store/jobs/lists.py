@@ -95,16 +95,16 @@ def order_of(sort: JobSort, time: float) -> ListOrder:
 
 
 MOST_ERRORS = 5000
-"""Most different error texts of a task that are grouped, those of most jobs first."""
+"""Most different error texts of a task to group; texts of most jobs first."""
 
 MOST_GROUPS = 200
 """Most groups of failed jobs that are shown."""
 
 MOST_RUNS = 500
-"""Most finished jobs of a task whose runs are read, the first ones: the last to finish are short ones."""
+"""Most finished jobs of a task to read the runs of: the first ones by number."""
 
 MOST_RUNNING = 10_000
-"""Most jobs of a task at pilots whose starts are read."""
+"""Most jobs of a task at pilots to read the starts of."""
 
 
 _IN_LINE = (JobState.PENDING, JobState.DEFINED, JobState.ASSIGNED, JobState.ACTIVATED)

@@ -43,16 +43,16 @@ log_volumes = Table(
 
 MEGABYTE = 1_000_000
 BATCH = 2000
-"""Most logs that a transaction deletes, but for those that came at once: others write in between."""
+"""Most logs that a transaction deletes, except logs of the same time: others write in between."""
 
 MOST_BATCHES = 50
 """Most batches of one call."""
 
 MOST_PEOPLE = 200
-"""Most people whose logs a transaction compares by age: those with the oldest."""
+"""Most people in a transaction that compares logs by age: the people with the oldest logs."""
 
 COUNTED = "count-logs"
-"""The name under which the store keeps when it last counted all logs."""
+"""The name of the stored time of the last count of all logs."""
 
 _l, _v = logs.c, log_volumes.c
 _KEY = ("vo", "owner")

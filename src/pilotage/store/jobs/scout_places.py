@@ -16,7 +16,7 @@ from pilotage.store.reader import RecordReader
 from pilotage.store.tasks.table import tasks
 
 MOST_PILOTS = 500
-"""Newest running pilots of these queues whose nodes are read."""
+"""Newest running pilots of these queues to read the nodes of."""
 
 _d, _p = decisions.c, pilots.c
 _SCOUTING = select(tasks.c.id).where(among(tasks.c.id, "ids"), has_state(tasks, TaskState.SCOUTING))

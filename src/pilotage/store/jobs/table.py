@@ -74,7 +74,7 @@ partial_index(
 partial_index("jobs_at_pilots", _j.pilot, _j.id, _j.attempt, condition=is_state(jobs, *AT_A_PILOT))
 
 is_measured = and_(is_state(jobs, JobState.RUNNING), _j.disk_io.is_not(None))
-"""Running jobs whose pilot has reported their disk I/O."""
+"""Running jobs with a report of their disk I/O."""
 partial_index("jobs_by_disk_io", _j.state, _j.queue, _j.disk_io, condition=is_measured)
 
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)

@@ -43,7 +43,7 @@ _FIRST = (
 )
 
 OWNERS = 100
-"""Most owners whose throttled jobs a pass releases: those with the fewest live jobs."""
+"""Most owners for whom a pass releases throttled jobs: owners with the fewest live jobs."""
 
 
 def throttled_jobs(limit: float = inf) -> WorldPart:

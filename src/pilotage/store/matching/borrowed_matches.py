@@ -30,7 +30,7 @@ StateAndBinding = tuple[JobState, Binding]
 
 
 KNOWN_ATTEMPTS = 4096
-"""Attempts whose words are remembered."""
+"""Most attempts with cached words."""
 
 
 class Words:

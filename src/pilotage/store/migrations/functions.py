@@ -155,7 +155,7 @@ def _named(name: str, definition: str) -> str:
 
 
 GIVE_JOBS = _named("give_jobs", _GIVE_JOBS)
-"""The name of the function that gives jobs of its own queue to a pilot."""
+"""The name of the function that gives a pilot jobs of the pilot's queue."""
 
 BORROW_JOBS = _named("borrow_jobs", _BORROW_JOBS)
 """The name of the function that gives waiting jobs of other queues to a pilot, each only from where it was

@@ -58,7 +58,7 @@ notification = maker(Notification)
 
 
 MOST_OF_PERSON = 200
-"""Most tasks, and most notifications, of one person in a pass: nobody's crowd keeps out another's."""
+"""Most tasks, and most notifications, of one person in a pass, so that no person blocks the others."""
 
 MOST_IN_ALL = 5000
 """Most tasks, and most notifications, in a pass."""

@@ -93,7 +93,7 @@ tokens = Table(
 _t = tokens.c
 
 _OF_PEOPLE = (_t.pilot.is_(None), _t.nonce.is_(None))
-"""Tokens that people were given. A session's token has its parent's hash as its nonce."""
+"""Tokens of people, without sessions. A session's token has its parent's hash as its nonce."""
 
 _OF_USERS = ("user", "operator")
 

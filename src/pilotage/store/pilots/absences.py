@@ -10,7 +10,7 @@ from pilotage.store.database.rows import raw_rows
 from pilotage.store.servers.servers import servers
 
 KEPT_FOR = 30 * 86400.0
-"""Seconds after which an absence is forgotten: longer than any job is at a pilot."""
+"""Seconds after which an absence is deleted: longer than any job is at a pilot."""
 
 MOST = 1000
 """Most absences that are read, the newest."""

@@ -36,7 +36,7 @@ AGAIN = 60.0
 """Seconds until a failed try is repeated."""
 
 LONGEST = 3600.0
-"""Seconds that one try may take, after which another server tries."""
+"""Seconds that one try may take. After that another server tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

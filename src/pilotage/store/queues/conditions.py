@@ -95,7 +95,7 @@ def share_uses(every: Sequence[ShareView]) -> list[ShareUse]:
 
 
 MOST_ERRORS = 3
-"""Newest pilots whose errors are shown."""
+"""Number of newest failed pilots to show the errors of."""
 
 _c, _p, _q, _j = counts.c, pilots.c, queue_reports.c, jobs.c
 

@@ -92,7 +92,7 @@ def _holder(connection: Connection, work: str) -> str | None:
 
 
 KEPT_FOR = 86_400.0
-"""Seconds for which people see a server that is gone."""
+"""Seconds for which lists show a server that is gone."""
 
 servers = Table(
     "servers",

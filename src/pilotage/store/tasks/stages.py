@@ -23,7 +23,7 @@ from pilotage.store.tasks.workflows import predecessors, predecessors_of
 from pilotage.store.worlds.parts import Reading, part
 
 OUTPUTS_AT_ONCE = 2 * MOST_MATCHED
-"""Outputs after which a pass reads no further tasks: the next one follows at once."""
+"""Outputs after which a pass reads no further tasks. The next pass follows immediately."""
 
 _t, _p, _before = tasks.c, predecessors.c, tasks.alias("before")
 _LIMIT: Any = bindparam("limit", type_=None)

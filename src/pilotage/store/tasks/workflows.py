@@ -111,7 +111,7 @@ _ON_END = select(_t.id).where(among(_t.id, "ids"), _t.on_end == true())
 _NEWEST_FIRST = ListOrder(name="newest", id=_w.id)
 
 MOST_BEFORE = 1000
-"""Most tasks before one that are searched for those that hold it."""
+"""Most predecessors to search for a task that blocks another one."""
 
 LONGEST_NUMBER = 18
 """Most digits of a task's number: that many fit 64 bits."""

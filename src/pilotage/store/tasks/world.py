@@ -54,7 +54,7 @@ def _first(rows: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]
 
 
 EXAMPLES = 20
-"""Failed jobs of a task whose errors serve as examples."""
+"""Failed jobs of a task to read as examples of errors."""
 
 _j, _c = jobs.c, counts.c
 

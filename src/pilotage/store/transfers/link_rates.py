@@ -46,7 +46,7 @@ link_hours = Table(
     Column("megabytes", Double, nullable=False),
     Column("seconds", Double, nullable=False),
 )
-"""Sums of transfers between storages, by the hour in which they were done, counted from 1970."""
+"""Sums of transfers between storages, by the hour of their end, counted from 1970."""
 
 _x = transfers.c
 _LAST = (

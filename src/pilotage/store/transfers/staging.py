@@ -38,7 +38,7 @@ FAILED_LATELY = 86400.0
 """Seconds for which a failed transfer is checked for waiting jobs."""
 
 MOST_GAINED = 1000
-"""Largest gain of priority by age that is read: no transfer has as much of its own."""
+"""Largest gain of priority by age to consider: larger than the priority of any transfer."""
 
 _x, _j = transfers.c, jobs.c
 _LIMIT: Any = bindparam("limit", type_=None)

@@ -253,4 +253,4 @@ OF_PLACES = (
     *("job_counts", "queue_reports", queue_reports, "link_counts"),
     *("failures", "failed_deliveries", "storage_spaces", "lacking_nodes", advertisements),
 )
-"""What brokerages read about possible places, whatever the jobs."""
+"""Parts about possible places that brokerages read for all kinds of jobs."""
