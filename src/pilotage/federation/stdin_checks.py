@@ -58,7 +58,7 @@ def _one_a_row(spec: TaskSpec) -> Iterator[Fault]:
 
 def _names(spec: TaskSpec) -> Iterator[Fault]:
     inputs = {item.name for item in spec.inputs if isinstance(item, InputFile)}
-    # Patterns are not resolved yet where the task is written.
+    # A new task may have patterns that are not resolved yet.
     all_known = len(inputs) == len(spec.inputs)
     is_shared = spec.groups_of_inputs <= 1
     if is_shared and not all_known:

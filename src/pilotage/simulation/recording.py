@@ -80,7 +80,7 @@ def recorded(
 
 
 def _sites(declared: Federation, waits: Mapping[str, Sequence[float]]) -> dict[str, SiteBehaviour]:
-    """Return the batch system of each site where pilots started, with the waits that they had."""
+    """Return the batch system of each site where pilots started, with the waits of these pilots."""
     by_site: defaultdict[str, list[float]] = defaultdict(list)
     for queue in declared.queues:
         by_site[queue.site] += waits.get(queue.name, ())

@@ -41,7 +41,7 @@ class BadLog(ValueError):
 def jobs(text: str) -> list[LoggedJob]:
     """Return the jobs of a log that ran, in order. Raises ``BadLog`` for the first bad line."""
     jobs = []
-    # Only these end a line. Comments may contain other characters that Python takes for a line end.
+    # Split only at these. Comments may contain other characters that Python takes for a line end.
     lines = text.split("\n" if "\n" in text else "\r")
     # Some programs begin a file with a UTF-8 mark.
     for number, line in enumerate((line.removeprefix("\ufeff") for line in lines), 1):

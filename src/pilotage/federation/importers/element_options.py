@@ -113,4 +113,4 @@ def servers_of(kind: str, addresses: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _unsaid(action: Action, field: str, text: str) -> None:
-    """Ignore the note: an address alone leaves nothing out."""
+    """Ignore the note: an address alone has no missing options."""

@@ -1,6 +1,6 @@
-"""Parse XML text into a plain tree with line numbers, for files written by strangers.
+"""Parse XML text into a plain tree with line numbers, for untrusted files.
 
-It refuses document types without reading them, and with them every entity that could grow or reach elsewhere.
+It refuses document types without reading them. So no entity can grow or read another file.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What no decision may ever say: unknown transitions, columns, counters and choices."""
+"""Refuse decisions that can never be right: with unknown transitions, columns, counters or choices."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Files that are described otherwise than they are known, and names of datasets that another task holds."""
+"""Refuse new files that contradict the catalogue, and dataset names that another task has."""
 
 from collections.abc import Iterator, Sequence
 

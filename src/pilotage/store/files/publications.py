@@ -1,4 +1,4 @@
-"""Outputs to register in catalogues: table, what the step reads, and what people see."""
+"""Outputs to register in catalogues: table, reads for the step, and views."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -162,7 +162,7 @@ class PublicationQueries:
         )
 
     def task_of(self, dataset: str, besides: int = 0) -> int | None:
-        """Return the task that holds the name of a dataset, ``besides`` one; None: no task."""
+        """Return the task that holds the name of a dataset, other than ``besides``; None if none does."""
         return self._database.read(
             lambda connection: connection.execute(
                 _GATHERED, {"dataset": dataset, "besides": besides}

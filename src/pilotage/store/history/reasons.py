@@ -41,7 +41,7 @@ _question, _label, _ordering = attrgetter(*_ASKED), attrgetter(*_LABEL), attrget
 
 
 class UnreadableReasons(ValueError):
-    """Another program wrote these reasons, or what they refer to is not in the store."""
+    """Another program wrote these reasons, or the store lacks the facts that they refer to."""
 
 
 class _Writer:

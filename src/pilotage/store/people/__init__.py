@@ -1,1 +1,1 @@
-"""What belongs to persons: tokens, secrets, notifications, shares."""
+"""Tokens, secrets, notifications and shares of persons."""

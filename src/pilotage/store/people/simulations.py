@@ -39,8 +39,7 @@ _OLD = delete(simulations).where((_s.begun < bindparam("before")) | (_s.begun < 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationResult:
-    """The policies that a simulation compares; as soon as it has ended, its words and pictures, or its
-    fault."""
+    """The policies that a simulation compares. An ended one has its words and pictures, or its fault."""
 
     policies: tuple[str, ...]
     text: str = ""
@@ -68,9 +67,9 @@ class Simulations:
         return self._database.read(lambda connection: _of(connection, person, now))
 
     def begin(self, person: str, policies: tuple[str, ...], now: float, longest: float) -> bool:
-        """Note that a simulation begins, in the place of the person's last one.
+        """Record that a simulation begins, in place of the person's last one.
 
-        Return False while that one runs. None runs for more than ``longest`` s: its server is gone then.
+        Return False while that one runs. One that takes more than ``longest`` s has lost its server.
         """
         document = to_json(SimulationResult(policies=policies)).decode()
 

@@ -15,7 +15,7 @@ _COMPARED, _LISTED = (
     dialect.any_of("state", *(f"'{state}'" for state in AT_A_PILOT)) for dialect in (SQLITE, POSTGRESQL)
 )
 
-# A cross join keeps the written order: the wanted rows lie together, pilot by pilot.
+# A cross join keeps the written order: the wanted rows are adjacent, pilot by pilot.
 ATTEMPTS_HERE = f"""
 SELECT jobs.pilot, jobs.id, jobs.attempt FROM json_each({{pilots}}) CROSS JOIN jobs
 ON jobs.pilot = json_each.value AND {_COMPARED}"""

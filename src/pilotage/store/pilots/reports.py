@@ -50,7 +50,7 @@ def _read(reading: Reading, heartbeats: Sequence[Heartbeat], quiet: bool) -> Map
         "heartbeats": tuple(calls),
         "jobs": every_job,
         "tasks": reader.tasks_of(every_job),
-        # Failures of retried jobs have verdicts, and replace the same ones without.
+        # Failures of retried jobs have verdicts. They replace the same failures without a verdict.
         "failures": tuple(
             {(failure.job, failure.attempt): failure for failure in (*of_queues, *elsewhere)}.values()
         ),
@@ -72,7 +72,7 @@ def _spoken_of(
 def _differing(
     reader: RecordReader, heartbeats: Sequence[Heartbeat], asking: Sequence[int]
 ) -> tuple[list[Heartbeat], tuple[Job, ...]]:
-    """Return the jobs that are reported on, or that only one side knows; with the calls reduced to these."""
+    """Return jobs with a report, or that only the store or the pilot has; and the calls with only these."""
     # Most are equal, and checking that costs a fraction of finding the difference.
     texts: dict[int, str] = dict(reader.raw_rows(WORDS, pilots=asking))
     unlike = {

@@ -1,4 +1,4 @@
-"""The work and files at some queues and storages, read before their federation changes."""
+"""Read the work and files at some queues and storages, before a change of their federation."""
 
 from collections import defaultdict
 from collections.abc import Collection

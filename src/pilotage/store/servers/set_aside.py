@@ -1,4 +1,4 @@
-"""What steps set aside because their policies fail on it: table, writing, reading, deletion."""
+"""Tasks, queues and other subjects that make a step's policy fail: table, writing, reading, deletion."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass

@@ -50,12 +50,12 @@ def conditions_of(task_filter: TaskFilter, dialect: Dialect) -> Iterator[ColumnE
         yield _t.vo == task_filter.vo
     for label in task_filter.labels:
         name, equals, value = label.partition("=")
-        # LIKE of SQLite has no case, and texts of labels may hold its signs.
+        # LIKE of SQLite ignores case, and texts of labels may contain its signs.
         find = getattr(func, dialect.find)
         yield find(_t.labels, f"\n{name}={value}\n" if equals else f"\n{name}=") > 0
     if task_filter.queues is not None:
         open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
-        # Each task's jobs have an index; a list of all such jobs would read the whole table first.
+        # Search task by task, with the index of jobs: a list of all such jobs would read the whole table.
         yield exists().where(_j.task == _t.id, _j.queue.in_(task_filter.queues), open_).correlate(tasks)
 
 

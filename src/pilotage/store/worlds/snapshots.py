@@ -1,5 +1,7 @@
-"""Worlds, each read at one moment: what a step or call declares, at a cost independent of the queue's
-length."""
+"""Read worlds, each at one moment: the fields that a step or call declares.
+
+The cost does not depend on the number of waiting jobs.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
