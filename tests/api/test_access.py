@@ -78,12 +78,16 @@ EVERYBODY = {
     ("GET", "/events"),
     ("POST", "/workflows"),
     ("GET", "/workflows"),
+    ("GET", "/grants"),
+    ("POST", "/grants"),
+    ("POST", "/grants/revoke"),
     ("GET", "/queues"),
     ("GET", "/pilots/waits"),
     ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
     ("GET", "/shares/history"),
     ("GET", "/failures"),
+    ("GET", "/usage"),
     ("GET", "/storages"),
     ("GET", "/breakers"),
     ("GET", "/sites"),
@@ -106,6 +110,7 @@ EVERYBODY = {
 OWNERS = {
     ("GET", "/tasks/{task}"),
     ("POST", "/tasks/{task}/cancel"),
+    ("POST", "/tasks/{task}/delete"),
     ("POST", "/tasks/{task}/retry"),
     ("POST", "/tasks/{task}/set"),
     ("POST", "/jobs/{job}/set"),
@@ -131,10 +136,14 @@ OWNERS = {
     ("POST", "/tasks/{task}/what-if"),
     ("POST", "/jobs/{job}/what-if"),
 }
-OWNERS_OF_WORKFLOWS = {("GET", "/workflows/{workflow}"), ("GET", "/workflows/{workflow}/explain")}
+OWNERS_OF_WORKFLOWS = {
+    ("GET", "/workflows/{workflow}"),
+    ("GET", "/workflows/{workflow}/explain"),
+    ("POST", "/workflows/{workflow}/delete"),
+}
 """Their tests are beside those of workflows."""
 VERBS = {
-    *(("POST", f"/tasks/{{task}}/{verb}") for verb in ("retry", "hold", "release", "finish")),
+    *(("POST", f"/tasks/{{task}}/{verb}") for verb in ("retry", "hold", "release", "finish", "delete")),
     *(("POST", f"/jobs/{{job}}/{verb}") for verb in ("retry", "cancel")),
 }
 FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
@@ -150,6 +159,8 @@ BODIES: dict[Route, Any] = {
     ("POST", "/tasks/{task}/set"): {"changes": {"ram": 1}},
     ("POST", "/jobs/{job}/set"): {"changes": {"ram": 1}},
     ("POST", "/tasks/{task}/renew"): {"lease": 86400},
+    ("POST", "/grants"): {"kind": "task", "record": "1", "person": "bob"},
+    ("POST", "/grants/revoke"): {"kind": "task", "record": "1", "person": "bob"},
     ("POST", "/secrets"): {"name": "TOKEN", "value": "a word"},
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
     ("POST", "/storages/{storage}/move"): {"to": "south-disk"},
@@ -277,6 +288,46 @@ def test_the_owner_and_an_operator_are_let_in(house: House, submit: Submit, rout
         # Verbs let them in, and say what is in the way: nothing has failed yet, or another one came first.
         right = (200, 409) if route in VERBS else (200,)
         assert call(client, route, number).status_code in right
+
+
+READING = {route for route in OWNERS | OWNERS_OF_WORKFLOWS if route[0] == "GET" or "what-if" in route[1]}
+"""What a grant lets others do: a what-if changes nothing."""
+HOLDERS: dict[str, tuple[dict[str, str], Identity]] = {
+    "person": ({"person": "bob"}, BOB),
+    "group": ({"group": "higgs"}, BOB),
+    "other VO": ({"person": "alice", "vo": "belle"}, OTHER_ALICE),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("route", sorted(OWNERS | OWNERS_OF_WORKFLOWS))
+def test_whoever_has_a_grant_reads_and_changes_nothing(
+    workflows: tuple[House, int, int, int], route: Route, holder: str
+) -> None:
+    house, workflow, task, job = workflows
+    number = workflow if "{workflow}" in route[1] else task if "{task}" in route[1] else job
+    reader, identity = HOLDERS[holder]
+    alice, client = house.as_("user", ALICE), house.as_("user", identity)
+    for grant in ({"kind": "workflow", "record": str(workflow)}, {"kind": "task", "record": str(task)}):
+        if "{workflow}" in route[1] and grant["kind"] == "task":
+            continue
+        assert call(client, route, number).status_code == 404
+        assert alice.post("/grants", json={**grant, **reader}).status_code == 200
+        answer = call(client, route, number)
+        assert answer.status_code == (200 if route in READING else 403), answer.text
+        assert client.post("/grants", json={**grant, **reader}).status_code == 403, "nor grants it further"
+        assert alice.post("/grants/revoke", json={**grant, **reader}).status_code == 200
+        assert call(client, route, number).status_code == 404
+
+
+@pytest.fixture(scope="module")
+def workflows(template: Path) -> Iterator[tuple[House, int, int, int]]:
+    """A house with a workflow of Alice's, its task and its job, for tests that change neither."""
+    for house in copied(template):
+        made = house.as_("user", ALICE).post("/workflows", json={"name": "flow", "tasks": [{"name": "work"}]})
+        task = made.json()["tasks"][0]["id"]
+        (job,) = house.activate(task)
+        yield house, made.json()["id"], task, job
 
 
 def test_the_list_of_tasks_is_the_callers_own(house: House, submit: Submit) -> None:

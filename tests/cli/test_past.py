@@ -32,3 +32,24 @@ def test_failures_are_shown_by_day_error_and_queue(pilotage: Pilotage, server: F
     assert json.loads(pilotage("failures", "--json").stdout) == found
     server.answers["GET /failures?days=7"] = {"failures": [], "days": [], "left_out": 0}
     assert "No attempt failed in the last 7 days" in pilotage("failures").stdout
+
+
+def test_use_is_shown_by_day_task_and_queue_with_what_was_lost(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    use = {"time": 0.0, "task": 0, "name": "", "queue": "", "attempts": 4}
+    use |= {"core_seconds": 7200.0, "cpu_seconds": 5400.0, "lost_seconds": 720.0}
+    whole = {"since": 1_700_006_400.0, "by": "task", "total": use, "left_out": 2, "lost": []}
+    rows = [{**use, "task": 12, "name": "align"}, {**use, "task": 13}, use]
+    lost = [{"cause": "memory", "what": "exceeded its memory", "lost_seconds": 720.0}]
+    server.answers["GET /usage"] = {**whole, "rows": rows, "lost": lost}
+    shown = pilotage("usage", "--by", "task", "--since", "2023-11-15")
+    words = " ".join(shown.stdout.split())
+    assert "2.0 h of core time since 2023-11-15, efficiency 75%; lost: 12 min (10%)" in words
+    assert "12 align 2.0 h 75% 12 min 4 13 2.0 h 75% 12 min 4 further tasks" in words
+    assert words.endswith("12 min 100% exceeded its memory")
+    assert "and 2 more rows" in shown.stderr
+    assert server.requests[-1][0] == "GET /usage?by=task&since=1700006400.0"
+    assert pilotage("usage", "--since", "soon").exit_code == 2
+    server.answers["GET /usage"] = {**whole, "rows": [], "total": {**use, "attempts": 0}}
+    assert "No attempt has ended since 2023-11-15" in pilotage("usage").stdout

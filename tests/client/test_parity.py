@@ -27,7 +27,7 @@ BUILT_ON_OTHERS = {
 }
 """Methods that make no request of their own."""
 
-SUBJECTS = (12, "job:1", "pilot:1", "transfer:1", "queue:q")
+SUBJECTS = (12, "job:1", "pilot:1", "transfer:1", "queue:q", "workflow:1")
 
 SAMPLES: Mapping[str, Any] = {
     "bool": True,

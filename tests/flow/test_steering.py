@@ -341,6 +341,30 @@ def test_finish_merges_what_is_there(merging: Merging) -> None:
     assert merging.states(task) == {J.FINISHED: 2, J.CLOSED: 2}
 
 
+def test_finish_of_a_failed_task_merges_what_is_there(merging: Merging) -> None:
+    task = merging.merged()
+    merging.run(bad=[1])
+    assert state(merging, task) is T.FAILED
+    assert steering.finish(merging.runtime, task, "user:alice") == {}
+    assert merging.states(task) == {J.MERGING: 2, J.FAILED: 1}
+    merging.take("finish")
+    assert state(merging, task) is T.MERGING
+    merging.run()
+    assert state(merging, task) is T.FINISHED
+    assert merging.states(task) == {J.FINISHED: 3, J.FAILED: 1}
+    with pytest.raises(NotNow, match="is finished"):
+        steering.finish(merging.runtime, task, "user:alice")
+
+
+def test_finish_of_a_failed_task_needs_a_job_that_ended_well(merging: Merging) -> None:
+    task = merging.merged()
+    merging.run(bad=[0, 1, 2])
+    assert state(merging, task) is T.FAILED
+    with pytest.raises(NotNow, match=f"has nothing: pilotage retry {task}"):
+        steering.finish(merging.runtime, task, "user:alice")
+    assert state(merging, task) is T.FAILED
+
+
 def test_cancelling_keeps_parts_that_are_stored_and_a_retry_merges_them(merging: Merging) -> None:
     task = merging.merged(max_attempts=2)
     merging.run(bad=[1])

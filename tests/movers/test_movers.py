@@ -469,7 +469,20 @@ def test_remove_deletes_a_dead_attempts_scratch_and_nothing_else(tmp_path: Path)
     for _ in range(2):
         remove(storage(tmp_path), ".scratch/house/5.1")
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]
-    for prefix in ("tasks", "", ".scratch", ".scratch/", ".scratch/../tasks", "/.scratch/5.2"):
+    make(tmp_path, "tasks/house/1/2/a/b", "tasks/house/1/2/c")
+    remove(storage(tmp_path), "tasks/house/1/2/a/b")
+    remove(storage(tmp_path), "tasks/house/1/2/c")
+    for prefix in (
+        "tasks/house/1/2",
+        "tasks/house/1/2/../3",
+        "tasks/1",
+        "tasks",
+        "",
+        ".scratch",
+        ".scratch/",
+        ".scratch/../tasks",
+        "/.scratch/5.2",
+    ):
         with pytest.raises(StorageError, match="is neither below"):
             remove(storage(tmp_path), prefix)
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]

@@ -58,6 +58,8 @@ VIEWS = (
     SeenView("shares-month", "/shares?days=30"),
     SeenView("failures", "/failures"),
     SeenView("failures-operator", "/failures?days=30", "olga"),
+    SeenView("use", "/use"),
+    SeenView("use-task", "/use?by=task&days=30"),
     SeenView("stuck", "/stuck", "olga"),
     SeenView("workflows", "/workflows"),
     SeenView("task-workflow", "/tasks/{waiting}/workflow"),

@@ -1,6 +1,7 @@
 """Pilots, transfers and shares on the page: what operators see, and what others see of it."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,8 @@ def test_json_and_command_of_each_view_exist(house: House, operator: TestClient,
         "/shares",
         "/shares?days=30",
         "/failures",
+        "/use",
+        "/use?by=task&days=30",
         "/stuck",
     )
     for address in addresses:
@@ -170,3 +173,30 @@ def test_failures_by_day_are_ones_own_and_an_operators_everybodys(
     told = operator.get("/as-json/failures?days=30").json()
     assert {one["error"] for one in told["failures"]} == {"disk # <b>full", "no license"}
     assert [many for _, many in told["days"]] == [4]
+
+
+def test_use_is_ones_own_and_says_why_core_time_was_lost(
+    house: House, operator: TestClient, alice: TestClient, submit: Submit
+) -> None:
+    assert "No attempt of a job ended in the last 7 days." in alice.get("/use").text
+    for owner, name in ((ALICE, "align"), (OTHER_ALICE, "theirs")):
+        good, bad = house.activate(submit(owner, name=name, jobs=2, scouts=0, cores=4))
+        ends: list[tuple[int, JobState, dict[str, Any]]] = [
+            (good, JobState.HOLDING, {"wall_seconds": 3600.0, "cpu_seconds": 7200.0}),
+            (bad, JobState.FAILED, {"wall_seconds": 1800.0, "exit_code": 1, "error": "killed"}),
+        ]
+        for job, target, changes in ends:
+            for source, to in ((JobState.ACTIVATED, JobState.SENT), (JobState.SENT, JobState.RUNNING)):
+                house.commit(Move(kind="job", ids=(job,), source=source, target=to, cause="test"))
+            running = JobState.RUNNING
+            house.commit(
+                Move(kind="job", ids=(job,), source=running, target=target, cause="test", changes=changes)
+            )
+    house.store.add_measurements()
+    text = alice.get("/use").text
+    assert "6.0 h of core time in 2 attempts, efficiency 33%. Lost: 2.0 h (33%)." in text
+    assert "its payload left an output out, or a bad one" in text
+    assert "align" in alice.get("/use?by=task").text
+    assert "theirs" not in alice.get("/use?by=task").text
+    assert "theirs" in operator.get("/use?by=task").text
+    assert 'href="/queues/north-queue"' in alice.get("/use?by=queue").text

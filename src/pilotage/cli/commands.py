@@ -11,7 +11,8 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_command_name, get_group_from_info
 from typer.models import TyperInfo
 
-from pilotage.model.rules.verbs import OF_WORK
+from pilotage.cli.errors import BadInput
+from pilotage.model.rules.verbs import DELETE, GRANT, OF_WORK, REVOKE
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -69,6 +70,10 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "work.failures",
             "List failed attempts of your jobs by day, error and queue; an operator sees all.",
         ),
+        "usage": CommandEntry(
+            "work.usage",
+            "Show the core hours of your jobs, their efficiency, and what was lost; an operator sees all.",
+        ),
         "logs": CommandEntry(
             "work.logs",
             "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
@@ -85,7 +90,16 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "Show how tasks go on until they have ended: a bar for each on a terminal, else a line a change.",
         ),
     },
-    "Change work": {verb.name: CommandEntry("work.steering", verb.help) for verb in OF_WORK},
+    "Change work": {
+        **{verb.name: CommandEntry("work.steering", verb.help) for verb in OF_WORK},
+        DELETE.name: CommandEntry("work.deleting", DELETE.help),
+        GRANT.name: CommandEntry("work.granting", GRANT.help),
+        REVOKE.name: CommandEntry("work.granting", REVOKE.help),
+        "grants": CommandEntry(
+            "work.granting",
+            "List who may read what of yours, and what you may read. An operator sees everybody's grants.",
+        ),
+    },
     "Results and files": {
         "fetch": CommandEntry(
             "data.fetching",
@@ -177,6 +191,27 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
 }
 
+WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("ps", "ls", "list", "info", "show", "qstat", "squeue"), "status"),
+    **dict.fromkeys(("rm", "remove", "del"), "delete"),
+    **dict.fromkeys(("resubmit", "rerun", "restart"), "retry"),
+    **dict.fromkeys(("kill", "stop", "abort", "qdel", "scancel"), "cancel"),
+    **dict.fromkeys(("pause", "suspend"), "hold"),
+    **dict.fromkeys(("resume", "unhold"), "release"),
+    **dict.fromkeys(("qsub", "sbatch"), "submit"),
+    **dict.fromkeys(("get", "download"), "fetch"),
+    "top": "status --now",
+    "queue": "queues",
+    "log": "logs",
+    "tail": "logs",
+    "why": "explain",
+    "share": "grant",
+    "workflow": "workflows",
+    "sinfo": "queues",
+    "edit": "set",
+}
+"""Words that people try, and the command that does it."""
+
 ENTRIES: Mapping[str, CommandEntry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()
 }
@@ -220,6 +255,14 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: "Context") -> list[str]:  # noqa: ARG002
         """Return the names of all commands, in the order of help."""
         return list(ENTRIES)
+
+    def resolve_command(
+        self, ctx: "Context", args: list[str]
+    ) -> "tuple[str | None, Command | None, list[str]]":
+        """Find the command of the first word. Raises ``BadInput`` for a word that leads to another."""
+        if args and (command := WORDS.get(args[0])):
+            raise BadInput(f"there is no command `{args[0]}`: `pilotage {command}`")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:  # noqa: ARG002
         """Write what each command does, by section."""

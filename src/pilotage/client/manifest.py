@@ -68,6 +68,12 @@ def in_the_way(files: Iterable[FetchedFile], to: Path) -> dict[str, str]:
     return reasons
 
 
+def is_of_others(to: Path, files: Iterable[str]) -> bool:
+    """Return whether a folder has outputs of other tasks, by its manifest, and none of this one."""
+    tasks = [_task(listed) for listed in _outputs(to).values()]
+    return bool(tasks) and not any(_task(file) in tasks for file in files)
+
+
 def _is_here(file: FetchedFile) -> bool:
     try:
         with file.place.folder() as folder:

@@ -98,6 +98,8 @@ class FetchResult:
     lost: Sequence[str]
     manifest: str
     no_manifest: str
+    folder: Path = Path()
+    """Where they are."""
 
     def check(self) -> None:
         """Raise ``FetchFailed`` that names the files that failed, if any did."""

@@ -59,6 +59,13 @@ JOB = {
 }
 STEERED_JOB = LINES | {"id": int, "jobs": COUNTS, "state": str}
 STEERED_TASK = STEERED_JOB | {"task": TASK}
+GRANT = _all(str, "by by_vo group kind person record vo") | {"made": float, "until": NUMBER_OR_NONE}
+_VOLUME = _all(int, "bytes files")
+DELETION = {
+    **dict.fromkeys(("copies", "kept", "outputs"), _VOLUME),
+    **LINES,
+    "tasks": [_all(str, "name state") | _all(int, "id jobs")],
+}
 FAILURES = {
     "groups": [_all(str, "error queue") | _all(int, "example failed retried") | {"exit_code": WHOLE_OR_NONE}],
     "left_out": int,
@@ -66,6 +73,16 @@ FAILURES = {
 FAILURE_HISTORY = {
     "failures": [_all(str, "error queue") | {"attempts": int, "time": float}],
     "left_out": int,
+}
+_USE = _all(str, "name queue") | _all(float, "core_seconds cpu_seconds lost_seconds time")
+_USE |= _all(int, "attempts task")
+USAGE = {
+    "by": str,
+    "left_out": int,
+    "since": float,
+    "lost": [_all(str, "cause what") | {"lost_seconds": float}],
+    "rows": [_USE],
+    "total": _USE,
 }
 EXCERPT = _all([str], "head tail") | _all(int, "left_out lost") | {"stream": str}
 TASK_LOGS = {"jobs": [{"attempt": int, "job": JOB, "logs": [EXCERPT]}], "next": str}

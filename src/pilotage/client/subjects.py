@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .errors import Refused
 
 _KINDS = ("task", "job", "pilot", "transfer", "queue", "workflow")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*")
+TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,6 @@ def parse(word: "int | str | RequestSubject") -> "RequestSubject | str":
         return RequestSubject(kind if kind in _KINDS else "task", number)
     if kind in _KINDS and kind != "task":
         raise Refused(f"{word!r} is no number of a {kind}; give for example {kind}:345")
-    if not _NAME.fullmatch(plain):
+    if not TASK_NAME.fullmatch(plain):
         raise Refused(f"{word!r} is neither the number nor the name of a task")
     return plain

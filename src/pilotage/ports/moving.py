@@ -238,9 +238,9 @@ class Mover(Protocol):
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder of the scratch area, or one copy that Pilotage made. A missing one is no error.
+        """Delete a folder of the scratch area, a copy that Pilotage made, or an output of a job.
 
-        Blocks. Raises StorageError, also for any other path.
+        A missing one is no error. Blocks. Raises StorageError, also for any other path.
         """
 
     def close(self) -> None:

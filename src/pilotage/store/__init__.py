@@ -1,6 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from pilotage.store.commit.archive import ARCHIVE, Slice
+from pilotage.store.commit.deletion import FileVolume
 from pilotage.store.database.driver_errors import HINDRANCES, OUTAGE, concerns_records, outage
 from pilotage.store.database.errors import (
     ArchivedElsewhere,
@@ -27,10 +28,11 @@ from pilotage.store.database.measurements import MeasuredKey
 from pilotage.store.database.reach import SERVES_A_CALLER
 from pilotage.store.files.outputs import OutputPage
 from pilotage.store.files.table import OutputView, ReplicaView
-from pilotage.store.history.event_log import Ends, LoggedEvent
+from pilotage.store.history.event_log import Ends, LoggedEvent, TaskOwner
 from pilotage.store.history.events import EventKind
 from pilotage.store.history.history import EventView, Unknown
 from pilotage.store.jobs.daily_failures import DailyFailures, FailureHistory
+from pilotage.store.jobs.daily_use import Use, UseBy, UseReport
 from pilotage.store.jobs.failures import FailedGroup
 from pilotage.store.jobs.lists import JobPage, JobSort, ListedJob, UseAtQueue
 from pilotage.store.jobs.logs import StoredLog
@@ -74,6 +76,7 @@ __all__ = [
     "FederationRenamed",
     "FederationVersion",
     "FileConflict",
+    "FileVolume",
     "IllegalColumn",
     "IllegalTransition",
     "JobDetails",
@@ -115,6 +118,7 @@ __all__ = [
     "StoredSimulation",
     "TaskDetails",
     "TaskFilter",
+    "TaskOwner",
     "TaskPage",
     "TaskSort",
     "TaskView",
@@ -122,7 +126,10 @@ __all__ = [
     "Unknown",
     "UnreadableTask",
     "UnreleasedStore",
+    "Use",
     "UseAtQueue",
+    "UseBy",
+    "UseReport",
     "Waiting",
     "WorkflowView",
     "by_time",

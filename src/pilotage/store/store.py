@@ -17,6 +17,7 @@ from pilotage.store.clock import Clock, clock_of
 from pilotage.store.commit.archive import Archive
 from pilotage.store.commit.checks import check
 from pilotage.store.commit.commit import Commit, is_light
+from pilotage.store.commit.deletion import Deletion
 from pilotage.store.commit.event_retention import EventRetention
 from pilotage.store.commit.heartbeats import Heartbeats
 from pilotage.store.commit.measuring import CommitMeasurements
@@ -33,12 +34,13 @@ from pilotage.store.history.event_log import EventLog
 from pilotage.store.history.events import NewEvents, log_transitions, meanings
 from pilotage.store.history.history import Entries, TransitionKinds
 from pilotage.store.history.stuck import StuckQueries
-from pilotage.store.jobs import daily_failures, log_volumes
+from pilotage.store.jobs import daily_failures, daily_use, log_volumes
 from pilotage.store.jobs.counters import fold
 from pilotage.store.jobs.lists import JobLists
 from pilotage.store.jobs.logs import Logs
 from pilotage.store.matching.matches import Matches, committed
 from pilotage.store.past import Past
+from pilotage.store.people.grants import Grants
 from pilotage.store.people.notification_settings import NotificationSettings
 from pilotage.store.people.notifications import NotificationQueries
 from pilotage.store.people.secrets import Secrets
@@ -104,7 +106,7 @@ class Store:
         self.notices = Notices(database)
         self._beside = 0
         self.logs, self.log_retention = Logs(database), log_volumes.LogRetention(database)
-        self.archive = Archive(database, specs)
+        self.archive, self.deletion = Archive(database, specs), Deletion(database)
         self.event_log = EventLog(database)
         self.event_retention = EventRetention(database)
         self.catalogue = Catalogue(database, specs)
@@ -118,7 +120,7 @@ class Store:
         self.batch_waits, self.set_aside = PilotWaits(database), SetAsideRecords(database)
         self.servers, self.absences, self.leases = Servers(database), Absences(database), Leases(database)
         self.removals, self.secrets = Removals(database), Secrets(database, clock)
-        self.tokens = Tokens(database, clock, new_token)
+        self.tokens, self.grants = Tokens(database, clock, new_token), Grants(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
 
     @classmethod
@@ -174,6 +176,7 @@ class Store:
                 connection, {key: sums[key] for key in sums if key.name in MEASURES}, latest
             )
             daily_failures.add(connection, sums)
+            daily_use.add(connection, sums)
             log_volumes.add(connection, sums)
 
         try:

@@ -3,25 +3,31 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pilotage.cli.configuration import connect
+from pilotage.cli.errors import CommandFailure
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import Json, console, echo, is_terminal, show_json
-from pilotage.cli.terminal.subjects import Task, task_number
+from pilotage.cli.terminal.subjects import TaskOrWorkflow, tasks_of, work_of
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from pilotage.client import Client
+    from pilotage.client.output_files import FetchResult
+
 app = typer.Typer()
 
 
-@app.command(epilog="Example: pilotage fetch 12 --merged --to results")
+@app.command(epilog="Example: pilotage fetch 12 --merged --to results, or pilotage fetch workflow:3")
 def fetch(
-    task: Task,
+    subject: Annotated[
+        str, typer.Argument(help="A task or a workflow, by number or name.", metavar="TASK|WORKFLOW")
+    ],
     to: Annotated[Path, typer.Option("--to", help="The folder to put them into; it is made.")] = Path(),
     merged: Annotated[bool, typer.Option("--merged", help="Only what its merge jobs made.")] = False,
     match: Annotated[str, typer.Option(help="Only outputs with matching names, such as '*.root'.")] = "*",
@@ -32,32 +38,62 @@ def fetch(
 ) -> None:
     """Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.
 
+    Those of a workflow go to TASK/..., and so do those of a task if the folder has outputs of another one.
     Size and checksum are checked. Existing files are not read again, and partial files continue. Files that
     are not of the task stay as they are. The file manifest.csv lists each output with its job and inputs.
     """
+    options: dict[str, Any] = {"merged": merged, "match": match, "hidden": hidden}
     with connect() as client:
-        number = task_number(client, task)
-        with bar(1, json_output) as progress_bar:
+        work = work_of(client, subject)
+        if work.kind == "task":
+            brought = [_fetched(client, work.number, to, options, json_output)]
+        else:
+            brought = _of_workflow(client, work, to, options, json_output)
+    if json_output:
+        files = [{"file": file.file, "path": str(file.place.path)} for one in brought for file in one.files]
+        failed = [reason for one in brought for reason in one.failed.values()]
+        manifests = [one.manifest for one in brought]
+        document = {"manifest": manifests[0]} if work.kind == "task" else {"manifests": manifests}
+        show_json({"files": files, "failed": failed, **document})
+    for one in brought:
+        one.check()
 
-            def advance(name: str, more: int, total: int) -> None:
-                if progress_bar is not None:
-                    (row,) = progress_bar.task_ids
-                    progress_bar.update(row, description=visible(name), advance=more, total=total)
 
-            fetched = client.fetch(number, to, merged=merged, match=match, hidden=hidden, progress=advance)
+def _of_workflow(
+    client: "Client", work: TaskOrWorkflow, to: Path, options: dict[str, Any], quiet: bool
+) -> "list[FetchResult]":
+    """Fetch the outputs of the tasks of a workflow, each into a folder of its name. Skip tasks without."""
+    from pilotage.client import NotFound
+
+    brought = []
+    for view in tasks_of(client, work):
+        try:
+            brought.append(_fetched(client, view["id"], to / view["name"], options, quiet))
+        except NotFound as error:
+            echo(str(error), err=True)
+    if not brought:
+        raise CommandFailure(f"no task of workflow {work.number} has such outputs")
+    return brought
+
+
+def _fetched(client: "Client", number: int, to: Path, options: dict[str, Any], quiet: bool) -> "FetchResult":
+    with bar(1, quiet) as progress_bar:
+
+        def advance(name: str, more: int, total: int) -> None:
+            if progress_bar is not None:
+                (row,) = progress_bar.task_ids
+                progress_bar.update(row, description=visible(name), advance=more, total=total)
+
+        fetched = client.fetch(number, to, progress=advance, **options)
     if fetched.lost:
         named = f"{fetched.lost[0]}{' and others' if len(fetched.lost) > 1 else ''}"
         verb = "is" if len(fetched.lost) == 1 else "are"
         echo(f"{plural(len(fetched.lost), 'output')} never arrived and {verb} left out: {named}", err=True)
     if fetched.no_manifest:
         echo(f"no manifest is written: {fetched.no_manifest}", err=True)
-    if json_output:
-        files = [{"file": output.file, "path": str(output.place.path)} for output in fetched.files]
-        failed = list(fetched.failed.values())
-        show_json({"files": files, "failed": failed, "manifest": fetched.manifest})
-    elif not fetched.failed:
-        echo(f"{plural(len(fetched.files), 'file')} of task {number} in {to}")
-    fetched.check()
+    if not quiet and not fetched.failed:
+        echo(f"{plural(len(fetched.files), 'file')} of task {number} in {fetched.folder}")
+    return fetched
 
 
 @contextmanager

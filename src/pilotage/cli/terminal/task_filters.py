@@ -53,8 +53,10 @@ class TaskFilters:
         """Return whether there is any condition."""
         return bool(self.label or self.name or self.owner or self.vo or self.state or self.site)
 
-    def tasks(self, client: "Client", limit: int, sort: str | None = None, after: str = "") -> Any:
-        """Return a page of the tasks, newest first unless sorted otherwise."""
+    def tasks(
+        self, client: "Client", limit: int, sort: str | None = None, after: str = "", shared: bool = False
+    ) -> Any:
+        """Return a page of the tasks, newest first unless sorted otherwise, or of others' ``shared`` ones."""
         return client.tasks(
             label=self.label or None,
             name=self.name,
@@ -62,6 +64,7 @@ class TaskFilters:
             vo=self.vo,
             state=self.state.value if self.state else None,
             site=self.site,
+            shared=shared,
             sort=sort,
             after=after or None,
             limit=limit,

@@ -27,6 +27,7 @@ def _is_live(view: Any) -> bool:
 
 _CHANGEABLE: dict[str, Callable[[Any], bool]] = {
     "retry": lambda view: view["state"] != "finished",
+    "finish": lambda view: _is_live(view) or view["state"] == "failed",
     "hold": lambda view: _is_live(view) and not view["held"],
     "release": lambda view: _is_live(view) and bool(view["held"]),
 }

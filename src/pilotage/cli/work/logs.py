@@ -27,7 +27,10 @@ Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Of a task: how man
     "pilotage logs 12 --failed, or matching lines: pilotage logs 12 --match Traceback"
 )
 def logs(
-    subject: Annotated[str, typer.Argument(metavar="job:ID|pilot:ID|TASK", help="A job, a pilot or a task.")],
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="job:ID|pilot:ID|TASK|WORKFLOW", help="A job, a pilot, a task or a workflow."),
+    ],
     attempt: Annotated[
         int | None, typer.Option(min=1, help="An attempt of the job; without it, the latest.")
     ] = None,
@@ -50,7 +53,8 @@ def logs(
 
         if attempt or follow:
             raise BadInput("--attempt and --follow are for one job; for example: pilotage logs job:345")
-        task_logs.show_logs(subject, failed, match, lines, limit, json_output)
+        choice = task_logs.LogChoice(failed=failed, match=match, lines=lines, limit=limit)
+        task_logs.show_logs(subject, choice, json_output)
         return
     if failed or match:
         raise BadInput("--failed and --match are for a task; for example: pilotage logs 12 --failed")

@@ -73,6 +73,7 @@ def status(
     ] = None,
     limit: Limit = 50,
     after: After = "",
+    shared: Annotated[bool, typer.Option("--shared", help="Tasks of others that you may read.")] = False,
     now: Annotated[
         bool, typer.Option("--now", help="Waiting, running, failing and moving work, in ten lines.")
     ] = False,
@@ -95,10 +96,12 @@ def status(
                 following.follow(client, numbers, is_shown=not json_output)
             (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
         elif watch and not json_output:
-            following.keep_showing(client, lambda: filters.tasks(client, limit, order, after), rows, TASKS)
+            following.keep_showing(
+                client, lambda: filters.tasks(client, limit, order, after, shared), rows, TASKS
+            )
         else:
             nothing = "No task matches." if filters.has_conditions else "There are no tasks."
-            _show_tasks(filters.tasks(client, limit, order, after), nothing, json_output)
+            _show_tasks(filters.tasks(client, limit, order, after, shared), nothing, json_output)
 
 
 def _show_tasks(page: "Table[Any]", nothing: str, json_output: bool) -> None:

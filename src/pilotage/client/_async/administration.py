@@ -16,6 +16,7 @@ from pilotage.client.shapes import (
     SERVERS,
     STUCK,
     TOKEN,
+    USAGE,
     WORLD,
 )
 
@@ -125,6 +126,13 @@ class AsyncAdministration(AsyncApi):
     async def failure_history(self, *, days: int = 7) -> Record:
         """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
         return await self._record("/failures", FAILURE_HISTORY, None, days=days)
+
+    async def usage(self, *, by: str = "day", since: float | None = None, mine: bool = False) -> Record:
+        """Return what attempts used, yours or everybody's: ``rows`` by day, task or queue, and ``lost``.
+
+        ``since`` is in s since 1970 UTC; None: seven days ago. An attempt counts when it has ended.
+        """
+        return await self._record("/usage", USAGE, None, by=by, since=since, mine=mine or None)
 
     async def kept_worlds(self) -> Table[Record]:
         """Return the worlds of decisions that the server kept, oldest first."""

@@ -19,7 +19,7 @@ from pilotage.client.output_files import (
     stored_outputs,
     with_places,
 )
-from pilotage.client.subjects import RequestSubject
+from pilotage.client.subjects import TASK_NAME, RequestSubject
 from pilotage.client.unpacking import FEWEST, MOST_BYTES, missing, unpack
 
 from .files import AsyncCatalogueRequests
@@ -60,8 +60,9 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         not of the task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files
         that failed are no error here: ``check()`` of the answer raises one.
         """
-        number, folder = int((await self._task(task))["task"]), Path(to)
+        number = int((await self._task(task))["task"])
         outputs = await self.outputs(number)
+        folder = await self._folder(number, Path(to), [output["file"] for output in outputs])
         stored, lost = stored_outputs(number, outputs, merged, match)
         placed_outputs = with_places(stored, folder)
         named = [file for file, _ in placed_outputs]
@@ -75,7 +76,16 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         described = self.each(self.jobs, number, inputs=True, parameters=True)
         jobs = [job async for job in described] if fetched else []
         written, no_manifest = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
-        return FetchResult([file for file, _ in placed_outputs], failed, lost, written, no_manifest)
+        return FetchResult([file for file, _ in placed_outputs], failed, lost, written, no_manifest, folder)
+
+    async def _folder(self, task: int, to: Path, outputs: list[str]) -> Path:
+        """Return where a task's outputs go: below a folder that has another task's, into one of its name."""
+        if not manifest.is_of_others(to, outputs):
+            return to
+        name = (await self.task(task)).name
+        # The server may be anybody's, and its names are no paths.
+        named = to / (name if TASK_NAME.fullmatch(name) else f"task-{task}")
+        return named.with_name(f"{named.name}-{task}") if manifest.is_of_others(named, outputs) else named
 
     async def _unpack_archives(
         self, task: int, files: list[FetchedFile], progress: Progress, merged: bool, match: str

@@ -65,6 +65,9 @@ class AsyncRequests(Protocol):
     async def cancel(self, *about: Any, **options: Any) -> Record:
         """Cancel a task or a job."""
 
+    async def delete(self, *about: Any, **options: Any) -> Record:
+        """Delete a task."""
+
 
 class AsyncTask(Record):
     """A task as it was when it was read. ``refresh()`` reads it again."""
@@ -196,6 +199,10 @@ class AsyncTask(Record):
     async def cancel(self) -> Record:
         """Cancel it with its jobs and transfers."""
         return await self._then_refreshed(await self._client.cancel(self))
+
+    async def delete(self, **options: Any) -> Record:
+        """Delete it; options as of ``AsyncClient.delete``. It must have ended."""
+        return await self._client.delete(self, **options)
 
     async def _then_refreshed(self, answer: Record) -> Record:
         await self.refresh()

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pilotage.client.records import Record
-from pilotage.client.shapes import STEERED_JOB, STEERED_TASK, TASK
+from pilotage.client.records import Record, Table
+from pilotage.client.shapes import DELETION, GRANT, STEERED_JOB, STEERED_TASK, TASK
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
@@ -56,7 +56,7 @@ class AsyncSteering(AsyncApi):
         )
 
     async def finish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
-        """End a task now: a merge takes the outputs so far; other jobs close."""
+        """End a task now, also a failed one: a merge takes the outputs so far; other jobs close."""
         return await self._posted(
             "/tasks/{task}/finish", STEERED_TASK, await self._task(task), needs=["task"]
         )
@@ -64,6 +64,52 @@ class AsyncSteering(AsyncApi):
     async def cancel(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> Record:
         """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
         return await self._verb(about, "cancel", None, 0)
+
+    async def delete(
+        self, about: "int | str | RequestSubject | AsyncTask", *, outputs: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Delete a task that has ended, or a workflow such as ``"workflow:3"``; with ``outputs`` these too.
+
+        Copies that it alone used go with it. ``lines`` of the answer say what goes; ``dry_run`` does no more.
+        """
+        subject = (await self.subject(about)).of_kinds("task", "workflow")
+        body = {"outputs": outputs, "dry_run": dry_run}
+        return await self._posted(f"{subject.path}/delete", DELETION, subject.values, body)
+
+    async def grant(
+        self,
+        about: "int | str | RequestSubject | AsyncTask",
+        reader: str,
+        *,
+        vo: str | None = None,
+        until: float | None = None,
+    ) -> Record:
+        """Let somebody read a task, ``"workflow:3"`` or ``"dataset:NAME"``: results, logs and explanations.
+
+        The ``reader`` is a person, or ``"group:NAME"``, of your VO unless another is named. ``until`` is in
+        s since 1970 UTC; None: until you revoke it.
+        """
+        return await self._posted("/grants", GRANT, None, await self._granted(about, reader, vo, until=until))
+
+    async def revoke(
+        self, about: "int | str | RequestSubject | AsyncTask", reader: str, *, vo: str | None = None
+    ) -> Record:
+        """End a grant. Raises ``NotFound`` if there is none."""
+        return await self._posted("/grants/revoke", GRANT, None, await self._granted(about, reader, vo))
+
+    async def grants(self) -> Table[Record]:
+        """Return the grants that you gave, and those that you may read by; an operator's: everybody's."""
+        return await self._table("grants", "/grants", GRANT)
+
+    async def _granted(
+        self, about: "int | str | RequestSubject | AsyncTask", reader: str, vo: str | None, **more: Any
+    ) -> dict[str, Any]:
+        group = reader.removeprefix("group:") if reader.startswith("group:") else ""
+        body = {"person": "" if group else reader, "group": group, "vo": vo, **more}
+        if isinstance(about, str) and about.startswith("dataset:"):
+            return {"kind": "dataset", "record": about.removeprefix("dataset:"), **body}
+        subject = (await self.subject(about)).of_kinds("task", "workflow")
+        return {"kind": subject.kind, "record": str(subject.id), **body}
 
     async def publish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""

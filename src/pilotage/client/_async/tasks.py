@@ -103,6 +103,7 @@ class AsyncTaskRequests(AsyncApi):
         state: str | None = None,
         site: str | None = None,
         mine: bool = False,
+        shared: bool = False,
         sort: str | None = None,
         after: str | None = None,
         limit: int = 100,
@@ -110,9 +111,9 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Table[AsyncTask]:
         """Return tasks, newest first: the caller's, or for an operator everybody's unless ``mine``.
 
-        ``label`` is a list of ``name=text``; a task has all of them. In ``name``, ``*`` matches any text.
-        ``sort``: newest, changed, priority or name. ``after`` is the ``next`` of the page before. ``key``
-        chooses tasks of one submission.
+        With ``shared``, tasks of others that you may read. ``label`` is a list of ``name=text``; a task has
+        all of them. In ``name``, ``*`` matches any text. ``sort``: newest, changed, priority or name.
+        ``after`` is the ``next`` of the page before. ``key`` chooses tasks of one submission.
         """
         answer = await self._get(
             "/tasks",
@@ -123,6 +124,7 @@ class AsyncTaskRequests(AsyncApi):
             state=state,
             site=site,
             mine=mine,
+            shared=shared or None,
             sort=sort,
             after=after,
             limit=limit,

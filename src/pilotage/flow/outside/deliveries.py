@@ -187,7 +187,7 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
         return self._movers.for_reading(storage).grant(storage, path, size)
 
     def remove(self, storage: Storage, prefix: str) -> "Future[None]":
-        """Delete a folder of a storage's scratch area, or a copy, in the background. Log a failure."""
+        """Delete a folder of a storage's scratch area, a copy or an output. Log a failure."""
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:

@@ -12,7 +12,7 @@ from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.records.unable_ways import undeletable
 from pilotage.model.records.work import Job, Replica
 from pilotage.model.rules.timeouts import longest_heartbeat
-from pilotage.model.values.paths import is_copy, scratch_path
+from pilotage.model.values.paths import is_copy, is_of_job, scratch_path
 from pilotage.store.transfers.storages import Removal
 
 if TYPE_CHECKING:
@@ -49,13 +49,21 @@ def clear(runtime: "Runtime", world: World, decision: Decision, committed: Commi
 
 def remove_copies(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
     """Have the bytes of forgotten copies removed. Originals belong to their owners, and stay."""
+    _remove(runtime, (replica for replica in gone if is_copy(replica.path)), now)
+
+
+def remove_files(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
+    """Have the bytes of forgotten copies and of forgotten outputs of tasks removed."""
+    _remove(runtime, (replica for replica in gone if is_copy(replica.path) or is_of_job(replica.place)), now)
+
+
+def _remove(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
     runtime.store.removals.add(
         [
             Removal(
-                storage=replica.storage, path=replica.path, file=replica.file, since=now, due=now, last=now
+                storage=replica.storage, path=replica.place, file=replica.file, since=now, due=now, last=now
             )
             for replica in gone
-            if is_copy(replica.path)
         ]
     )
 

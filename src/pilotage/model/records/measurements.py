@@ -45,6 +45,12 @@ FAILED_ATTEMPTS = Measurement(
 )
 """No time series: errors have too many values. The store adds them up by day, person, queue and error."""
 
+USE = Measurement(
+    "use_seconds", ("day", "task", "queue", "cause", "part"), "What attempts used, by day and why it is lost."
+)
+"""No time series: tasks are too many. The store adds it up by day, person, task, queue and cause. The parts
+are ``attempts``, ``core_seconds``, ``cpu_seconds`` and ``lost_seconds``."""
+
 KEPT_LOGS = Measurement("kept_log_bytes", ("vo", "owner"), "Bytes of logs that were kept.")
 """No time series: people are too many. The store adds them up in a table of its own."""
 

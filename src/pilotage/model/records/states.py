@@ -147,7 +147,7 @@ _TABLE: list[Transition] = [
         "task",
         [T.FAILED, T.CANCELLED],
         [T.WAITING, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING],
-        "retried by a person",
+        "retried by a person, or to end with what it has",
     ),
     *_rows("job", [None], [J.THROTTLED], "split off its task, beyond a quota of live jobs"),
     *_rows("job", [None], [J.DEFINED], "split off its task"),

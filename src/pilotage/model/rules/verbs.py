@@ -59,7 +59,7 @@ RELEASE = Verb(
 )
 FINISH = Verb(
     name="finish",
-    help="End a task now: a merge takes the outputs so far; other jobs close.",
+    help="End a task now, also a failed one: a merge takes the outputs so far; other jobs close.",
     example="pilotage finish 12",
     outcome="closed",
     done="Ended with what is done.",
@@ -71,6 +71,26 @@ CANCEL = Verb(
     example="pilotage cancel 12, or one job: pilotage cancel job:345",
     done="Cancelled.",
     is_dangerous=True,
+)
+DELETE = Verb(
+    name="delete",
+    help="Delete tasks that have ended, and copies that they alone used; with --outputs their results too.",
+    example="pilotage delete 12, or with its results: pilotage delete 12 --outputs",
+    done="Deleted.",
+    is_dangerous=True,
+)
+GRANT = Verb(
+    name="grant",
+    help="Let a person or a group read a task, a workflow or a dataset: results, logs, explanations.",
+    example="pilotage grant 12 bob, or a group for some time: pilotage grant 12 group:higgs --until 30d",
+    done="Granted.",
+    word="Share",
+)
+REVOKE = Verb(
+    name="revoke",
+    help="End a grant to read a task, a workflow or a dataset.",
+    example="pilotage revoke 12 bob",
+    done="Revoked.",
 )
 LIFT = Verb(name="lift", done="Lifted.", is_for_operators=True)
 DRAIN = Verb(
@@ -93,4 +113,6 @@ OF_TASKS = (HOLD, RELEASE, FINISH)
 OF_WORK = (RETRY, SET, *OF_TASKS, CANCEL)
 """Those on tasks and jobs."""
 
-VERBS = {verb.name: verb for verb in (*OF_WORK, LIFT, DRAIN, CLOSE, OPEN, LOAD, ROLLBACK)}
+VERBS = {
+    verb.name: verb for verb in (*OF_WORK, DELETE, GRANT, REVOKE, LIFT, DRAIN, CLOSE, OPEN, LOAD, ROLLBACK)
+}

@@ -3,6 +3,7 @@
 import re
 from datetime import datetime, tzinfo
 
+_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([mhd])")
 _UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 KNOWN_FOR = 5.0
@@ -24,13 +25,23 @@ def end_of(text: str, now: float, zone: tzinfo | None = None) -> float:
 
     A moment without an offset is of the ``zone``; none: of this machine's. Raises ValueError.
     """
-    if span := re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([mhd])", text):
+    if span := _SPAN.fullmatch(text):
         return now + float(span[1]) * _UNITS[span[2]]
     try:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo or zone is None else moment.replace(tzinfo=zone)).timestamp()
     except (ValueError, OverflowError):
         raise ValueError("give 30m, 2h, 3d, or a time such as 2026-11-30T18:00") from None
+
+
+def begin_of(text: str, now: float, zone: tzinfo | None = None) -> float:
+    """Return the moment that was ``2h`` or ``3d`` ago, or a date such as ``2026-11-30``; see ``end_of``."""
+    if span := _SPAN.fullmatch(text):
+        return now - float(span[1]) * _UNITS[span[2]]
+    try:
+        return end_of(text, now, zone)
+    except ValueError:
+        raise ValueError("give 2h, 3d, or a day such as 2026-11-30") from None
 
 
 def slurm_seconds(limit: str) -> int | None:

@@ -104,6 +104,12 @@ def is_output(file: str) -> bool:
     return file.startswith(f"{OUTPUTS}/")
 
 
+def is_of_job(path: str) -> bool:
+    """Return whether a path is that of one output of a job: ``tasks/INSTANCE/TASK/JOB/NAME``."""
+    folder, instance, task, job, name = (*path.split("/", 4), *[""] * 4)[:5]
+    return folder == OUTPUTS and task.isdecimal() and job.isdecimal() and bool(instance and name)
+
+
 def makers(instance: str, glob: str) -> int | None:
     """Return the one task of this instance whose outputs match a pattern; None if that is not one task."""
     fixed = literal_beginning(glob)

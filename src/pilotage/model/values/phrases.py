@@ -36,6 +36,28 @@ def duration(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
+def size(count: float | None) -> str:
+    """Return bytes with three digits: ``1.2 GB``; a dash for none."""
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} PB"
+
+
+def core_time(seconds: float) -> str:
+    """Return core time: ``40 s``, ``12 min``, and from an hour on ``1,250.5 h``."""
+    return f"{seconds / HOUR:,.1f} h" if seconds >= HOUR else duration(seconds)
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a part of a whole: ``81%``; empty if there is no whole."""
+    return f"{100 * part / whole:.0f}%" if whole else ""
+
+
 def not_installed(package: str, extra: str) -> str:
     """Return that a package is missing, and the command that installs it, quoted for every shell."""
     return f"{package} is not installed: pip install 'pilotage[{extra}]'"

@@ -24,6 +24,7 @@ ENDED = (TaskState.FAILED, TaskState.CANCELLED)
 """States of tasks that run again when they are retried."""
 
 CAUSE = "retried by a person"
+FINISHED_LATE = "ended with what it has, by a person"
 _MAY_HAVE_OUTPUTS = (JobState.CLOSED, JobState.CANCELLED, JobState.FINISHED)
 _KEPT = "its task is retried: its outputs are kept"
 
@@ -60,6 +61,36 @@ def retry(
     elif columns:
         moves.insert(0, Touch(kind="task", ids=(task.id,), changes=columns, changes_read=task.changes))
     return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
+
+
+def finish(world: World) -> Decision:
+    """End the world's one task, which has failed or was cancelled, with what it has: its merge takes that.
+
+    Jobs whose outputs are there wait for the merge again. Those that ended badly stay as they are.
+    """
+    (task,) = world.tasks
+    if task.state not in ENDED:
+        return Decision(step="end late", time=world.time, seed=world.seed)
+    kept = _with_outputs(world, task)
+    continued = Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.RUNNING,
+        cause=FINISHED_LATE,
+        changes={"error": "", "finishing": True, "held": "", "notices": armed(task.spec.notify)},
+    )
+    jobs = (job for job in world.jobs if job.id in kept)
+    moves = (*_moves(jobs, JobState.MERGING, _KEPT, {"error": ""}), continued)
+    return Decision(step="end late", time=world.time, seed=world.seed, changes=moves)
+
+
+def has_something(world: World) -> bool:
+    """Return whether a job of the world's one ended task ended well; of one that merges, with outputs."""
+    (task,) = world.tasks
+    if task.spec.merge:
+        return bool(_with_outputs(world, task))
+    return any(count.jobs for count in world.task_counts if count.state is JobState.FINISHED)
 
 
 def retryable(task: Task, jobs: Iterable[Job]) -> list[Job]:

@@ -41,8 +41,10 @@ from pilotage.server.api.places import (
     sites,
 )
 from pilotage.server.api.work import (
+    deleting,
     event_hub,
     events,
+    grants,
     jobs,
     notifications,
     plan,
@@ -55,7 +57,22 @@ from pilotage.server.api.work import (
 from pilotage.store import BadCursor, TooBroad
 
 ROUTERS = (
-    *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
+    *(
+        events,
+        tasks,
+        workflows,
+        deleting,
+        grants,
+        task_jobs,
+        jobs,
+        plan,
+        queues,
+        sites,
+        pilots,
+        transfers,
+        storages,
+        breakers,
+    ),
     *(
         files,
         output_archives,

@@ -35,6 +35,8 @@ class ActionSubject:
     path: str
     section: str
     json: str
+    then: str = ""
+    """Where a person goes after it; empty: to its page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,8 @@ class ActionPreview:
     hidden: Mapping[str, str] = field(default_factory=dict)
     can: bool = True
     may_insist: bool = False
+    choice: tuple[str, str] | None = None
+    """The name and the label of a box that the form has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +134,7 @@ class PageAction(Generic[_Of]):
         except RequestValidationError as error:
             return self._page(visit, subject, in_words(error), 422)
         done = {"done": self.verb.name} | ({} if jobs is None else {"jobs": str(jobs)})
-        return Redirect(address=f"{subject.path}?{urlencode(done)}")
+        return Redirect(address=f"{subject.then or subject.path}?{urlencode(done)}")
 
 
 def values(visit: Visit, model: type[_Model]) -> _Model:

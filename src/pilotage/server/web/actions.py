@@ -15,13 +15,13 @@ from pilotage.flow.calls.work import effects
 from pilotage.flow.calls.work.changes import Wanted
 from pilotage.flow.errors import NotNow
 from pilotage.model.circuit_breakers.breaker import Kind
-from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState
-from pilotage.model.rules.verbs import LIFT, OF_TASKS, OF_WORK, RETRY, SET, Verb
+from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState, TaskState
+from pilotage.model.rules.verbs import FINISH, LIFT, OF_TASKS, OF_WORK, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
 from pilotage.server.api.edge.access import actor
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
-from pilotage.server.api.work.jobs import visible_job
-from pilotage.server.api.work.tasks import visible_task
+from pilotage.server.api.work.jobs import steerable_job
+from pilotage.server.api.work.tasks import steerable_task
 from pilotage.server.web.action_model import (
     ActionPreview,
     ActionSubject,
@@ -53,14 +53,14 @@ class _WorkSubject(ActionSubject):
 
 
 def _of_task(visit: Visit) -> _WorkSubject:
-    task = visible_task(visit.store, visit.caller, visit.number("task"))
+    task = steerable_task(visit.store, visit.caller, visit.number("task"))
     name, path = f"task {task.id} {task.name}", f"/tasks/{task.id}"
     return _WorkSubject(name=name, path=path, section="Tasks", json=path, task=task, word=str(task.id))
 
 
 def _of_job(visit: Visit) -> _WorkSubject:
-    job = visible_job(visit.store, visit.caller, visit.number("job"))
-    task, path = visible_task(visit.store, visit.caller, job.task), f"/jobs/{job.id}"
+    job = steerable_job(visit.store, visit.caller, visit.number("job"))
+    task, path = steerable_task(visit.store, visit.caller, job.task), f"/jobs/{job.id}"
     return _WorkSubject(
         name=f"job {job.id}", path=path, section="Tasks", json=path, task=task, job=job, word=f"job:{job.id}"
     )
@@ -79,15 +79,22 @@ def _says(verb: Verb, work: _WorkSubject) -> list[str]:
             *([f"{plural(running, 'running job')} will go on."] if running else []),
         ],
         "release": ["Its jobs are brokered again, and start where there is room."],
-        "finish": [f"{plural(finished, 'finished job')} will stay.", f"{open_jobs} will be closed."],
+        "finish": ["It ends with the outputs that are there; what failed stays so."]
+        if _ends_late(verb, work)
+        else [f"{plural(finished, 'finished job')} will stay.", f"{open_jobs} will be closed."],
         "cancel": [ends, "Outputs that are stored stay."],
     }[verb.name]
 
 
 def _steering(verb: Verb, visit: Visit, work: _WorkSubject, _: str) -> ActionPreview:
-    nothing = _nothing_left(visit, work)
+    nothing = "" if _ends_late(verb, work) else _nothing_left(visit, work)
     says = [nothing] if nothing else _says(verb, work)
     return ActionPreview(says=says, can=not nothing, command=command(verb.name, work.word))
+
+
+def _ends_late(verb: Verb, work: _WorkSubject) -> bool:
+    """Return whether a task that ended badly is to end with what it has."""
+    return verb is FINISH and work.task.state in (TaskState.FAILED, TaskState.CANCELLED)
 
 
 def _nothing_left(visit: Visit, work: _WorkSubject) -> str:

@@ -16,7 +16,15 @@ from starlette.types import Message, Receive, Scope, Send
 from pilotage.flow.runtime import Runtime
 from pilotage.server.api.edge.access import LONGEST_TOKEN, KnownTokens, is_loopback
 from pilotage.server.api.edge.pages import Pages
-from pilotage.server.web import actions, federation_actions, live, place_actions, rendering
+from pilotage.server.web import (
+    actions,
+    deletion_actions,
+    federation_actions,
+    grant_actions,
+    live,
+    place_actions,
+    rendering,
+)
 from pilotage.server.web.pages import answered, own_path, read_form, refuse
 from pilotage.server.web.sessions import (
     MOST_WRONG,
@@ -66,6 +74,8 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         *live.ROUTES,
         *ROUTES,
         *actions.ROUTES,
+        *deletion_actions.ROUTES,
+        *grant_actions.ROUTES,
         *place_actions.ROUTES,
         *federation_actions.ROUTES,
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pilotage.explain.remarks import sentence
 from pilotage.explain.words import amount, few, number
-from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural
+from pilotage.model.values.phrases import LAST_MOMENT, core_time, day, duration, moment, percent, plural, size
 from pilotage.release import full_version
 from pilotage.server.web import drawing
 
@@ -26,6 +26,7 @@ NAVIGATION: Sequence[tuple[str, str]] = (
     ("Queues", "/queues"),
     ("Storages", "/storages"),
     ("Shares", "/shares"),
+    ("Use", "/use"),
 )
 """Sections of the page, with their addresses."""
 
@@ -88,6 +89,8 @@ def environment() -> "Environment":
         "day": day,
         "span": span,
         "size": size,
+        "core_time": core_time,
+        "percent": percent,
         "iso": iso,
         "in_short": in_short,
         "sentence": sentence,
@@ -119,18 +122,6 @@ def thousands(count: float) -> str:
 def span(seconds: float | None) -> str:
     """Return a duration in its largest unit; a dash for none."""
     return "–" if seconds is None else duration(seconds)
-
-
-def size(count: float | None) -> str:
-    """Return bytes with three digits: ``1.2 GB``."""
-    if count is None:
-        return "–"
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} PB"
 
 
 def iso(time: float) -> str:

@@ -30,6 +30,7 @@ from pilotage.store.jobs import table as job_rows
 from pilotage.store.jobs.borrowings import borrowings
 from pilotage.store.jobs.counters import KEY_COLUMNS, Deltas, counts
 from pilotage.store.jobs.table import JOB_VIEW, job_inputs, jobs
+from pilotage.store.people import grants as grant_rows
 from pilotage.store.people import notifications as notification_rows
 from pilotage.store.pilots import table as pilot_rows
 from pilotage.store.pilots.table import PILOT_COLUMNS, pilots
@@ -153,7 +154,7 @@ class Archive:
 
         def write(connection: Connection) -> None:
             servers.require(connection, ARCHIVE, server)
-            _delete(connection, slice_)
+            delete_records(connection, slice_.kind, slice_.ids)
 
         self._database.write(write)
 
@@ -251,29 +252,31 @@ def _slice(kind: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slic
     return Slice(kind, tuple(id_ for id_, _ in pairs), tuple(line.encode() + b"\n" for line in lines))
 
 
-def _delete(connection: Connection, slice_: Slice) -> None:
-    ids = {"ids": list(slice_.ids)}
-    if slice_.kind == "choice":
-        forget(connection, slice_.ids)
+def delete_records(connection: Connection, kind: What, numbers: Sequence[int]) -> None:
+    """Delete records that have ended, and take them out of the counters. Skip those that are gone already."""
+    ids = {"ids": list(numbers)}
+    if kind == "choice":
+        forget(connection, numbers)
         return
-    table = RECORDS[slice_.kind].c
-    keys = [table[name] for name in KEY_COLUMNS[slice_.kind]]
-    counted = Counter(
-        map(tuple, connection.execute(select(table.state, *keys).where(among(table.id, "ids")), ids))
-    )
-    if slice_.kind == "task":
-        freed = task_rows.volumes_of(connection, slice_.ids)
+    table = RECORDS[kind].c
+    keys = [table[name] for name in KEY_COLUMNS[kind]]
+    # Locked, so that the archive and a person who deletes a task do not both count them out.
+    query = select(table.state, *keys).where(among(table.id, "ids")).order_by(table.id).with_for_update()
+    counted = Counter(map(tuple, connection.execute(query, ids)))
+    if kind == "task":
+        freed = task_rows.volumes_of(connection, numbers)
         task_rows.add_volumes(connection, {owner: -stored for owner, stored in freed.items()})
     deltas = Deltas(connection)
     deltas.fold()
     for (state, *values), count in counted.items():
-        deltas.add(slice_.kind, values, state, -count)
+        deltas.add(kind, values, state, -count)
     deltas.write(connection)
-    if slice_.kind == "job":
+    if kind == "job":
         for of_jobs in (job_inputs, borrowings):
             connection.execute(delete(of_jobs).where(among(of_jobs.c.job, "ids")), ids)
-    if slice_.kind == "task":
+    if kind == "task":
         connection.execute(delete(predecessors).where(among(predecessors.c.task, "ids")), ids)
-    connection.execute(delete(RECORDS[slice_.kind]).where(among(table.id, "ids")), ids)
-    if slice_.kind == "task":
+        grant_rows.forget(connection, numbers)
+    connection.execute(delete(RECORDS[kind]).where(among(table.id, "ids")), ids)
+    if kind == "task":
         connection.execute(_EMPTY_WORKFLOWS)

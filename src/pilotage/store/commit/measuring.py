@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pilotage.model.documents.decision import Move
-from pilotage.model.records.failures import ending_of, telling_line
+from pilotage.model.records.failures import Failure, ending_of, telling_line
 from pilotage.model.records.measurements import (
     ATTEMPTS,
     EMPTY_PILOTS,
@@ -15,15 +15,19 @@ from pilotage.model.records.measurements import (
     JOB_RUNS,
     JOB_WAITS,
     TRANSFERRED_BYTES,
+    USE,
     Measurement,
 )
-from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE, JobState, TransferState
+from pilotage.model.records.requirements import Requirements
+from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, ENDED, LIVE, JobState, TransferState
+from pilotage.model.records.use import CANCELLED, OTHER_LOSS, OUTPUT, STORAGE
 from pilotage.model.values.durations import DAY
-from pilotage.store.commit.working_set import ATTEMPT, ID, KEYS, MEASURED, TASK, Record
+from pilotage.store.commit.working_set import ATTEMPT, ID, KEYS, MEASURED, RAN, STARTED, TASK, Record
 from pilotage.store.database.measurements import Measurements
 from pilotage.store.jobs.counters import KEY_COLUMNS
 
 _DONE = (JobState.FINISHED, JobState.MERGING)
+_UNSTORED = (JobState.HOLDING, JobState.TRANSFERRING)
 _PLACES = {kind: {name: KEYS + place for place, name in enumerate(KEY_COLUMNS[kind])} for kind in KEY_COLUMNS}
 _RETRIED = "retried"
 
@@ -62,6 +66,9 @@ class CommitMeasurements:
             self._failures(move, rows)
         if move.source in AT_A_PILOT and move.target not in AT_A_PILOT:
             self._runs(move, rows)
+            self._used(move, rows)
+        if move.source in _UNSTORED and move.target in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED):
+            self._lost(move, rows)
         # A job that waits for a merge has succeeded: do not count the end of that state as an attempt.
         if move.source in LIVE["job"] and move.source is not JobState.MERGING:
             outcome = "finished" if move.target in _DONE else str(move.target)
@@ -84,6 +91,33 @@ class CommitMeasurements:
             if isinstance(ran, int | float):
                 self.own.observe(JOB_RUNS, (_of("job", row, "queue"), outcome), ran)
 
+    def _used(self, move: Move, rows: Sequence[Record]) -> None:
+        """Add what attempts used that leave their pilots. It is lost with its cause if none ended well."""
+        for row in rows:
+            values = {**move.changes, **move.own_changes.get(row[ID], {})}
+            seconds = values.get("wall_seconds")
+            if not isinstance(seconds, int | float):
+                began = row[STARTED] if move.source is JobState.RUNNING else None
+                seconds = 0.0 if began is None else max(0.0, self._time - began)
+            cause = "" if move.target in DONE_JOBS else _cause_of(move, row[ID])
+            cpu = values.get("cpu_seconds")
+            parts = {"attempts": 1.0, "cpu_seconds": cpu if isinstance(cpu, int | float) else 0.0}
+            if seconds or move.source is JobState.RUNNING:
+                self._use(row, cause, parts, seconds, lost=seconds if cause else 0.0)
+
+    def _lost(self, move: Move, rows: Sequence[Record]) -> None:
+        """Add what jobs have lost that did their work, and end before their outputs are stored."""
+        cause = STORAGE if move.target is JobState.FAILED else CANCELLED
+        for row in rows:
+            self._use(row, cause, {}, 0.0, lost=row[RAN] or 0.0)
+
+    def _use(self, row: Record, cause: str, parts: Mapping[str, float], ran: float, lost: float) -> None:
+        cores = _cores(_of("job", row, "requirements"))
+        labels = (str(int(self._time // DAY)), str(row[TASK]), _of("job", row, "queue"), cause)
+        for part, value in {**parts, "core_seconds": ran * cores, "lost_seconds": lost * cores}.items():
+            if value:
+                self.own.count(USE, (*labels, part), value)
+
     def _count(self, measure: Measurement, labels: Iterable[tuple[str, ...]], *more: str) -> None:
         for values, count in Counter(labels).items():
             self.own.count(measure, (*values, *more), count)
@@ -91,6 +125,23 @@ class CommitMeasurements:
 
 def _error_of(changes: Mapping[str, Any]) -> str:
     return ending_of(telling_line(str(changes.get("error") or "")))
+
+
+def _cores(requirements: str) -> int:
+    """Return the cores of a job; 1 if its requirements are of another kind: a measurement fails no commit."""
+    try:
+        return Requirements.from_text(requirements).cores
+    except (ValueError, IndexError, TypeError):
+        return 1
+
+
+def _cause_of(move: Move, job: int) -> str:
+    """Return why a job's attempt is lost: the kind of its failure, or another cause."""
+    if move.target in (JobState.CANCELLED, JobState.CLOSED):
+        return CANCELLED
+    kinds = [new.kind for new in move.creates.get(job, ()) if isinstance(new, Failure)]
+    # The payload ended well, but lacks an output.
+    return kinds[0] if kinds else OUTPUT if "exit_code" in move.changes else OTHER_LOSS
 
 
 def _labels(kind: Any, rows: Iterable[Record], *names: str) -> list[tuple[str, ...]]:

@@ -14,9 +14,10 @@ from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.jobs.counters import KEY_COLUMNS
 from pilotage.store.records import RECORDS
 
-ID, STATE, ATTEMPT, TASK, CHANGES, SUBMITTER, MEASURED, KEYS = range(8)
+ID, STATE, ATTEMPT, TASK, CHANGES, SUBMITTER, MEASURED, STARTED, RAN, KEYS = range(10)
 """Indexes of a record's parts. ``SUBMITTER`` is the server that is to submit a pilot; None once it
-is submitted. ``MEASURED`` is for monitoring. The values that count it begin at ``KEYS``."""
+is submitted. ``MEASURED`` is for monitoring. ``STARTED`` and ``RAN`` are the start of a job's attempt and its
+walltime in s, as they were when it was read. The values that count it begin at ``KEYS``."""
 
 _MEASURED: Mapping[Kind, str] = {"job": "created", "pilot": "matched"}
 
@@ -146,8 +147,10 @@ def _rows(kind: Kind) -> Select[Any]:
     changes: Any = columns.get("changes", null())
     submitter: Any = case((columns.reference == "", columns.server)) if kind == "pilot" else null()
     measured: Any = columns[_MEASURED[kind]] if kind in _MEASURED else null()
+    started, ran = (columns.get(name, null()) for name in ("started", "wall_seconds"))
+    known = (columns.id, columns.state, columns.attempt, task, changes, submitter, measured, started, ran)
     return (
-        select(columns.id, columns.state, columns.attempt, task, changes, submitter, measured, *keys)
+        select(*known, *keys)
         .where(among(columns.id, "ids"))
         .order_by(columns.id)
         .with_for_update(of=RECORDS[kind])

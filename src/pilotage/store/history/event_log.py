@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, func, select
@@ -36,6 +36,7 @@ _LARGEST = select(func.coalesce(func.max(_e.id), 0))
 _FORGOTTEN = select(_n.last).where(_n.kind == FORGOTTEN)
 _MEANINGS = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
 _OWNERS = select(_t.id, _t.owner, _t.vo).where(among(_t.id, "ids"))
+_OWNED = select(_t.id, _t.owner, _t.vo, _t.workflow).where(among(_t.id, "ids"))
 
 _NUMBERED = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {SEQUENCE}"
 _COMMITTING = f"""
@@ -43,6 +44,15 @@ SELECT virtualtransaction FROM pg_locks CROSS JOIN (SELECT {LOCK}) AS events (sp
 WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = space::oid
   AND objid::bigint = name::bigint & 4294967295
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+
+
+class TaskOwner(NamedTuple):
+    """Whose a task is, and its workflow."""
+
+    task: int
+    owner: str
+    vo: str
+    workflow: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +136,10 @@ class EventLog:
 
         return self._database.read(read)
 
-    def owners(self, tasks: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return name and VO of the owners of the tasks that exist."""
-        rows = self._database.read(lambda connection: raw_rows(connection, _OWNERS, ids=sorted(tasks)))
-        return {id_: (owner, vo) for id_, owner, vo in rows}
+    def owners(self, tasks: Sequence[int]) -> dict[int, TaskOwner]:
+        """Return the owners of the tasks that exist."""
+        rows = self._database.read(lambda connection: raw_rows(connection, _OWNED, ids=sorted(tasks)))
+        return {row[0]: TaskOwner(*row) for row in rows}
 
     def _committing(self) -> set[str]:
         """Return the transactions that may have numbered events and are not visible yet."""

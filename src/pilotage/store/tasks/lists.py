@@ -1,6 +1,6 @@
 """Lists of tasks for people, in pages: filtered rows, their total and the number in each state."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,10 +74,12 @@ ORDERS: Mapping[TaskSort, ListOrder] = {
 class TaskPage:
     """Which tasks are listed: an owner's, by name and VO (none: everybody's), filtered and sorted.
 
+    With ``only``, these alone, whoever owns them.
     ``after`` is the cursor of the page; empty for the first one.
     """
 
     owner: Identity | None = None
+    only: Sequence[int] | None = None
     task_filter: TaskFilter = EVERY_TASK
     state: TaskState | None = None
     sort: TaskSort = "newest"
@@ -94,7 +96,9 @@ class TaskLists:
     def page(self, page: TaskPage) -> ListPage[TaskView]:
         """Return one page, with total and counts. Raises ``BadCursor``."""
         conditions = [*conditions_of(page.task_filter, self._database.dialect)]
-        if page.owner is not None:
+        if page.only is not None:
+            conditions.append(_t.id.in_(page.only))
+        elif page.owner is not None:
             conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
         counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)
         order = ORDERS[page.sort]

@@ -9,6 +9,7 @@ from pilotage.explain.comparison import WhatIf
 from pilotage.explain.publications import next_version
 from pilotage.flow.calls.data.rescans import rescan
 from pilotage.flow.calls.work.changes import Wanted, compared, looked_at
+from pilotage.flow.calls.work.datasets_kept import refuse_taken_dataset
 from pilotage.flow.calls.work.steering import Moved
 from pilotage.flow.calls.work.submit import quota_of
 from pilotage.flow.calls.work.task_fields import changes_of_jobs
@@ -24,7 +25,6 @@ from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import CHAIN
 from pilotage.policies.staging import publishing
 from pilotage.policies.tasks import retrying
-from pilotage.store import DatasetTaken
 from pilotage.store.files.publications import failed_of
 from pilotage.store.jobs.world import jobs_to_retry
 from pilotage.store.tasks.work import one_task
@@ -98,10 +98,8 @@ def _check(runtime: Runtime, world: World, job: int | None) -> None:
     if not retryable and not (task.state in retrying.ENDED and (world.task_counts or task.spec.after)):
         raise NotNow(_nothing(task, world, job))
     _check_quota(runtime, world)
-    if task.state in retrying.ENDED and (dataset := task.spec.output_dataset):
-        owner = runtime.store.publication_queries.task_of(dataset, task.id)
-        if owner is not None:
-            raise NotNow(str(DatasetTaken(dataset, owner, f"task {task.id} gave it up when it ended")))
+    if task.state in retrying.ENDED:
+        refuse_taken_dataset(runtime, task)
 
 
 def _check_quota(runtime: Runtime, world: World) -> None:

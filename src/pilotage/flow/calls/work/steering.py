@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+from pilotage.flow.calls.work.datasets_kept import refuse_taken_dataset
 from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_cancellation import let_go
@@ -12,7 +13,8 @@ from pilotage.model.records.states import LIVE_TASKS, JobState, State, TaskState
 from pilotage.model.records.work import Task
 from pilotage.model.rules.chains import awaited, waiting_reason
 from pilotage.model.values.step_names import CHAIN, SPLIT
-from pilotage.policies.tasks import finishing, holding
+from pilotage.policies.tasks import finishing, holding, retrying
+from pilotage.store.jobs.world import jobs_to_retry
 
 _INSTEAD = "what has ended is retried (pilotage retry), or submitted again"
 _ENDED_WELL = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobState.FINISHED)
@@ -58,10 +60,15 @@ def release(runtime: Runtime, task: int, who: str) -> Moved:
 
 
 def finish(runtime: Runtime, task: int, who: str) -> Moved:
-    """End a task with its results so far. Return the closed jobs, by their state before.
+    """End a task with its results so far, also a failed one. Return the closed jobs, by their state before.
 
-    Raises ``NoSuchTask``, and ``NotNow`` where it has ended or no job of it ended well.
+    Raises ``NoSuchTask``, and ``NotNow`` where it has finished or no job of it ended well.
     """
+    details = runtime.store.queries.task(task)
+    if details is not None and details.state in retrying.ENDED:
+        return change_task(
+            runtime, task, who, retrying.finish, partial(_check_late, runtime), jobs_to_retry
+        ).moved
 
     def check(world: World) -> None:
         _live(world.tasks[0])
@@ -71,6 +78,14 @@ def finish(runtime: Runtime, task: int, who: str) -> Moved:
     closed = change_task(runtime, task, who, finishing.finish, check)
     let_go(runtime, closed.jobs.values(), who)
     return closed.moved
+
+
+def _check_late(runtime: Runtime, world: World) -> None:
+    """Raise ``NotNow`` if a task that failed or was cancelled has nothing to end with."""
+    (task,) = world.tasks
+    if not retrying.has_something(world):
+        raise NotNow(f"no job of task {task.id} has ended well, so it has nothing: pilotage retry {task.id}")
+    refuse_taken_dataset(runtime, task)
 
 
 def _all_ended(runtime: Runtime, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""What the last days were like: shares, failed attempts, kept worlds, and the caller's last simulation."""
+"""What the last days were like: shares, failures, use, kept worlds, and the caller's last simulation."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,11 +19,12 @@ from pilotage.server.api.edge.access import FOR_OPERATORS, FOR_PEOPLE, Operator,
 from pilotage.server.api.edge.answers import answer, documented
 from pilotage.server.api.edge.dependencies import PREFIX, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.store import FailureHistory, ShareSpan
+from pilotage.store import FailureHistory, ShareSpan, UseBy, UseReport
 
 router = APIRouter(prefix=PREFIX, tags=["health"], route_class=MeasuredRoute)
 
 MOST_DAYS = 30
+USUAL_DAYS = 7
 
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="how many days back")]
 
@@ -108,6 +109,23 @@ def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Respons
     """
     after = runtime.clock() - (days - 1) * DAY
     return answer(runtime.store.past.failures(owner_seen(caller), after))
+
+
+@router.get("/usage", responses=documented(UseReport))
+def get_usage(
+    caller: Person,
+    runtime: TheRuntime,
+    by: Annotated[UseBy, Query(description="what each row is of")] = "day",
+    since: Annotated[float, Query(ge=0, le=1e11, description="s since 1970 UTC; 0: 7 days ago")] = 0,
+    mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
+) -> Response:
+    """What attempts of the caller's jobs used, and what is lost; an operator sees those of everybody.
+
+    An attempt counts on the day, in UTC, on which it ended, 10 s later at most. Days are kept for a month.
+    """
+    after = since or runtime.clock() - USUAL_DAYS * DAY
+    owner = caller.identity if mine else owner_seen(caller)
+    return answer(runtime.store.past.usage(owner, after, by))
 
 
 @router.get("/worlds", dependencies=[FOR_OPERATORS], responses=documented(KeptWorldList))

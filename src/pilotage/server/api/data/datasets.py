@@ -18,7 +18,7 @@ from pilotage.server.api.edge.answers import PageOfList, answer, documented, lis
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.store import ListPage, cut, numbered
+from pilotage.store import ListPage, Store, cut, numbered
 from pilotage.store.files.datasets import DatasetVersion
 
 router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"], route_class=MeasuredRoute)
@@ -91,7 +91,7 @@ def get_versions(
     dataset: DatasetId, caller: Person, store: TheStore, after: After = "", limit: Limit = 100
 ) -> Response:
     """List the versions of a dataset, the newest first."""
-    name = _identified(caller, dataset)
+    name = _readable(caller, store, dataset)
     current = store.datasets.version(name)
     if current is None:
         raise HTTPException(404, f"the catalogue has no dataset {name}")
@@ -112,7 +112,7 @@ def get_dataset_files(
 ) -> Response:
     """List the files of one version by identifier, as they were when it was made."""
     try:
-        dataset_version = runtime.catalogues.own.version(_identified(caller, dataset), version)
+        dataset_version = runtime.catalogues.own.version(_readable(caller, runtime.store, dataset), version)
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
     read = runtime.store.datasets.files(dataset_version.dataset, dataset_version.version, after, limit + 1)
@@ -146,8 +146,8 @@ def post_forgotten_dataset(body: ForgottenDataset, caller: Person, runtime: TheR
     """
     try:
         if body.dry_run:
-            return answer(runtime.catalogues.own.forgettable(_identified(caller, body.dataset)))
-        runtime.catalogues.own.forget(_identified(caller, body.dataset), actor(caller))
+            return answer(runtime.catalogues.own.forgettable(changeable(caller, body.dataset)))
+        runtime.catalogues.own.forget(changeable(caller, body.dataset), actor(caller))
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
     return Response(status_code=204)
@@ -155,6 +155,19 @@ def post_forgotten_dataset(body: ForgottenDataset, caller: Person, runtime: TheR
 
 def _identified(caller: Credential, dataset: str) -> str:
     scope, name = split_identifier(dataset)
-    scope = scope or default_scope(caller.identity, name)
-    check_scope(caller, scope)
-    return identifier(scope, name)
+    return identifier(scope or default_scope(caller.identity, name), name)
+
+
+def _readable(caller: Credential, store: Store, dataset: str) -> str:
+    """Return the identifier of a dataset that the caller may read: in a scope of theirs, or by a grant."""
+    name = _identified(caller, dataset)
+    if not store.grants.covers(caller.identity, ("dataset", name)):
+        check_scope(caller, split_identifier(name)[0])
+    return name
+
+
+def changeable(caller: Credential, dataset: str) -> str:
+    """Return the identifier of a dataset in a scope of the caller's."""
+    name = _identified(caller, dataset)
+    check_scope(caller, split_identifier(name)[0])
+    return name

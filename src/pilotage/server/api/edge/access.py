@@ -16,9 +16,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from pilotage import log_lines
+from pilotage.model.records.work import File
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store import Store
+from pilotage.store.people.grants import Ground
 
 REMEMBERED = 10_000
 """How many tokens are remembered at most; the one that was not used for longest is forgotten first."""
@@ -176,6 +178,26 @@ def owner_seen(credential: Credential) -> Identity | None:
 def may_see(credential: Credential, owner: str, vo: str) -> bool:
     """Return whether something of this owner's is shown to the caller."""
     return owner_seen(credential) is None or is_owner(credential, owner, vo)
+
+
+def may_read(store: Store, credential: Credential, owner: str, vo: str, *grounds: Ground) -> bool:
+    """Return whether the caller may read something of this owner's: as may see it, or by a grant.
+
+    Each route that reads what is somebody's asks here, or ``may_read_file``; to change it needs ``may_see``.
+    """
+    return may_see(credential, owner, vo) or store.grants.covers(credential.identity, *grounds)
+
+
+def grounds_of(task: int, workflow: int | None) -> tuple[Ground, ...]:
+    """Return what a grant to read a task may be of: the task, or its workflow."""
+    of_task: Ground = "task", str(task)
+    of_workflow: Ground = "workflow", str(workflow)
+    return (of_task, of_workflow) if workflow else (of_task,)
+
+
+def may_read_file(store: Store, credential: Credential, file: File) -> bool:
+    """Return whether the caller may read a file by a grant: of its task, or of a dataset that has it."""
+    return store.grants.covers_file(credential.identity, file.name, file.task)
 
 
 def is_owner(credential: Credential, owner: str, vo: str) -> bool:

@@ -18,12 +18,12 @@ from pilotage.server.api.edge.access import (
     Person,
     RoleCheck,
     actor,
-    may_see,
 )
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.work.tasks import visible_task
 from pilotage.store import named_page
 
 router = APIRouter(prefix=PREFIX, tags=["sites"], route_class=MeasuredRoute)
@@ -107,9 +107,7 @@ def get_matches(task: Id, caller: Person, store: TheStore, runtime: TheRuntime) 
     """Explain which queues match a task's jobs by the ads of both, and what fails at the others."""
     from pilotage.flow.calls.places import sites
 
-    view = store.queries.task(task)
-    if view is None or not may_see(caller, view.owner, view.vo):
-        raise HTTPException(404, f"there is no task {task}")
+    visible_task(store, caller, task)
     try:
         return answer({"matches": sites.matches(runtime, task)})
     except PluginError as error:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -21,7 +21,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.values.identity import Credential
 from pilotage.server.api.edge.access import owner_seen
-from pilotage.store import Ends, EventKind, LoggedEvent, Unknown
+from pilotage.store import Ends, EventKind, LoggedEvent, TaskOwner, Unknown
 
 T = TypeVar("T")
 
@@ -79,16 +79,16 @@ class ShownEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """What a reader wants, of what it may see: some kinds, and some tasks; empty: all."""
+    """What a reader wants, of what it may see: some kinds, and some tasks, which it may see; empty: all."""
 
     owner: tuple[str, str] | None
-    """Name and VO of the only owner whose tasks it sees; None: it sees everything."""
+    """Name and VO of the only owner whose tasks it sees besides ``tasks``; None: it sees everything."""
     kinds: frozenset[EventKind] = frozenset()
     tasks: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, caller: Credential, kinds: Sequence[EventKind], tasks: Sequence[int]) -> "EventFilter":
-        """Return what a caller wants."""
+        """Return what a caller wants, who may see each of these tasks."""
         visible_owner = owner_seen(caller)
         owner = None if visible_owner is None else (visible_owner.name, visible_owner.vo)
         return cls(owner=owner, kinds=frozenset(kinds), tasks=frozenset(tasks))
@@ -97,7 +97,7 @@ class EventFilter:
         """Return whether an event is wanted, and may be seen."""
         is_for_all = event.kind in FOR_ALL and not event.task
         is_own = bool(event.task) and self.owner == (event.owner, event.vo)
-        if not (self.owner is None or is_for_all or is_own):
+        if not (self.owner is None or is_for_all or is_own or event.task in self.tasks):
             return False
         return (not self.kinds or event.kind in self.kinds) and (not self.tasks or event.task in self.tasks)
 
@@ -216,9 +216,14 @@ class EventHub:
         """Return the first events after one."""
         return await _in_thread(self._catching_up, lambda: self._log.page(after, last, PAGE))
 
-    async def owners(self, tasks: Sequence[int]) -> Mapping[int, tuple[str, str]]:
-        """Return name and VO of the owners of tasks; none of a task that is not there."""
-        return await _in_thread(self._catching_up, lambda: self._log.owners(tasks))
+    async def unseen(self, tasks: Sequence[int], may_read: Callable[[TaskOwner], bool]) -> int | None:
+        """Return the first of some tasks that is not there or that its reader may not read; None: none is."""
+
+        def first() -> int | None:
+            owners = self._log.owners(tasks)
+            return next((task for task in tasks if task not in owners or not may_read(owners[task])), None)
+
+        return await _in_thread(self._catching_up, first)
 
     async def follow(
         self, event_filter: EventFilter, after: int, newest: int, is_known: Callable[[], Awaitable[bool]]
@@ -300,7 +305,7 @@ class EventHub:
             if not chunk or time.monotonic() - checked >= HEARTBEAT:
                 checked = time.monotonic()
                 if not await is_known():
-                    stream.end("your token is no longer valid")
+                    stream.end("your token is no longer valid, or you may not read a task any more")
 
     def close(self) -> None:
         """End every stream, from any thread: the server stops."""

@@ -11,12 +11,12 @@ from starlette.types import Receive, Scope, Send
 
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import LARGEST_ID
-from pilotage.server.api.edge.access import KnownTokens, Person, bearer_of, may_see
+from pilotage.server.api.edge.access import KnownTokens, Person, bearer_of, grounds_of, may_read
 from pilotage.server.api.edge.answers import answer, documented, field_refused
-from pilotage.server.api.edge.dependencies import PREFIX, AnyId
+from pilotage.server.api.edge.dependencies import PREFIX, AnyId, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.work.event_hub import PAGE, EventFilter, EventHub, ShownEvent, frame, shown_event
-from pilotage.store import Ends, EventKind
+from pilotage.store import Ends, EventKind, Store, TaskOwner
 
 router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"], route_class=MeasuredRoute)
 
@@ -58,6 +58,7 @@ async def get_events(
     request: Request,
     caller: Person,
     hub: Hub,
+    store: TheStore,
     after: Annotated[AnyId | None, _AFTER] = None,
     kind: Annotated[list[EventKind] | None, _KIND] = None,
     task: Annotated[list[OneOf] | None, _TASK] = None,
@@ -76,22 +77,25 @@ async def get_events(
 
     410: events after that one are no longer kept, or it is an event of another store.
     """
-    await _refuse_unseen(hub, caller, task or ())
+    unseen = await _unseen(hub, store, caller, task or ())
+    if unseen is not None:
+        raise HTTPException(404, f"there is no task {unseen}, or it is not yours")
     event_filter = EventFilter.of(caller, kind or (), task or ())
     ends = await hub.ends()
     begin = _begin(last_event_id, after)
     start = ends.newest if begin is None else _check_start(begin, ends)
     if STREAM in request.headers.get("accept", ""):
-        return _stream(request, hub, caller.identity.key, event_filter, start, ends.newest)
+        return _stream(request, hub, store, caller, event_filter, start, ends.newest)
     return answer(await _page(hub, event_filter, start, ends.newest))
 
 
-async def _refuse_unseen(hub: EventHub, caller: Credential, tasks: Sequence[int]) -> None:
-    """Refuse tasks that the caller may not see, or that do not exist."""
-    owners = await hub.owners(tasks) if tasks else {}
-    for task in tasks:
-        if task not in owners or not may_see(caller, *owners[task]):
-            raise HTTPException(404, f"there is no task {task}, or it is not yours")
+async def _unseen(hub: EventHub, store: Store, caller: Credential, tasks: Sequence[int]) -> int | None:
+    """Return the first task that the caller may not read, or that does not exist; None if there is none."""
+
+    def readable(task: TaskOwner) -> bool:
+        return may_read(store, caller, task.owner, task.vo, *grounds_of(task.task, task.workflow))
+
+    return await hub.unseen(tasks, readable) if tasks else None
 
 
 def _begin(header: str, after: int | None) -> int | None:
@@ -132,16 +136,25 @@ async def _page(hub: EventHub, event_filter: EventFilter, after: int, newest: in
 
 
 def _stream(
-    request: Request, hub: EventHub, person: str, event_filter: EventFilter, start: int, newest: int
+    request: Request,
+    hub: EventHub,
+    store: Store,
+    caller: Credential,
+    event_filter: EventFilter,
+    start: int,
+    newest: int,
 ) -> Response:
     tokens: KnownTokens = request.app.state.tokens
     token = bearer_of(request.headers.get("authorization", "")) or ""
 
     async def is_known() -> bool:
-        return await tokens.find(token) is not None
+        if await tokens.find(token) is None:
+            return False
+        # A grant may have ended since, or a task may have been deleted.
+        return await _unseen(hub, store, caller, sorted(event_filter.tasks)) is None
 
     place = ExitStack()
-    place.enter_context(hub.place(person))
+    place.enter_context(hub.place(caller.identity.key))
     return EventStream(_chunks(hub, event_filter, start, newest, is_known), place)
 
 

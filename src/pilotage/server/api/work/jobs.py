@@ -11,7 +11,7 @@ from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.model.rules.verbs import CANCEL, RETRY, SET, Verb
 from pilotage.model.values.identity import Credential
-from pilotage.server.api.edge.access import Person, actor, may_see
+from pilotage.server.api.edge.access import Person, actor, grounds_of, may_read, may_see
 from pilotage.server.api.edge.answers import answer, documented
 from pilotage.server.api.edge.dependencies import (
     PREFIX,
@@ -30,7 +30,7 @@ from pilotage.server.api.work.changes import Retry, Set, Told
 from pilotage.server.api.work.explanations import JobExplanation, explained_job
 from pilotage.server.api.work.hypotheses import Hypothesis, WhatIfAnswer
 from pilotage.server.api.work.logs import KeptLogs, kept_logs
-from pilotage.store import JobDetails, Store
+from pilotage.store import JobDetails, Store, TaskDetails
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], route_class=MeasuredRoute)
 
@@ -104,13 +104,13 @@ def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Wid
 
 def _done(runtime: Runtime, caller: Credential, job: int, verb: Verb, body: Retry, width: int) -> Response:
     outcome = body.done(
-        runtime, verb, actor(caller), width, visible_job(runtime.store, caller, job).task, job
+        runtime, verb, actor(caller), width, steerable_job(runtime.store, caller, job).task, job
     )
     if isinstance(outcome, Response):
         return outcome
     if body.dry_run:
         return answer(outcome)
-    details = visible_job(runtime.store, caller, job)
+    details = steerable_job(runtime.store, caller, job)
     values = {field.name: getattr(details, field.name) for field in fields(details)}
     return answer(SteeredJob(**values, lines=tuple(outcome.lines)))
 
@@ -118,8 +118,8 @@ def _done(runtime: Runtime, caller: Credential, job: int, verb: Verb, body: Retr
 @router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))
 def post_cancel(job: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel one job of a task; the others go on. Outputs that are stored stay."""
-    effects.do(runtime, CANCEL, actor(caller), visible_job(runtime.store, caller, job).task, job)
-    return answer(visible_job(runtime.store, caller, job))
+    effects.do(runtime, CANCEL, actor(caller), steerable_job(runtime.store, caller, job).task, job)
+    return answer(steerable_job(runtime.store, caller, job))
 
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))
@@ -132,9 +132,23 @@ def post_what_if(
 
 
 def visible_job(store: Store, caller: Credential, job: int) -> JobDetails:
-    """Return a job that the caller may see; 404 if there is none, or if it belongs to somebody else."""
+    """Return a job that the caller may read; 404 if there is none, or if it belongs to somebody else."""
+    return _with_task(store, caller, job)[0]
+
+
+def steerable_job(store: Store, caller: Credential, job: int) -> JobDetails:
+    """Return a job that the caller may change; 404 as ``visible_job``, 403 if they may only read it."""
+    details, task = _with_task(store, caller, job)
+    if not may_see(caller, task.owner, task.vo):
+        raise HTTPException(403, f"job {job} is of a task of {task.owner}, which you may only read")
+    return details
+
+
+def _with_task(store: Store, caller: Credential, job: int) -> tuple[JobDetails, TaskDetails]:
     details = store.queries.job(job)
     task = store.queries.task(details.task) if details else None
-    if details is None or task is None or not may_see(caller, task.owner, task.vo):
+    if details is None or task is None:
         raise HTTPException(404, f"there is no job {job}, or it is not yours")
-    return details
+    if not may_read(store, caller, task.owner, task.vo, *grounds_of(task.id, task.workflow)):
+        raise HTTPException(404, f"there is no job {job}, or it is not yours")
+    return details, task

@@ -23,7 +23,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
 from pilotage.request_budget import MOST_FAULTS
 from pilotage.server.api.documents import Specified, read
-from pilotage.server.api.edge.access import Person, actor, is_owner, may_see, owner_seen
+from pilotage.server.api.edge.access import Person, actor, grounds_of, is_owner, may_read, may_see, owner_seen
 from pilotage.server.api.edge.answers import FieldFault, answer, documented, faults_of, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import (
@@ -163,6 +163,7 @@ def get_tasks(
     store: TheStore,
     task_filter: Filter,
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
+    shared: Annotated[bool, Query(description="only those that others let the caller read")] = False,
     state: TaskState | None = None,
     sort: Annotated[TaskSort, Query(description="newest, changed, priority or name")] = "newest",
     limit: Limit = 100,
@@ -176,7 +177,15 @@ def get_tasks(
     if key:
         return _submitted(store, submit.name_of(caller.identity, key), limit)
     owner = caller.identity if mine else owner_seen(caller)
-    page = TaskPage(owner=owner, task_filter=task_filter, state=state, sort=sort, limit=limit, after=after)
+    page = TaskPage(
+        owner=owner,
+        only=store.grants.tasks(caller.identity) if shared else None,
+        task_filter=task_filter,
+        state=state,
+        sort=sort,
+        limit=limit,
+        after=after,
+    )
     tasks = store.task_lists.page(page)
     return listed("tasks", tasks, _with_set_aside(store, tasks))
 
@@ -198,16 +207,25 @@ def _with_set_aside(store: Store, tasks: Iterable[TaskView]) -> list[TaskView]:
 
 
 def visible_task(store: Store, caller: Credential, task: int) -> TaskDetails:
-    """Return a task that the caller may see; 404 if there is none, or if it belongs to somebody else.
+    """Return a task that the caller may read; 404 if there is none, or if it belongs to somebody else.
 
     Only its owner sees the addresses of its webhooks.
     """
     details = store.queries.task(task)
-    if details is None or not may_see(caller, details.owner, details.vo):
+    grounds = grounds_of(task, details.workflow if details else None)
+    if details is None or not may_read(store, caller, details.owner, details.vo, *grounds):
         raise HTTPException(404, f"there is no task {task}, or it is not yours")
     if is_owner(caller, details.owner, details.vo):
         return details
     return replace(details, spec=webhooks.of_spec(details.spec))
+
+
+def steerable_task(store: Store, caller: Credential, task: int) -> TaskDetails:
+    """Return a task that the caller may change; 404 as ``visible_task``, 403 if they may only read it."""
+    details = visible_task(store, caller, task)
+    if not may_see(caller, details.owner, details.vo):
+        raise HTTPException(403, f"task {task} is a task of {details.owner}, which you may only read")
+    return details
 
 
 @router.get("/{task}", responses=documented(TaskDetails, 404))
@@ -224,9 +242,9 @@ def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
 def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel a task, its jobs and their transfers. A task that has ended stays as it is."""
-    visible_task(runtime.store, caller, task)
+    steerable_task(runtime.store, caller, task)
     effects.do(runtime, CANCEL, actor(caller), task)
-    return answer(visible_task(runtime.store, caller, task))
+    return answer(steerable_task(runtime.store, caller, task))
 
 
 class Steered(BaseModel):
@@ -245,7 +263,7 @@ def post_retry(
     task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
 ) -> Response:
     """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
-    visible_task(runtime.store, caller, task)
+    steerable_task(runtime.store, caller, task)
     body = body or Retry()
     outcome = body.done(runtime, RETRY, actor(caller), width, task)
     if isinstance(outcome, Response):
@@ -259,14 +277,14 @@ def post_retry(
 @router.post("/{task}/set", responses=documented(Steered, 404, 409))
 def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Change fields of a task for jobs that have not started, also for unmade ones."""
-    visible_task(runtime.store, caller, task)
+    steerable_task(runtime.store, caller, task)
     outcome = body.done(runtime, SET, actor(caller), width, task)
     return outcome if isinstance(outcome, Response) else _answered(runtime, caller, task, outcome)
 
 
 def _answered(runtime: Runtime, caller: Credential, task: int, outcome: Told) -> Response:
     return answer(
-        {"jobs": outcome.jobs, "task": visible_task(runtime.store, caller, task), "lines": outcome.lines}
+        {"jobs": outcome.jobs, "task": steerable_task(runtime.store, caller, task), "lines": outcome.lines}
     )
 
 
@@ -275,9 +293,9 @@ def _add_route(verb: Verb) -> None:
 
     @router.post(f"/{{task}}/{verb.name}", name=f"post_{verb.name}", description=verb.help, responses=answers)
     def post(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-        visible_task(runtime.store, caller, task)
+        steerable_task(runtime.store, caller, task)
         moved = effects.do(runtime, verb, actor(caller), task).moved
-        return answer({"jobs": moved, "task": visible_task(runtime.store, caller, task)})
+        return answer({"jobs": moved, "task": steerable_task(runtime.store, caller, task)})
 
 
 for _verb in OF_TASKS:
@@ -287,17 +305,17 @@ for _verb in OF_TASKS:
 @router.post("/{task}/publish", responses=documented(TaskDetails, 404))
 def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-    visible_task(runtime.store, caller, task)
+    steerable_task(runtime.store, caller, task)
     retry.publish_again(runtime, task, actor(caller))
-    return answer(whole(runtime, visible_task(runtime.store, caller, task)))
+    return answer(whole(runtime, steerable_task(runtime.store, caller, task)))
 
 
 @router.post("/{task}/renew", responses=documented(TaskView, 404))
 def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
     """Renew a task's lease, or set one for the first time."""
-    details = visible_task(runtime.store, caller, task)
+    details = steerable_task(runtime.store, caller, task)
     changes.renew(runtime, task, details.spec, body.lease, actor(caller))
-    return answer(visible_task(runtime.store, caller, task))
+    return answer(steerable_task(runtime.store, caller, task))
 
 
 @router.get("/{task}/outputs", responses=documented(Outputs, 404))

@@ -13,7 +13,7 @@ from pilotage.model.records.chains import MOST_STAGES
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import Name, Seconds
 from pilotage.server.api.documents import Specified
-from pilotage.server.api.edge.access import Person, may_see, owner_seen
+from pilotage.server.api.edge.access import Person, may_read, may_see, owner_seen
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
@@ -116,10 +116,18 @@ def get_workflows(
 
 
 def visible_workflow(store: Store, caller: Credential, workflow: int) -> WorkflowView:
-    """Return a workflow that the caller may see; 404 if there is none, or if it is somebody else's."""
+    """Return a workflow that the caller may read; 404 if there is none, or if it is somebody else's."""
     view = store.workflow_queries.workflow(workflow)
-    if view is None or not may_see(caller, view.owner, view.vo):
+    if view is None or not may_read(store, caller, view.owner, view.vo, ("workflow", str(workflow))):
         raise HTTPException(404, f"there is no workflow {workflow}, or it is not yours")
+    return view
+
+
+def steerable_workflow(store: Store, caller: Credential, workflow: int) -> WorkflowView:
+    """Return a workflow that the caller may change; 403 if they may only read it."""
+    view = visible_workflow(store, caller, workflow)
+    if not may_see(caller, view.owner, view.vo):
+        raise HTTPException(403, f"workflow {workflow} is one of {view.owner}, which you may only read")
     return view
 
 

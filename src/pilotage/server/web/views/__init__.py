@@ -19,12 +19,14 @@ from pilotage.server.web.views import (
     task,
     tasks,
     transfers,
+    use,
     workflows,
 )
 
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
     *failures.ROUTES,
+    *use.ROUTES,
     *tasks.ROUTES,
     *task.ROUTES,
     *workflows.ROUTES,

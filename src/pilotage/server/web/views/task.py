@@ -15,11 +15,13 @@ from pilotage.flow.calls.work import remarks, what_if
 from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import ENDED, JobState, TaskState
+from pilotage.server.api.edge.access import may_see
 from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
 from pilotage.server.api.work.tasks import visible_task, whole
 from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
+from pilotage.server.web.grant_actions import ShownReader, readers
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.server.web.views import workflows
 from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
@@ -77,19 +79,25 @@ class TaskModel:
     tabs: Sequence[tuple[str, str]]
     tab: str
     done: str
+    readers: Sequence[ShownReader]
+    lent_by: str
+    """Whose it is, if the caller only reads it."""
     part: object
 
 
 def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields: Any) -> Page:
     task = whole(visit.runtime, task)
+    is_own = may_see(visit.caller, task.owner, task.vo)
     model = TaskModel(
         task=task,
         notices=[remark for remark in task.remarks if remark.kind in NOTICES],
         quiet=[remark for remark in task.remarks if remark.kind in QUIET],
-        verbs=verbs(task),
+        verbs=verbs(task) if is_own else [],
         tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
         tab=tab,
         done=visit.done,
+        readers=readers(visit, task),
+        lent_by="" if is_own else task.owner,
         part=part,
     )
     template = f"task-{tab.lower()}.html"
@@ -112,10 +120,21 @@ def verbs(task: TaskDetails) -> list[ActionLink]:
         ("Change …", "set", is_live),
         ("Release …", "release", is_live and task.held),
         ("Hold …", "hold", is_live and not task.held),
-        ("Finish with what is done …", "finish", is_live and any(map(task.jobs.get, _UNDERWAY))),
+        ("Finish with what is done …", "finish", _has_results(task)),
         ("Cancel …", "cancel", is_live),
+        ("Share …", "grant", True),
+        ("Delete …", "delete", not is_live),
     ]
     return [ActionLink(label=label, address=f"/tasks/{task.id}/{verb}") for label, verb, can in words if can]
+
+
+def _has_results(task: TaskDetails) -> bool:
+    """Return whether a task may be ended with what it has."""
+    if task.state not in ENDED["task"]:
+        return any(map(task.jobs.get, _UNDERWAY))
+    # Jobs that waited for the merge of a failed task are closed.
+    has_kept = bool(task.jobs.get(JobState.FINISHED) or (task.spec.merge and task.jobs.get(JobState.CLOSED)))
+    return task.state is not TaskState.FINISHED and has_kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +341,7 @@ class UsePart:
     queues: Sequence[UseAtQueue]
     more_queues: int
     wall_seconds: float
+    cpu_seconds: float
     failed_wall_seconds: float
 
 
@@ -333,6 +353,7 @@ def use(visit: Visit) -> Page:
         queues=queues[:MOST_QUEUES],
         more_queues=max(len(queues) - MOST_QUEUES, 0),
         wall_seconds=sum(queue.wall_seconds for queue in queues),
+        cpu_seconds=sum(queue.cpu_seconds for queue in queues),
         failed_wall_seconds=sum(queue.failed_wall_seconds for queue in queues),
     )
     return _page(

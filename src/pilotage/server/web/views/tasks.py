@@ -34,6 +34,7 @@ class TaskQuery(BaseModel):
 
     name: Text = ""
     owner: Text = ""
+    shared: bool = False
     site: Text = ""
     label: Annotated[list[LabelWanted], Field(max_length=20)] = []
     state: TaskState | None = None
@@ -73,6 +74,7 @@ def tasks(visit: Visit) -> Page:
     page = visit.store.task_lists.page(
         TaskPage(
             owner=visit.owner,
+            only=visit.store.grants.tasks(visit.caller.identity) if query.shared else None,
             task_filter=task_filter,
             state=query.state,
             sort=query.sort,
@@ -88,7 +90,7 @@ def tasks(visit: Visit) -> Page:
         sorts=SORTS,
         next_page=visit.next_page(page),
         is_first_page=not query.after,
-        shows_owners=visit.is_operator,
+        shows_owners=visit.is_operator or query.shared,
         is_filtered=bool(query.name or query.owner or query.site or query.label or query.state),
     )
     return Page(
@@ -126,6 +128,7 @@ def _json(query: TaskQuery) -> str:
     parameters: dict[str, object] = {
         "name": query.name,
         "owner": query.owner,
+        "shared": "true" if query.shared else "",
         "site": query.site,
         "label": query.label,
         "state": query.state or "",
@@ -138,7 +141,13 @@ def _json(query: TaskQuery) -> str:
 
 def _command(query: TaskQuery) -> str:
     return command(
-        "status", state=query.state, name=query.name, owner=query.owner, site=query.site, label=query.label
+        "status",
+        state=query.state,
+        name=query.name,
+        owner=query.owner,
+        site=query.site,
+        label=query.label,
+        shared=query.shared,
     )
 
 

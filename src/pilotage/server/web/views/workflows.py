@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from pilotage.explain import chains
 from pilotage.model.documents.remarks import Remark
+from pilotage.model.records.states import LIVE_TASKS
 from pilotage.model.rules.chains import before
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.workflows import visible_workflow
@@ -77,6 +78,7 @@ class WorkflowModel:
 
     workflow: WorkflowView
     chain: Chain
+    is_live: bool
 
 
 def workflow(visit: Visit) -> Page:
@@ -86,7 +88,11 @@ def workflow(visit: Visit) -> Page:
         template="workflow.html",
         title=record.name,
         section="Workflows",
-        model=WorkflowModel(workflow=record, chain=chain_of(visit, record.id)),
+        model=WorkflowModel(
+            workflow=record,
+            chain=chain_of(visit, record.id),
+            is_live=any(map(record.tasks.get, LIVE_TASKS)),
+        ),
         json=f"/workflows/{record.id}",
         command=command("status", f"workflow:{record.id}"),
         stale=Staleness(kinds=("task", "job")),

@@ -1,0 +1,18 @@
+"""What attempts used, and why some of it is lost."""
+
+from collections.abc import Mapping
+
+from pilotage.model.records.failure_kinds import FAILURE_RULES, FailureKind
+
+STORAGE: FailureKind = "storage"
+OUTPUT: FailureKind = "output"
+CANCELLED = "cancelled"
+OTHER_LOSS = "other"
+"""Causes of losses besides the kinds of failures."""
+
+LOSSES: Mapping[str, str] = {
+    **{kind: rules.words for kind, rules in FAILURE_RULES.items()},
+    CANCELLED: "a person, or its task's end, stopped it",
+    OTHER_LOSS: "it ended without a report that says why",
+}
+"""What happened to a lost attempt, by its cause."""

@@ -1,0 +1,131 @@
+"""Let others read tasks, workflows and datasets: give, list and revoke grants."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Response
+from pydantic import BaseModel, Field, model_validator
+
+from pilotage.flow.errors import NotNow
+from pilotage.model.records.grants import GrantKind, ReadGrant
+from pilotage.model.values.identity import Credential, IdentityName
+from pilotage.model.values.scopes import identifier, personal_scope, split_identifier
+from pilotage.model.values.types import FINITE
+from pilotage.server.api.data.datasets import changeable
+from pilotage.server.api.edge.access import Person
+from pilotage.server.api.edge.answers import answer, documented, field_refused
+from pilotage.server.api.edge.bodies import RequestBody
+from pilotage.server.api.edge.dependencies import PREFIX, TheRuntime, TheStore
+from pilotage.server.api.edge.measured_routes import MeasuredRoute
+from pilotage.server.api.work.tasks import steerable_task
+from pilotage.server.api.work.workflows import steerable_workflow
+from pilotage.store import Store
+from pilotage.store.people.grants import MOST_OF_PERSON
+
+router = APIRouter(prefix=f"{PREFIX}/grants", tags=["grants"], route_class=MeasuredRoute)
+
+
+class GrantSubject(RequestBody):
+    """What may be read, and by whom: a person, or a group. Without a ``vo``, they are of the caller's."""
+
+    kind: GrantKind
+    record: Annotated[str, Field(min_length=1, max_length=1000, description="a number, or SCOPE:NAME")]
+    person: IdentityName = ""
+    group: IdentityName = ""
+    vo: IdentityName | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "GrantSubject":
+        if bool(self.person) == bool(self.group):
+            raise ValueError("give a person or a group, and not both")
+        return self
+
+
+class NewGrant(GrantSubject):
+    """A grant, until a moment or until it is revoked."""
+
+    until: Annotated[
+        Annotated[float, Field(ge=0, le=1e11), FINITE] | None,
+        Field(description="s since 1970 UTC; null: until it is revoked"),
+    ] = None
+
+
+class GrantList(BaseModel):
+    """Grants in force."""
+
+    grants: list[ReadGrant]
+
+
+@router.get("", responses=documented(GrantList))
+def get_grants(caller: Person, store: TheStore) -> Response:
+    """The grants that the caller gave or may read by; for an operator everybody's."""
+    grants = store.grants.all() if caller.role == "operator" else store.grants.concerning(caller.identity)
+    return answer({"grants": grants})
+
+
+@router.post("", responses=documented(ReadGrant, 404, 409))
+def post_grant(body: NewGrant, caller: Person, runtime: TheRuntime) -> Response:
+    """Let a person or a group read a task, a workflow or a dataset of the caller's: results, logs, and why.
+
+    They change nothing. A second grant to the same reader takes the place of the first.
+    """
+    if body.until is not None and body.until <= runtime.clock():
+        raise field_refused("until", "is over already")
+    return answer(given(runtime.store, caller, body, runtime.clock()))
+
+
+@router.post("/revoke", responses=documented(ReadGrant, 404))
+def post_revocation(body: GrantSubject, caller: Person, runtime: TheRuntime) -> Response:
+    """End a grant."""
+    return answer(revoked(runtime.store, caller, body, runtime.clock()))
+
+
+def given(store: Store, caller: Credential, body: NewGrant, now: float) -> ReadGrant:
+    """Give a grant. Raises HTTPException for what is not the caller's, and ``NotNow`` beyond the bound."""
+    grant = _grant(store, caller, body, now, body.until)
+    if not store.grants.put(grant):
+        raise NotNow(f"you have given {MOST_OF_PERSON} grants, the most; revoke some: pilotage grants")
+    return grant
+
+
+def revoked(store: Store, caller: Credential, body: GrantSubject, now: float) -> ReadGrant:
+    """End a grant, and return it. 404 if there is none."""
+    grant = _grant(store, caller, body, now)
+    if not store.grants.revoke(grant):
+        raise HTTPException(
+            404, f"{grant.reader} has no grant of {grant.kind} {grant.record}; pilotage grants"
+        )
+    return grant
+
+
+def _grant(
+    store: Store, caller: Credential, body: GrantSubject, now: float, until: float | None = None
+) -> ReadGrant:
+    return ReadGrant(
+        kind=body.kind,
+        record=_owned(store, caller, body.kind, body.record),
+        person=body.person,
+        group=body.group,
+        vo=caller.identity.vo if body.vo is None else body.vo,
+        by=caller.identity.name,
+        by_vo=caller.identity.vo,
+        made=now,
+        until=until,
+    )
+
+
+def _owned(store: Store, caller: Credential, kind: GrantKind, record: str) -> str:
+    """Return the record as grants name it. Raises HTTPException for one that is not the caller's to grant."""
+    if kind == "dataset":
+        scope, plain = split_identifier(record)
+        name = changeable(caller, identifier(scope or personal_scope(caller.identity), plain))
+        # What is of a VO is every member's to read, and nobody's alone to give away.
+        if caller.role != "operator" and split_identifier(name)[0] != personal_scope(caller.identity):
+            raise HTTPException(403, f"{name} is of your VO; an operator may grant it")
+        if store.datasets.version(name) is None:
+            raise HTTPException(404, f"the catalogue has no dataset {name}")
+        return name
+    if not record.isdecimal() or len(record) > 18:
+        raise field_refused("record", f"must be the number of a {kind}")
+    number = int(record)
+    steerable_task(store, caller, number) if kind == "task" else steerable_workflow(store, caller, number)
+    return str(number)

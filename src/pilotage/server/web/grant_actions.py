@@ -1,0 +1,166 @@
+"""Let somebody read a task or a workflow on the page, and revoke that."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Annotated
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.federation.faults import BadDocument, Fault
+from pilotage.model.records.grants import GrantKind, ReadGrant
+from pilotage.model.rules.verbs import GRANT, REVOKE
+from pilotage.model.values.durations import end_of
+from pilotage.model.values.identity import IdentityName
+from pilotage.model.values.phrases import moment
+from pilotage.server.api.edge.access import grounds_of, may_see
+from pilotage.server.api.work.grants import GrantSubject, NewGrant, given, revoked
+from pilotage.server.api.work.tasks import steerable_task
+from pilotage.server.api.work.workflows import steerable_workflow
+from pilotage.server.web.action_model import ActionField, ActionPreview, ActionSubject, PageAction, values
+from pilotage.server.web.pages import Visit, command
+from pilotage.store import TaskDetails
+
+GROUP = "group:"
+
+
+class ReaderForm(BaseModel):
+    """Who may read: a person, or ``group:NAME``, and until when."""
+
+    reader: Annotated[str, Field(min_length=1, max_length=206)]
+    vo: IdentityName | None = None
+    until: Annotated[str, Field(max_length=40)] = ""
+
+    def subject(self, of: "_GrantedSubject") -> dict[str, object]:
+        """Return what a grant is of, and whose."""
+        group = self.reader.removeprefix(GROUP) if self.reader.startswith(GROUP) else ""
+        person = "" if group else self.reader
+        return {"kind": of.kind, "record": str(of.number), "person": person, "group": group, "vo": self.vo}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GrantedSubject(ActionSubject):
+    """What is read, and the grants of it that are in force. ``word`` is how commands call it."""
+
+    kind: GrantKind
+    number: int
+    grants: Sequence[ReadGrant]
+
+    @property
+    def word(self) -> str:
+        return str(self.number) if self.kind == "task" else f"workflow:{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownReader:
+    """Who may read a task, in words, and the address that revokes it."""
+
+    text: str
+    address: str
+
+
+def readers(visit: Visit, task: TaskDetails) -> list[ShownReader]:
+    """Return who may read a task besides its owner, for those who may revoke it."""
+    if not may_see(visit.caller, task.owner, task.vo):
+        return []
+    return [
+        ShownReader(text=_text(grant), address=_address(grant))
+        for grant in visit.store.grants.of(*grounds_of(task.id, task.workflow))
+    ]
+
+
+def _text(grant: ReadGrant) -> str:
+    name = f"{grant.reader} of {grant.vo}" if grant.vo else grant.reader
+    return name + ("" if grant.until is None else f" until {moment(grant.until)}")
+
+
+def _address(grant: ReadGrant) -> str:
+    return f"/{grant.kind}s/{grant.record}/revoke?{urlencode({'reader': grant.reader, 'vo': grant.vo})}"
+
+
+def _of_task(visit: Visit) -> _GrantedSubject:
+    task = steerable_task(visit.store, visit.caller, visit.number("task"))
+    return _subject(visit, "task", task.id, task.name)
+
+
+def _of_workflow(visit: Visit) -> _GrantedSubject:
+    workflow = steerable_workflow(visit.store, visit.caller, visit.number("workflow"))
+    return _subject(visit, "workflow", workflow.id, workflow.name)
+
+
+def _subject(visit: Visit, kind: GrantKind, number: int, name: str) -> _GrantedSubject:
+    return _GrantedSubject(
+        name=f"{kind} {number} {name}",
+        path=f"/{kind}s/{number}",
+        section=f"{kind.capitalize()}s",
+        json="/grants",
+        kind=kind,
+        number=number,
+        grants=visit.store.grants.of((kind, str(number))),
+    )
+
+
+def _granting(visit: Visit, of: _GrantedSubject, _: str) -> ActionPreview:
+    reader, until = (visit.form.get(name, "") for name in ("reader", "until"))
+    asked = (
+        ActionField(
+            name="reader",
+            label="Who may read it: a person, or group:NAME",
+            value=reader[:206],
+            hint="bob",
+            most=206,
+            is_required=True,
+        ),
+        ActionField(
+            name="until",
+            label="Until, in UTC; empty: until you revoke it",
+            value=until[:40],
+            hint="2h, 30d, or 2026-11-30T18:00",
+            most=40,
+        ),
+    )
+    return ActionPreview(
+        says=["They read its results, logs and explanations, and change nothing."],
+        lines=[f"now: {_text(grant)}" for grant in of.grants],
+        asked=asked,
+        command=command(GRANT.name, of.word, reader or "PERSON", until=until),
+    )
+
+
+def _grant(visit: Visit, of: _GrantedSubject) -> None:
+    form = visit.sent(ReaderForm)
+    try:
+        until = end_of(form.until, visit.now, UTC) if form.until else None
+    except ValueError as error:
+        raise BadDocument([Fault(("until",), str(error))]) from error
+    body = NewGrant.model_validate({**form.subject(of), "until": until})
+    given(visit.store, visit.caller, body, visit.now)
+
+
+def _revoking(visit: Visit, of: _GrantedSubject, _: str) -> ActionPreview:
+    form = values(visit, ReaderForm)
+    hidden = {"reader": form.reader, **({"vo": form.vo} if form.vo else {})}
+    says = [f"{form.reader} may not read it from then on."]
+    return ActionPreview(
+        says=says, hidden=hidden, command=command(REVOKE.name, of.word, form.reader, vo=form.vo)
+    )
+
+
+def _revoke(visit: Visit, of: _GrantedSubject) -> None:
+    body = GrantSubject.model_validate(visit.sent(ReaderForm).subject(of))
+    revoked(visit.store, visit.caller, body, visit.now)
+
+
+def _routes() -> Iterator[Route]:
+    finders: tuple[tuple[str, Callable[[Visit], _GrantedSubject]], ...] = (
+        ("/tasks/{task:number}", _of_task),
+        ("/workflows/{workflow:number}", _of_workflow),
+    )
+    for path, find in finders:
+        yield from PageAction(verb=GRANT, find=find, show=_granting, do=_grant).routes(f"{path}/grant")
+        yield from PageAction(verb=REVOKE, find=find, show=_revoking, do=_revoke).routes(f"{path}/revoke")
+
+
+ROUTES: Sequence[Route] = tuple(_routes())

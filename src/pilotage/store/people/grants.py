@@ -1,0 +1,161 @@
+"""Grants of people to read what is theirs: table, giving, revoking, and who may read what now."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Index,
+    String,
+    Table,
+    and_,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from pilotage.model.records.grants import GrantKind, ReadGrant
+from pilotage.model.values.identity import Identity
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.engine import Database
+from pilotage.store.files.datasets import dataset_files
+from pilotage.store.people.tokens import refuse_closed
+from pilotage.store.tasks.table import tasks
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("kind", String, primary_key=True),
+    Column("record", String, primary_key=True),
+    Column("person", String, primary_key=True),
+    Column("group", String, primary_key=True),
+    Column("vo", String, primary_key=True),
+    Column("by", String, nullable=False),
+    Column("by_vo", String, nullable=False),
+    Column("made", Double, nullable=False),
+    Column("until", Double),
+    Index("grants_by_reader", "vo", "person", "group"),
+    Index("grants_by_giver", "by_vo", "by"),
+)
+
+MOST_OF_PERSON = 1000
+"""Most grants that a person may have given."""
+
+MOST_TASKS = 10_000
+"""Most tasks of others that a list shows a person, the newest ones."""
+
+_g, _t, _m = grants.c, tasks.c, dataset_files.c
+
+Ground = tuple[GrantKind, str]
+"""What a grant may be of: a kind, and a number or the identifier of a dataset."""
+
+
+class Grants:
+    """Keeps grants. ``clock`` returns the time in s since 1970 UTC."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def put(self, grant: ReadGrant) -> bool:
+        """Give a grant, in place of an earlier one to the same reader. Return False beyond the bound.
+
+        Raises PersonClosed if its giver is closed.
+        """
+        row = {column.name: getattr(grant, column.name) for column in grants.c}
+        mine = (_g.by == grant.by, _g.by_vo == grant.by_vo)
+
+        def write(connection: Connection) -> bool:
+            refuse_closed(connection, [Identity(name=grant.by, vo=grant.by_vo)])
+            connection.execute(delete(grants).where(_g.until <= self._clock()))
+            connection.execute(delete(grants).where(*_is_same(grant)))
+            if connection.execute(select(func.count()).where(*mine)).scalar_one() >= MOST_OF_PERSON:
+                return False
+            connection.execute(insert(grants), row)
+            return True
+
+        return self._database.write(write)
+
+    def revoke(self, grant: ReadGrant) -> bool:
+        """End a grant to a reader. Return whether there was one."""
+        query = delete(grants).where(*_is_same(grant))
+        return bool(self._database.write(lambda connection: connection.execute(query).rowcount))
+
+    def of(self, *grounds: Ground) -> list[ReadGrant]:
+        """Return the grants of a record that are in force."""
+        return self._listed(_is_of(grounds))
+
+    def concerning(self, person: Identity) -> list[ReadGrant]:
+        """Return the grants that a person gave, or may read by."""
+        mine = and_(_g.by == person.name, _g.by_vo == person.vo)
+        return self._listed(or_(mine, _reads(person)))
+
+    def all(self) -> list[ReadGrant]:
+        """Return everybody's grants."""
+        return self._listed()
+
+    def covers(self, person: Identity, *grounds: Ground) -> bool:
+        """Return whether a person may read a record by one of its grounds."""
+        return self._is_any(_reads(person), _is_of(grounds))
+
+    def covers_file(self, person: Identity, file: str, task: int | None) -> bool:
+        """Return whether a person may read a file: as the output of a task, or in a dataset."""
+        in_dataset = select(_m.file).where(_m.dataset == _g.record, _m.file == file).correlate(grants)
+        grounds: list[ColumnElement[bool]] = [and_(_g.kind == "dataset", in_dataset.exists())]
+        if task is not None:
+            workflow = select(cast(_t.workflow, String)).where(_t.id == task).scalar_subquery()
+            grounds.append(and_(_g.kind == "task", _g.record == str(task)))
+            grounds.append(and_(_g.kind == "workflow", _g.record == workflow))
+        return self._is_any(_reads(person), or_(*grounds))
+
+    def tasks(self, person: Identity) -> Sequence[int]:
+        """Return the tasks of others that a person may read, newest first."""
+        readable = select(_g.kind, _g.record).where(_reads(person), self._in_force())
+
+        def read(connection: Connection) -> Sequence[int]:
+            granted: dict[str, list[int]] = {"task": [], "workflow": []}
+            for kind, record in connection.execute(readable):
+                if kind in granted:
+                    granted[kind].append(int(record))
+            query = select(_t.id).where(or_(_t.id.in_(granted["task"]), _t.workflow.in_(granted["workflow"])))
+            return connection.execute(query.order_by(_t.id.desc()).limit(MOST_TASKS)).scalars().all()
+
+        return self._database.read(read)
+
+    def _is_any(self, *conditions: ColumnElement[bool]) -> bool:
+        query = select(_g.kind).where(*conditions, self._in_force()).limit(1)
+        return self._database.read(lambda connection: connection.execute(query).first()) is not None
+
+    def _listed(self, *conditions: ColumnElement[bool]) -> list[ReadGrant]:
+        query = select(grants).where(*conditions, self._in_force()).order_by(*grants.primary_key)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [ReadGrant(**row._mapping) for row in rows]
+
+    def _in_force(self) -> ColumnElement[bool]:
+        return or_(_g.until.is_(None), _g.until > self._clock())
+
+
+def forget(connection: Connection, task_ids: Iterable[int]) -> None:
+    """Delete the grants of tasks that are gone."""
+    records = [str(id_) for id_ in task_ids]
+    connection.execute(delete(grants).where(_g.kind == "task", _g.record.in_(records)))
+
+
+def _is_same(grant: ReadGrant) -> list[ColumnElement[bool]]:
+    return [column == getattr(grant, column.name) for column in grants.primary_key]
+
+
+def _is_of(grounds: Sequence[Ground]) -> ColumnElement[bool]:
+    return or_(*(and_(_g.kind == kind, _g.record == record) for kind, record in grounds))
+
+
+def _reads(person: Identity) -> ColumnElement[bool]:
+    """Return the condition that a grant is a person's, or their group's."""
+    named = _g.person == person.name
+    in_group = and_(_g.person == "", _g.group == person.group, _g.group != "")
+    return and_(_g.vo == person.vo, or_(and_(named, _g.person != ""), in_group))

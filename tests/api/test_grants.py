@@ -1,0 +1,136 @@
+"""Grants: what they let others read, how they are listed, and how they end. Routes: ``test_access``."""
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from pilotage.model.documents.decision import Create
+from pilotage.model.records.work import File, Replica
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.paths import output_name
+from pilotage.store.people import grants
+
+from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, federation, submit_to
+
+
+@pytest.fixture
+def bob(house: House) -> TestClient:
+    """A client with Bob's token."""
+    return house.as_("user", BOB)
+
+
+def output_of(house: House, task: int, directory: Path) -> str:
+    """Let the job of a task have made an output, and return its identifier."""
+    house.store.save_federation(federation(directory), "test")
+    (job,) = house.activate(task)
+    name = output_name("small", task, job, "out.txt")
+    path = directory / "north" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"42")
+    file = f"user.alice~atlas:{name}"
+    made = (
+        File(name=file, size=2, checksum="", task=task, job=job),
+        Replica(file=file, storage="north-disk"),
+    )
+    house.commit(Create(records=made, cause="made"))
+    return file
+
+
+def test_results_of_a_task_come_by_a_grant(
+    house: House, alice: TestClient, bob: TestClient, submit: Submit, tmp_path: Path
+) -> None:
+    task = submit()
+    file = output_of(house, task, tmp_path)
+    for path in ("/files/content", "/files/describe"):
+        assert bob.get(path, params={"file": file}).status_code == 403
+    alice.post("/grants", json={"kind": "task", "record": str(task), "person": "bob"})
+    assert bob.get("/files/content", params={"file": file}).content == b"42"
+    assert bob.get("/files/describe", params={"file": file}).json()["size"] == 2
+    assert bob.get("/files", params={"scope": "user.alice~atlas"}).status_code == 403, "not all of her files"
+    assert bob.post("/files/forget", json={"file": file}).status_code == 403
+    assert house.as_("user", OTHER_ALICE).get("/files/content", params={"file": file}).status_code == 403
+
+
+def test_a_dataset_and_its_files_come_by_a_grant(
+    house: House, alice: TestClient, bob: TestClient, submit: Submit, tmp_path: Path
+) -> None:
+    file = output_of(house, submit(), tmp_path)
+    members = {"dataset": "mine", "scope": "user.alice~atlas", "files": [file.partition(":")[2]]}
+    assert alice.post("/datasets", json=members).status_code == 200
+    name = {"dataset": "user.alice~atlas:mine"}
+    assert bob.get("/datasets/files", params=name).status_code == 403
+    grant = {"kind": "dataset", "record": "mine", "group": "higgs"}
+    assert alice.post("/grants", json=grant).json()["record"] == "user.alice~atlas:mine"
+    assert [one["file"] for one in bob.get("/datasets/files", params=name).json()["files"]] == [file]
+    assert bob.get("/datasets/versions", params=name).status_code == 200
+    assert bob.get("/files/content", params={"file": file}).content == b"42"
+    assert bob.post("/datasets/forget", json=name).status_code == 403
+    assert alice.post("/grants", json={**grant, "record": "nothing"}).status_code == 404
+    alice.post("/grants/revoke", json=grant)
+    assert bob.get("/files/content", params={"file": file}).status_code == 403
+
+
+def test_grants_are_listed_by_both_and_end_by_themselves(
+    house: House, alice: TestClient, bob: TestClient, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house.store.grants, "_clock", lambda: house.now)
+    task = submit()
+    grant = {"kind": "task", "record": str(task), "person": "bob", "until": house.now + 3600}
+    assert alice.post("/grants", json={**grant, "until": house.now}).status_code == 422
+    assert alice.post("/grants", json=grant).json()["by"] == "alice"
+    assert alice.post("/grants", json=grant).status_code == 200, "the same again"
+    assert alice.post("/grants", json={**grant, "person": "eve", "until": None}).json()["until"] is None
+    alice.post("/grants/revoke", json={"kind": "task", "record": str(task), "person": "eve"})
+    stranger = house.as_("user", Identity(name="eve", vo="atlas"))
+    operator = house.as_("operator", Identity(name="olga"))
+    shown = [len(client.get("/grants").json()["grants"]) for client in (alice, bob, stranger, operator)]
+    assert shown == [1, 1, 0, 1]
+    assert bob.get("/tasks").json()["tasks"] == []
+    assert [one["id"] for one in bob.get("/tasks", params={"shared": True}).json()["tasks"]] == [task]
+    house.now += 3601
+    assert bob.get(f"/tasks/{task}").status_code == 404
+    assert bob.get("/tasks", params={"shared": True}).json()["tasks"] == []
+    assert alice.get("/grants").json()["grants"] == []
+
+
+def test_events_of_a_granted_task_come_if_they_are_asked_for(
+    house: House, alice: TestClient, bob: TestClient, submit: Submit
+) -> None:
+    task = submit()
+    assert bob.get("/events", params={"task": task, "after": 0}).status_code == 404
+    alice.post("/grants", json={"kind": "task", "record": str(task), "person": "bob"})
+    assert bob.get("/events", params={"task": task, "after": 0}).json()["events"]
+    assert not bob.get("/events", params={"kind": "task", "after": 0}).json()["events"]
+
+
+def test_only_ones_own_is_granted_and_not_without_end(
+    house: House, alice: TestClient, bob: TestClient, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = submit()
+    grant = {"kind": "task", "record": str(task), "person": "bob"}
+    assert bob.post("/grants", json=grant).status_code == 404
+    assert alice.post("/grants", json={**grant, "group": "higgs"}).status_code == 422
+    assert alice.post("/grants", json={**grant, "record": "abc"}).status_code == 422
+    assert alice.post("/grants/revoke", json=grant).status_code == 404
+    monkeypatch.setattr(grants, "MOST_OF_PERSON", 1)
+    assert alice.post("/grants", json=grant).status_code == 200
+    assert alice.post("/grants", json={**grant, "person": "eve"}).status_code == 409
+
+
+def test_a_task_is_not_read_by_all_who_have_no_group(house: House) -> None:
+    carol = house.as_("user", Identity(name="carol", vo="atlas"))
+    task = submit_to(carol)
+    assert (
+        carol.post("/grants", json={"kind": "task", "record": str(task), "person": "dan"}).status_code == 200
+    )
+    nobody = house.as_("user", Identity(name="", vo="atlas"))
+    assert nobody.get(f"/tasks/{task}").status_code == 404
+
+
+def test_a_deleted_task_takes_its_grants_along(house: House, alice: TestClient, submit: Submit) -> None:
+    task = submit()
+    alice.post("/grants", json={"kind": "task", "record": str(task), "person": "bob"})
+    alice.post(f"/tasks/{task}/cancel")
+    assert alice.post(f"/tasks/{task}/delete").status_code == 200
+    assert house.store.grants.concerning(ALICE) == []
