@@ -148,7 +148,7 @@ def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[in
 
 
 def _taken_jobs(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator[tuple[Any, ...]]:
-    """Yield the jobs that a commit would give to the pilot now; if there are none, its heartbeat."""
+    """Yield the table's rows for a match now: the jobs that the pilot would get, or else its heartbeat."""
     if isinstance(request, BorrowRequest):
         kinds = [(candidate.state, candidate.borrowing.binding) for candidate in request.jobs[: request.most]]
         for state, binding in dict.fromkeys(kinds):

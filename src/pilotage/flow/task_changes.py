@@ -18,7 +18,7 @@ from pilotage.store.worlds.parts import WorldPart
 
 @dataclass(slots=True)
 class TaskChange:
-    """The records that changed, the jobs that moved by their state before, and the jobs that were read."""
+    """How many records changed, how many jobs moved, by their former state, and the jobs that were read."""
 
     records: int = 0
     moved: Counter[State] = field(default_factory=Counter)
@@ -60,8 +60,8 @@ def change_task(
 
 
 def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
-    """Return how many jobs a decision moved, by their state before, without jobs that only wait for a
-    merge."""
+    """Return how many jobs a decision moved, by their former state. Jobs that only wait for a merge
+    do not count."""
     moved: Counter[State] = Counter()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if (

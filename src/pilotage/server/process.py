@@ -223,7 +223,7 @@ def _run(
 
 @contextmanager
 def _running(services: Sequence[BackgroundService], runtime: Runtime) -> Iterator[None]:
-    """Run services until the block ends. The first one, which beats, stops when all else is done."""
+    """Run services until the block ends. The first sends the heartbeats, and stops last."""
     for service in services:
         service.start()
     try:

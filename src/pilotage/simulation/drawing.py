@@ -258,7 +258,7 @@ def slots_of(queue: Queue) -> int:
 
 
 def _users(queues: Sequence[Queue]) -> tuple[User, ...]:
-    """Return one user per VO, for at most 1000 VOs. A user's part of the work is the VO's of the slots."""
+    """Return one user for each VO, at most 1000. A VO with more slots submits more of the work."""
     vos = list(dict.fromkeys(vo for queue in queues for vo in queue.vos)) or ["sim"]
     parts: defaultdict[str, float] = defaultdict(float)
     for queue in queues:

@@ -114,7 +114,7 @@ def move(
     changes: Mapping[str, Value] | None = None,
     **rest: Any,
 ) -> Move:
-    """Return a move without further conditions."""
+    """Return a move with the cause ``test``. ``rest`` has its further fields, such as ``claims``."""
     return Move(
         kind=kind, ids=tuple(ids), source=source, target=target, cause="test", changes=changes or {}, **rest
     )

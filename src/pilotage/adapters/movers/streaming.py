@@ -111,7 +111,7 @@ class Streaming(CopyThreads):
         )
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> ScannedFiles:
-        """See ``scan``."""
+        """See ``Mover.scan``."""
         with explained(StorageError, f"scanning {storage.url} for {glob!r}"):
             return scanning.scan(self._backend(storage.url, options_for(storage)), storage, glob, limits)
 
@@ -132,13 +132,13 @@ class Streaming(CopyThreads):
 
     @contextmanager
     def open(self, storage: Storage, path: str) -> Iterator[Readable]:
-        """See ``open``. Reading raises StorageError too."""
+        """See ``Reader.open``. Reading raises StorageError too."""
         place = Place(url=storage.url, path=path, options=options_for(storage))
         with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
             yield stream
 
     def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
-        """See ``store``."""
+        """See ``Reader.store``."""
         place = Place(url=storage.url, path=path, options=options_for(storage))
         checked = CheckedChunks(stream, "what was sent", Delivered(size=size, checksum=""), lambda _: None)
         with explained(StorageError, f"writing {place}"):
@@ -147,14 +147,14 @@ class Streaming(CopyThreads):
         return checked.actual
 
     def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
-        """See ``grant``."""
+        """See ``Reader.grant``."""
         place = Place(url=storage.url, path=path, options=options_for(storage))
         with explained(StorageError, f"giving an address of {place}"):
             backend = self._at(place)
             return backend.grant(path, size) if offers(backend, GrantingBackend) else None
 
     def space(self, storage: Storage) -> Space | None:
-        """See ``space``."""
+        """See ``SpaceTeller.space``."""
         with explained(StorageError, f"asking {storage.url} for its free space"):
             backend = self._backend(storage.url, options_for(storage))
             return backend.space() if offers(backend, SpaceBackend) else None

@@ -114,7 +114,7 @@ def send_test(
 
 
 def _is_open(notification: Any) -> bool:
-    """Return whether a first attempt has not ended, and no limit holds it back."""
+    """Return whether its first attempt still waits or runs, and no limit delays it."""
     return (
         notification["attempt"] == 1
         and notification["state"] in ("waiting", "sending")

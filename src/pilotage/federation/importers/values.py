@@ -42,7 +42,7 @@ CORE_POWER = Measure("HS23 per core", 0.1, 1000)
 
 
 def number(field: str, value: object, measure: Measure) -> float | None:
-    """Return a number of this measure, None if there is none. Raises ``RefusedEntry``."""
+    """Parse a number in the measure's unit; None for a missing or blank value. Raises ``RefusedEntry``."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     amount = _parsed(value, measure)
@@ -60,7 +60,7 @@ def number(field: str, value: object, measure: Measure) -> float | None:
 
 
 def whole(field: str, value: object, measure: Measure) -> int | None:
-    """Return a whole number of this measure, None if there is none."""
+    """Parse a number as ``number`` does, and cut it to a whole one."""
     amount = number(field, value, measure)
     return None if amount is None else int(amount)
 

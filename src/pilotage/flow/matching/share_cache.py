@@ -1,4 +1,4 @@
-"""Turns of global shares, as cached by one process and counted again after some seconds."""
+"""The use of global shares, as one process caches it, and counts it again after some seconds."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from pilotage.store import Store
 
 
 class ShareCache:
-    """The turns of global shares. Safe to use from many threads."""
+    """Which global share is next. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class ShareCache:
 
     @contextmanager
     def turns(self) -> Iterator[ShareTurns | None]:
-        """Yield the turns for one draw, exclusively; None if there is one share."""
+        """Yield the shares' use for one draw, to one thread at a time; None if there is no choice."""
         with self._lock:
             yield self._turns
 

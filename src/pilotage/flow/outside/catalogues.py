@@ -142,7 +142,7 @@ class BoundedCatalogue:
         rule: ReplicationRule | None,
         closed: bool,
     ) -> "Future[Mapping[str, str]]":
-        """Start what ``PublishingPort`` describes, without waiting for it."""
+        """Start ``PublishingPort.publish``, and return the future of its result."""
 
         def publish() -> Mapping[str, str]:
             return self._publisher.publish(scope, dataset, files, rule, closed)

@@ -180,7 +180,7 @@ def _ready_jobs(reading: Reading) -> Mapping[str, Any]:
 
 
 def _ready(jobs: Iterable[Job], failed: Sequence[FailedDelivery], world: World) -> tuple[Job, ...]:
-    """Return the jobs, without pending ones that wait after a storage failed them (F4)."""
+    """Return the jobs, without pending ones that still wait out a storage's failure (F4)."""
     again = retried_at(failed, world.federation.staging)
     return tuple(
         job for job in jobs if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time

@@ -28,7 +28,7 @@ class ShareTurns:
     def of(
         cls, shares: Sequence[GlobalShare], counts: Callable[[], Iterable[JobCount]]
     ) -> "ShareTurns | None":
-        """Return the turns of declared shares; None if there are fewer than two."""
+        """Count the jobs at pilots by share. Return None for fewer than two shares: there is no choice."""
         return cls(shares, counts()) if len(shares) > 1 else None
 
     def give(self, share: str, jobs: int = 1) -> None:

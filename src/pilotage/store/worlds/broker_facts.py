@@ -162,9 +162,9 @@ def _reason(pilots: Sequence[Pilot]) -> str:
 
 
 def _is_skip(event: EventView) -> bool:
-    """Return whether the brokerage found no queue.
+    """Return whether a job became pending because the brokerage found no queue.
 
-    A job that comes from another state became pending because a storage failed (F4).
+    From a state other than DEFINED, a job becomes pending because a storage failed (F4).
     """
     return event.target is JobState.PENDING and event.source is JobState.DEFINED
 

@@ -104,7 +104,7 @@ class GridEngineProfile(Profile[GridEngineOptions]):
         return (*command, *options.arguments())
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """List this user's waiting and running jobs, each job of an array by itself."""
+        """Return the command that lists this user's live jobs, each job of an array by itself."""
         # Settings files may make qstat list everybody's jobs.
         return with_account("qstat", "-xml", "-g", "d", "-u")
 
@@ -129,7 +129,7 @@ class GridEngineProfile(Profile[GridEngineOptions]):
         return jobs
 
     def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Print everything that is known about these jobs."""
+        """Return the command that prints all that Grid Engine knows about these jobs."""
         return ("qstat", "-j", ",".join(jobs))
 
     def explained(self, stdout: str) -> Mapping[str, str]:
@@ -148,7 +148,7 @@ class GridEngineProfile(Profile[GridEngineOptions]):
         return reasons
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
-        """Query the accounting for each number in turn. It prints nothing about unknown jobs."""
+        """Return a shell that queries the accounting for each number. Unknown jobs have no output."""
         numbers = sorted({self.number(job) for job in jobs})
         return (("sh", "-c", 'for job; do qacct -j "$job" 2>/dev/null; done; true', "qacct", *numbers),)
 
@@ -176,11 +176,14 @@ class GridEngineProfile(Profile[GridEngineOptions]):
         return jobs
 
     def capacity(self) -> tuple[str, ...]:
-        """Print the slots of the cluster's queues."""
+        """Return the command that prints the slots of the cluster's queues."""
         return ("qstat", "-g", "c", *self._of_queue())
 
     def population(self) -> tuple[str, ...]:
-        """Count everybody's jobs of the queue by state. A job that waits may be for several queues."""
+        """Return a shell that counts everybody's jobs of the queue by state.
+
+        A job that waits may be for several queues.
+        """
         return ("sh", "-c", POPULATION, "qstat", *self._of_queue())
 
     def _of_queue(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class LsfProfile(Profile[LsfOptions]):
         return (*command, *self._options.arguments())
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """List all of this user's jobs, including recently ended ones."""
+        """Return the command that lists all of this user's jobs, including recently ended ones."""
         return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
@@ -121,7 +121,7 @@ class LsfProfile(Profile[LsfOptions]):
         return jobs
 
     def population(self) -> tuple[str, ...]:
-        """Count everybody's unfinished jobs of the queues by state."""
+        """Return a shell that counts everybody's unfinished jobs of the queues by state."""
         return ("sh", "-c", POPULATION, "bjobs", *sorted(self.queues)) if self.queues else ()
 
 

@@ -106,7 +106,7 @@ class PbsProfile(Profile[PbsOptions]):
         return [number] if count == 1 else [number.replace("[]", f"[{at}]") for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """List these jobs, including ended ones; without jobs, list all jobs of the account."""
+        """Return the command that lists these jobs, ended ones too; without ``jobs``, all of the account."""
         command = ("qstat", "-x", "-t", "-f", "-F", "json")
         server = self._options.queue.partition("@")[2]
         script = ("sh", "-c", OWN_JOBS, "qstat", f"@{server}" if server else "")
@@ -131,7 +131,7 @@ class PbsProfile(Profile[PbsOptions]):
         return {job: _job(words) for job, words in records.items()}
 
     def population(self) -> tuple[str, ...]:
-        """Print PBS's queues with their jobs."""
+        """Return the command that prints PBS's queues with their jobs."""
         server = self._options.queue.partition("@")[2]
         return ("qstat", "-Q", "-f", "-F", "json", *([f"@{server}"] if server else ())) if self.queues else ()
 

@@ -186,7 +186,7 @@ class SlurmProfile(Profile[SlurmOptions]):
         )
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """List all of the account's jobs, including recently ended ones."""
+        """Return the command that lists all of the account's jobs, including recently ended ones."""
         columns = ",".join(f"{name}:{width}" for name, width in COLUMNS)
         return ("squeue", "--me", "--array", "--noheader", "--states=all", f"--Format={columns}")
 
@@ -205,7 +205,7 @@ class SlurmProfile(Profile[SlurmOptions]):
         return jobs
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
-        """Query the accounting. Without one, query the file of completed jobs, which knows no arrays."""
+        """Return a query of the accounting, and one of the file of completed jobs, which has no arrays."""
         columns = "--format=JobID,State,ExitCode,Partition,JobName"
         # Otherwise a long list of array indexes ends with dots.
         whole = ("env", "SLURM_BITSTR_LEN=0", "sacct", "--noheader", "--parsable2")
@@ -231,12 +231,12 @@ class SlurmProfile(Profile[SlurmOptions]):
         return jobs
 
     def capacity(self) -> tuple[str, ...]:
-        """Print the partition's processors by state."""
+        """Return the command that prints the partition's processors by state."""
         partition = [f"--partition={self._options.partition}"] if self._options.partition else []
         return ("sinfo", "--noheader", *partition, "--format=%P|%C")
 
     def population(self) -> tuple[str, ...]:
-        """Count everybody's jobs of the partition by state."""
+        """Return a shell that counts everybody's jobs of the partition by state."""
         return ("sh", "-c", POPULATION, "squeue", self._options.partition)
 
     def slots(self, stdout: str) -> int | None:

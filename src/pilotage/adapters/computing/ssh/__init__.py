@@ -66,7 +66,7 @@ class PlainProfile(Profile[SshOptions]):
         return job
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """List every pilot started there in the last two weeks, and whether it lives."""
+        """Return a shell that lists every pilot started there in the last two weeks, and whether it lives."""
         each = f'job=$(cat "$n/pid" 2>/dev/null) || continue; pid=${{job%%.*}}; start={START}'
         show = '[ "$start" = "${job#*.}" ] && s=R || s=E; echo "$job|$s|$(cat "$n/exit" 2>/dev/null)|$n"'
         return (
@@ -90,7 +90,7 @@ class PlainProfile(Profile[SshOptions]):
         return jobs
 
     def capacity(self) -> tuple[str, ...]:
-        """Print the number of processors. Others may use some of them."""
+        """Return the command that prints the number of processors. Others may use some of them."""
         return ("nproc",)
 
     def slots(self, stdout: str) -> int | None:

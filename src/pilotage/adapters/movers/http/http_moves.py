@@ -44,7 +44,7 @@ class HttpMoves:
         return (self._name or "").startswith(XROOTD)
 
     def recognise(self, answer: "requests.Response") -> None:
-        """Learn from an answer which server it is."""
+        """Keep the name of the server's software from an answer. Once it is XRootD, it stays."""
         if not self.is_xrootd:
             self._name = answer.headers.get("Server", "")
 

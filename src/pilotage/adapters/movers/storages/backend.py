@@ -98,7 +98,7 @@ class GrantingBackend(Backend, Protocol):
     """A backend that can give others access to single files."""
 
     def grant(self, path: str, size: int | None) -> Grant | None:
-        """See ``grant``. It makes the folders above a file to write."""
+        """See ``Reader.grant``. It makes the folders above a file to write."""
 
 
 @runtime_checkable

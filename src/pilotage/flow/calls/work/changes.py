@@ -36,7 +36,9 @@ class Wanted:
 
 
 def set_fields(runtime: Runtime, task: int, edits: Wanted, who: str, job: int | None = None) -> Moved:
-    """Change fields for a task's jobs that have not started, or for one; return them by their state before.
+    """Change fields for a task's jobs that have not started, or for one of them.
+
+    Return how many jobs it changed, by their state.
 
     Raises ``NoSuchTask``, ``BadDocument`` for the fields, and ``NotNow`` with what would work
     instead, or why no queue would take the jobs.
@@ -50,7 +52,7 @@ def set_fields(runtime: Runtime, task: int, edits: Wanted, who: str, job: int | 
 
 
 def set_preview(runtime: Runtime, task: int, edits: Wanted, job: int | None = None) -> tuple[Moved, WhatIf]:
-    """Return the jobs that would change, by their state, and where they would go.
+    """Return how many jobs would change, by their state, and where they would go.
 
     Raises as ``set_fields`` does, but not for want of a queue.
     """

@@ -18,7 +18,7 @@ _STEERING = {"hold": steering.hold, "release": steering.release, "finish": steer
 def do(
     runtime: Runtime, verb: Verb, who: str, task: int, job: int | None = None, edits: Wanted = _NOTHING
 ) -> Effect:
-    """Apply a verb. Return the jobs that it moved, by their state before; none for a cancellation.
+    """Apply a verb. Return how many jobs it moved, by their former state; none for a cancellation.
 
     Raises ``NoSuchTask``, ``BadDocument`` for changed fields, and ``NotNow`` with what would work instead.
     """
@@ -35,7 +35,7 @@ def do(
 
 
 def preview(runtime: Runtime, verb: Verb, task: int, job: int | None, edits: Wanted) -> tuple[Moved, WhatIf]:
-    """Return the jobs that a retry or a change would take, and where they would go. Raises as ``do`` does."""
+    """Return how many jobs a retry or a change would take, and where they would go. Raises as ``do`` does."""
     if verb is RETRY:
         return retry_preview(runtime, task, job, edits)
     return set_preview(runtime, task, edits, job)

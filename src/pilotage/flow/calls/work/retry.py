@@ -34,7 +34,7 @@ _NOTHING = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The jobs that a verb moved, by their state before, and what a person should know of their inputs."""
+    """How many jobs a verb moved, by their former state, and what a person should know of their inputs."""
 
     moved: Moved
     lines: tuple[str, ...] = ()

@@ -20,11 +20,11 @@ _INSTEAD = "what has ended is retried (pilotage retry), or submitted again"
 _ENDED_WELL = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobState.FINISHED)
 
 Moved = Mapping[State, int]
-"""Jobs that a verb moved, by the state that they were in."""
+"""How many jobs a verb moved, by their former state."""
 
 
 def hold(runtime: Runtime, task: int, who: str) -> Moved:
-    """Hold a task: no job of it starts. Return the jobs that wait for the release, by their state before.
+    """Hold a task: no job of it starts. Return how many jobs wait for the release, by their former state.
 
     Raises ``NoSuchTask``, and ``NotNow`` if it has ended or is held.
     """
@@ -39,7 +39,7 @@ def hold(runtime: Runtime, task: int, who: str) -> Moved:
 
 
 def release(runtime: Runtime, task: int, who: str) -> Moved:
-    """Release a held task. Return the jobs that are brokered again, by their state before.
+    """Release a held task. Return how many jobs are brokered again, by their former state.
 
     A task held because an earlier one failed starts with the inputs that exist. Raises ``NoSuchTask``, and
     ``NotNow`` if it has ended or is not held.
@@ -60,7 +60,9 @@ def release(runtime: Runtime, task: int, who: str) -> Moved:
 
 
 def finish(runtime: Runtime, task: int, who: str) -> Moved:
-    """End a task with its results so far, also a failed one. Return the closed jobs, by their state before.
+    """End a task with its results so far, also a failed one.
+
+    Return how many jobs it closed, by their former state.
 
     Raises ``NoSuchTask``, and ``NotNow`` where it has finished or no job of it ended well.
     """
