@@ -166,7 +166,7 @@ class _Reading:
         return values
 
     def read(self, name: str, parse: Callable[[str], _Value], default: str) -> _Value:
-        """Return the value of a setting; that of nothing where it is wrong."""
+        """Return the value of a setting. Note a wrong text as a fault, and return the default's value."""
         text = self.text(name)
         try:
             return parse(text or default)

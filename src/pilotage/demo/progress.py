@@ -33,7 +33,7 @@ class Moment:
 
     @property
     def done(self) -> int:
-        """Return the jobs that need nothing more before the task can end."""
+        """Return how many jobs need nothing more before the task can end."""
         return sum(self.jobs.get(state, 0) for state in DONE)
 
     @property
@@ -43,7 +43,7 @@ class Moment:
 
     @property
     def pilots(self) -> int:
-        """Return the pilots that wait or run."""
+        """Return how many pilots wait or run."""
         return sum(queue["pilots"].get(state, 0) for queue in self.queues for state in LIVE_PILOTS)
 
 

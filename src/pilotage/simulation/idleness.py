@@ -72,7 +72,7 @@ class Idleness:
 
 
 def waiting(connection: Connection) -> dict[JobState, int]:
-    """Return the jobs that have not started, by state."""
+    """Return how many jobs have not started, by state."""
     return {JobState(state): int(jobs) for state, jobs in raw_rows(connection, _JOBS)}
 
 

@@ -108,7 +108,7 @@ class BrokerReadPlan:
             self._most.clear()
 
     def _some_of_every(self, limit: int) -> Mapping[int, int]:
-        """Return the first jobs of each share, and some of every other task, first ones first.
+        """Return how many jobs to read of each task: the first of each share, and some of every other task.
 
         If there are more tasks than a pass may take jobs, continue after the last scan's end.
         """
@@ -130,7 +130,7 @@ class BrokerReadPlan:
             self._crowded = self._crowded and self._crowded.intersection(self._listed)
 
     def _first(self, limit: int, times: int = 1) -> dict[int, int]:
-        """Return the first jobs of each share, ``times`` as many as may find room."""
+        """Return how many jobs to read of each share's first tasks: ``times`` as many as may find room."""
         waiting = [line for line in self._listed.values() if line.task not in self._stayed]
         targets = {line.share: times * self._wanted.get(line.share, LEAST) for line in waiting}
         targets |= dict.fromkeys(self._left & targets.keys(), LEAST)

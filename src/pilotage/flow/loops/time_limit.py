@@ -139,7 +139,7 @@ class TimeLimit:
 
     @property
     def stuck(self) -> int:
-        """Return the decisions that could not be ended and still run. Raise the exception in each again."""
+        """Return how many decisions could not be ended and still run. Raise the exception in each again."""
         with self._lock:
             self._left_behind = [run for run in self._left_behind if run.thread.is_alive()]
             for run in self._left_behind:

@@ -86,7 +86,7 @@ class _Pool:
 
     @property
     def submissions(self) -> int:
-        """Return the running and waiting submissions."""
+        """Return how many submissions run and wait."""
         with self._changed:
             return self._running + len(self._waiting)
 

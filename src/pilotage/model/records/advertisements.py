@@ -154,17 +154,17 @@ class Advertisement(SitesWord):
 
     @property
     def other_jobs(self) -> int:
-        """Return the jobs in its batch system that are not our pilots (M5)."""
+        """Return how many jobs in its batch system are not our pilots (M5)."""
         return self._foreign_jobs("CurrentJobs", self.pilots)
 
     @property
     def other_submitting_jobs(self) -> int:
-        """Return those of them that are entering it (M5)."""
+        """Return how many of the other jobs are entering its batch system (M5)."""
         return self._foreign_jobs("CurrentSubmittingJobs", self.submitting)
 
     @property
     def other_pending_jobs(self) -> int:
-        """Return those of them that wait in it (M6)."""
+        """Return how many of the other jobs wait in its batch system (M6)."""
         name = "PendingJobs" if "PendingJobs" in self.attributes else "CurrentSubmittingJobs"
         return self._foreign_jobs(name, self.submitting)
 

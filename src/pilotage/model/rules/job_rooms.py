@@ -65,7 +65,7 @@ class JobRooms:
         return self._throttled[owner.vo, owner.group, owner.name] > 0
 
     def live(self, owner: Identity) -> int:
-        """Return the live jobs of an owner in a VO."""
+        """Return how many live jobs an owner has in a VO."""
         return self._have["user", owner.vo, owner.name]
 
     def full(self, owner: Identity) -> list[tuple[JobQuota, int]]:

@@ -13,8 +13,7 @@ BROKERAGE_FIELDS = PLACE_FIELDS | PRODUCTION_FIELDS | SITE_FIELDS
 
 
 def plugin_of(spec: TaskSpec, vo: str, federation: Federation) -> str:
-    """Return the plugin of a task: its own choice, that of its owner's VO, that of other VOs, or
-    production."""
+    """Return the plugin of a task: its own choice, or its VO's, or the federation's, or production."""
     plugins = federation.plugins
     return spec.brokerage or plugins.get(vo) or plugins.get("") or PRODUCTION
 

@@ -17,7 +17,7 @@ MOVED_FAST = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
 
 
 def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str, str], int]:
-    """Return the queued jobs beyond all three thresholds, by queue and share, if there are any.
+    """Return how many queued jobs are beyond all three thresholds, by queue and share, if there are any.
 
     The thresholds are ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the
     share's queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues

@@ -134,7 +134,7 @@ class StuckGroup:
 
 
 def usual_times(past: Iterable[Stay]) -> dict[tuple[Kind, State, str], float]:
-    """Return the usual time in s of each kind, state and place; under the place ``*`` that of all places."""
+    """Return the usual time in s by kind, state and place. The place ``*`` has the time over all places."""
     durations: defaultdict[tuple[Kind, State, str], list[float]] = defaultdict(list)
     for stay in past:
         for place in (stay.place, "*"):

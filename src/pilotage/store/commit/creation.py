@@ -302,5 +302,5 @@ class Creator:
 
 
 def _task_of(kind: Kind, row: dict[str, Any]) -> int:
-    """Return the task that a new record belongs to, or is."""
+    """Return the number of the task that a new record belongs to, or is."""
     return int(row["id"] if kind == "task" else row.get("task", NO_TASK))

@@ -94,11 +94,11 @@ class EventLog:
         self._newest = 0
 
     def visible(self) -> int:
-        """Return the newest event that is visible now. On PostgreSQL earlier ones may still appear."""
+        """Return the number of the newest visible event. On PostgreSQL earlier ones may still appear."""
         return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
 
     def newest(self) -> int:
-        """Return the newest event that can get no new predecessor; 0 if there is none.
+        """Return the number of the newest event that can get no new predecessor; 0 if there is none.
 
         On PostgreSQL it waits for the commits that took a number and are not visible yet.
         """

@@ -91,7 +91,7 @@ def write_candidates(connection: Connection, rows: Sequence[tuple[int, str, str,
 
 
 def newest_choices(reader: RecordReader) -> dict[str, int]:
-    """Return the newest choice that names each queue, if one of its jobs waits.
+    """Return the number of the newest choice that names each queue, if one of its jobs waits.
 
     Pilots of the other queues may take no jobs from elsewhere.
     """

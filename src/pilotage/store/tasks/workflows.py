@@ -154,7 +154,10 @@ class WorkflowQueries:
         self._specs = specs
 
     def tasks_named(self, owner: Identity, words: Iterable[str]) -> dict[str, int]:
-        """Return the tasks of an owner by number or name. If several have a name, return the newest."""
+        """Return the numbers of an owner's tasks by these words, which are numbers or names.
+
+        If several tasks have a name, return the newest.
+        """
         unique = set(words)
         numbers = {word: int(word) for word in unique if word.isdecimal() and len(word) <= LONGEST_NUMBER}
         mine: dict[str, Any] = {"owner": owner.name, "vo": owner.vo}

@@ -267,7 +267,7 @@ class Contest:
         return bool((limit.room.take(self.places) >= 1).any())
 
     def best(self, ties: Ties) -> int:
-        """Return the pair with the highest weight among those with room; -1 if there is none."""
+        """Return the index of the pair with the highest weight among pairs with room; -1 if none has room."""
         weights = self.weights
         if not len(weights):
             return -1

@@ -54,7 +54,7 @@ class PlacePage(Generic[_Place]):
 
 
 def page_of(visit: Visit, query: PlaceQuery, places: Sequence[_Place]) -> PlacePage[_Place]:
-    """Return those of a page that the query asks for. A word without * or ? is a part of the name."""
+    """Return the page of the places that the query asks for. A word without * or ? is a part of the name."""
     is_pattern = "*" in query.name or "?" in query.name
     pattern = query.name if is_pattern else f"*{query.name.replace('[', '[[]')}*"
     chosen = [
