@@ -318,7 +318,7 @@ def test_the_outputs_of_a_task_are_listed_with_size_and_place(pilotage: Pilotage
     assert lines[1:] == [
         ["tasks/12/5/out", "10", "file:///data/tasks/12/5/out"],
         ["tasks/12/5/out", "10", "gone"],
-        ["tasks/12/6/out", "7", "at", "no", "storage", "any", "more"],
+        ["tasks/12/6/out", "7", "at", "no", "storage", "now"],
     ]
     assert json.loads(pilotage("outputs", 12, "--json").stdout) == document
     server.answers["GET /tasks/12/outputs"] = {"files": []}
