@@ -14,6 +14,7 @@ from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.identity import Identity
+from pilotage.policies.tasks import splitting
 
 from .house import House, attempts
 
@@ -36,6 +37,19 @@ def state_of(house: House, task: int) -> TaskState:
     found = house.store.queries.task(task)
     assert found is not None
     return found.state
+
+
+def test_a_large_task_is_split_in_several_commits_and_is_complete(house: House) -> None:
+    """A commit of a million jobs would be idle on PostgreSQL for longer than it lets one be."""
+    sizes: list[int] = []
+    house.store.listeners.append(lambda _, committed: sizes.append(sum(map(len, committed.created))))
+    task = house.task(jobs=JOBS)
+    while state_of(house, task) is not TaskState.RUNNING:
+        house.take("split")
+    made = [size for size in sizes if size > 1]
+    assert (sum(made), max(made)) == (JOBS, splitting.SLICE)
+    indexes = [job.index for job in house.store.queries.jobs(task, None, JOBS + 1)]
+    assert sorted(index for index in indexes if index is not None) == list(range(JOBS))
 
 
 def test_a_large_task_is_cancelled_in_parts(house: House, moved: list[int]) -> None:
