@@ -166,7 +166,7 @@ def test_a_store_of_a_newer_program_is_left_alone(store_url: str) -> None:
     engine = create_engine(store_url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(NewerStore, match="of version 9999"):
+    with pytest.raises(NewerStore, match="has version 9999"):
         Store.open(store_url)
     engine.dispose()
 

@@ -111,8 +111,8 @@ class FederationRenamed(StoreError):
     """The store belongs to a federation with another name. The name is part of file paths at storages."""
 
     def __init__(self, stored: str, new: str) -> None:
-        problem = f"this store belongs to federation {stored!r}: paths of outputs at storages have this name"
-        super().__init__(f"{problem}; keep the name, or give {new!r} another store")
+        problem = f"this store belongs to federation {stored!r}, and its outputs' paths have this name"
+        super().__init__(f"{problem}: keep the name, or give {new!r} a store of its own")
 
 
 class FederationChanged(StoreError):

@@ -57,8 +57,10 @@ _LIVE_BY_NUMBER = has_state(jobs, *LIVE_JOBS)
 
 
 class WorldJobs:
-    """All live jobs and some that ended, by number. Whoever iterates reads them again, page by page: a
-    million of them would take more than a GiB. It needs the transaction of its reader."""
+    """All live jobs and some that ended, by number. It needs the transaction of its reader.
+
+    Each iteration reads the jobs again, page by page: a million of them would take more than a GiB.
+    """
 
     def __init__(self, reader: RecordReader, ended: Sequence[Job] = ()) -> None:
         self._reader = reader
