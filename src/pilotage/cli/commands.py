@@ -72,7 +72,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "usage": CommandEntry(
             "work.usage",
-            "Show the core hours of your jobs, their efficiency, and what was lost; an operator sees all.",
+            "Show the core hours of your jobs, their efficiency, and the lost ones; an operator sees all.",
         ),
         "logs": CommandEntry(
             "work.logs",
@@ -97,7 +97,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         REVOKE.name: CommandEntry("work.granting", REVOKE.help),
         "grants": CommandEntry(
             "work.granting",
-            "List who may read what of yours, and what you may read. An operator sees everybody's grants.",
+            "List the readers of your work, and the work that you may read. An operator sees everybody's grants.",
         ),
     },
     "Results and files": {

@@ -38,7 +38,7 @@ def fetch(
 ) -> None:
     """Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.
 
-    Those of a workflow go to TASK/..., and so do those of a task if the folder has outputs of another one.
+    Outputs of a workflow go to TASK/..., and a task's too if the folder has outputs of another one.
     Size and checksum are checked. Existing files are not read again, and partial files continue. Files that
     are not of the task stay as they are. The file manifest.csv lists each output with its job and inputs.
     """

@@ -17,7 +17,7 @@ app = typer.Typer()
 
 
 class By(StrEnum):
-    """What each row is of."""
+    """The subject of each row."""
 
     DAY = "day"
     TASK = "task"
@@ -37,14 +37,14 @@ _LOSSES = (Column("lost", number=True), Column("part", number=True), Column("why
 def usage(
     by: Annotated[By, typer.Option(help="Rows by day, task or queue.")] = By.DAY,
     since: Annotated[
-        str, typer.Option(help="From which day on: 3d, or 2026-11-30. The server keeps 30 days.")
+        str, typer.Option(help="The first day: 3d, or 2026-11-30. The server keeps 30 days.")
     ] = "7d",
     mine: Annotated[bool, typer.Option("--mine", help="Only your own, also for an operator.")] = False,
     json_output: Json = False,
 ) -> None:
-    """Show the core hours of your jobs, their efficiency, and what was lost; an operator sees all.
+    """Show the core hours of your jobs, their efficiency, and the lost ones; an operator sees all.
 
-    Efficiency is CPU time by core time. An attempt counts on the day (UTC) on which it ends, after 10 s at
+    Efficiency is CPU time by core time. An attempt counts on the day (UTC) of its end, after 10 s at
     most. Lost are attempts that failed or were cancelled.
     """
     try:

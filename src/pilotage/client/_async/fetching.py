@@ -83,7 +83,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         if not manifest.is_of_others(to, outputs):
             return to
         name = (await self.task(task)).name
-        # The server may be anybody's, and its names are no paths.
+        # The user may not trust the server: its names are no paths.
         named = to / (name if TASK_NAME.fullmatch(name) else f"task-{task}")
         return named.with_name(f"{named.name}-{task}") if manifest.is_of_others(named, outputs) else named
 

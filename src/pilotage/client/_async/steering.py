@@ -70,7 +70,7 @@ class AsyncSteering(AsyncApi):
     ) -> Record:
         """Delete a task that has ended, or a workflow such as ``"workflow:3"``; with ``outputs`` these too.
 
-        Copies that it alone used go with it. ``lines`` of the answer say what goes; ``dry_run`` does no more.
+        Copies that it alone used go with it. ``lines`` of the answer list the records; a ``dry_run`` deletes nothing.
         """
         subject = (await self.subject(about)).of_kinds("task", "workflow")
         body = {"outputs": outputs, "dry_run": dry_run}
@@ -84,7 +84,7 @@ class AsyncSteering(AsyncApi):
         vo: str | None = None,
         until: float | None = None,
     ) -> Record:
-        """Let somebody read a task, ``"workflow:3"`` or ``"dataset:NAME"``: results, logs and explanations.
+        """Let a person or group read a task, ``"workflow:3"`` or ``"dataset:NAME"``: results, logs and explanations.
 
         The ``reader`` is a person, or ``"group:NAME"``, of your VO unless another is named. ``until`` is in
         s since 1970 UTC; None: until you revoke it.
@@ -98,7 +98,7 @@ class AsyncSteering(AsyncApi):
         return await self._posted("/grants/revoke", GRANT, None, await self._granted(about, reader, vo))
 
     async def grants(self) -> Table[Record]:
-        """Return the grants that you gave, and those that you may read by; an operator's: everybody's."""
+        """Return the grants that you gave, and the ones that you may read by; an operator's: everybody's."""
         return await self._table("grants", "/grants", GRANT)
 
     async def _granted(
