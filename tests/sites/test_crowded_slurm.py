@@ -8,7 +8,7 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,6 @@ queues:
       pilot_slots: 1
       pilot_walltime: 600
       options: {{{{ spool: "{{place}}/spool", partition: main }}}}
-plugins: {{{{ "": matchmaking }}}}
 director: {{{{ policy: balanced }}}}
 brokerage: {{{{ advertise_period: {PERIOD}, match_period: 1 }}}}
 loops: {{{{ period: 0.5, heartbeat: 1, pilot_idle: 20 }}}}
@@ -64,11 +63,13 @@ class Crowd:
     def __init__(self, slurm: Slurm, squeue: str, mood: Path, draws: random.Random) -> None:
         self.slurm, self.squeue, self.mood, self.draws = slurm, squeue, mood, draws
         self.next_change = 0.0
-        self.history = [(time.monotonic(), 0, 0)]
+        self.history = [(time.time(), 0, 0)]
+        self.last_answer = time.time()
+        self.pilots: set[int] = set()
 
     def change(self) -> None:
         """Let jobs of other people begin or end, and Slurm have another mood, if it is time."""
-        now = time.monotonic()
+        now = time.time()
         if now < self.next_change:
             return
         self.next_change = now + self.draws.uniform(3, 12)
@@ -86,23 +87,30 @@ class Crowd:
         A pilot that has reported its end may still exit in Slurm, and holds no room there.
         """
         lines = self.slurm.call(self.squeue, "-h", "-r", "-o", "%i %j %T").splitlines()
-        leaving = {
-            pilot["reference"].partition("/")[0]
-            for pilot in house.call("GET", "/pilots")["pilots"]
-            if pilot["state"] not in ("created", "submitted", "running")
-        }
+        pilots = house.call("GET", "/pilots")["pilots"]
+        live = [pilot for pilot in pilots if pilot["state"] in ("created", "submitted", "running")]
+        leaving = {pilot["reference"].partition("/")[0] for pilot in pilots if pilot not in live}
+        decided = min(
+            (pilot["created"] for pilot in live if pilot["id"] not in self.pilots), default=time.time()
+        )
         jobs = [line.split() for line in lines]
+        numbers = {job[0] for job in jobs}
+        self.pilots.update(pilot["id"] for pilot in live if pilot["reference"].partition("/")[0] in numbers)
         states = Counter(state for number, name, state in jobs if name != "other" and number not in leaving)
         others = Counter(state for _, name, state in jobs if name == "other")
-        self.history.append((time.monotonic(), others["PENDING"] + others["RUNNING"], others["PENDING"]))
-        old = [entry for entry in self.history if entry[0] <= time.monotonic() - WINDOW]
+        self.history.append((time.time(), others["PENDING"] + others["RUNNING"], others["PENDING"]))
+        if self.mood.read_text() != "dead":
+            self.last_answer = time.time()
+        # A silent site is bounded by its last report (M8). A new pilot was decided before it came to Slurm.
+        begin = min(self.last_answer, decided) - WINDOW
+        old = [entry for entry in self.history if entry[0] <= begin]
         # The number before the window was true until the next look.
         recent = [*old[-1:], *self.history[len(old) :]]
         return states, min(entry[1] for entry in recent), min(entry[2] for entry in recent)
 
     def changes(self) -> str:
         """Return when the number of other jobs changed: seconds ago, all, and those that wait."""
-        now, before, lines = time.monotonic(), (-1, -1), []
+        now, before, lines = time.time(), (-1, -1), []
         for moment, count, waiting in self.history:
             if (count, waiting) != before and moment > now - 60:
                 lines.append(f"{now - moment:.1f} s ago {count} and {waiting}")
@@ -122,15 +130,16 @@ def test_m5_a_site_is_not_overrun_beside_other_people_on_slurm(
     mood.write_text("well")
     monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
     placements = int(os.environ.get("PLACEMENTS", "40"))
-    task = {"name": "crowd", "nucleus": "cluster", "command": ["true"], "scouts": 0}
-    task["parameters"] = {"number": [*range(placements)]}
+    task = {"nucleus": "cluster", "command": ["true"], "scouts": 0}
+    task["parameters"] = {"number": [*range(placements // 2)]}
+    tasks = [{"name": plugin, "brokerage": plugin, **task} for plugin in ("production", "matchmaking")]
     crowd, before, most = Crowd(slurm, squeue, mood, random.Random(45)), Counter[str](), Counter[str]()
     with running(tmp_path, free_port, FEDERATION.format(place=tmp_path), "disk") as house:
-        path = f"/tasks/{house.call('POST', '/tasks', {'tasks': [task]})['tasks'][0]['id']}"
-        while (answer := house.call("GET", path))["state"] != "finished":
+        numbers = [answer["id"] for answer in house.call("POST", "/tasks", {"tasks": tasks})["tasks"]]
+        while (jobs := _jobs(house, numbers))["finished"] < placements:
             crowd.change()
             pilots, others, waiting = crowd.count(house)
-            count = _count(answer["jobs"], pilots)
+            count = _count(jobs, pilots)
             limits = {
                 "jobs": MAX_JOBS - others,
                 "pilots": MAX_JOBS - others,
@@ -143,9 +152,13 @@ def test_m5_a_site_is_not_overrun_beside_other_people_on_slurm(
                 )
                 most[name] = max(most[name], count[name])
             before = count
-        assert answer["jobs"] == {"finished": placements}
         assert most["jobs"] >= MAX_JOBS // 2, most
         print(most)
+
+
+def _jobs(house: House, tasks: Sequence[int]) -> Counter[str]:
+    """Return the jobs of tasks by state."""
+    return sum((Counter(house.call("GET", f"/tasks/{task}")["jobs"]) for task in tasks), Counter())
 
 
 def _count(jobs: Mapping[str, int], pilots: Mapping[str, int]) -> Counter[str]:
