@@ -97,7 +97,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         REVOKE.name: CommandEntry("work.granting", REVOKE.help),
         "grants": CommandEntry(
             "work.granting",
-            "List the readers of your work, and the work that you may read. An operator sees everybody's grants.",
+            "List the readers of your work, and what you may read. An operator sees everybody's grants.",
         ),
     },
     "Results and files": {

@@ -61,7 +61,7 @@ def revoke(subject: Subject, reader: Reader, vo: Vo = None, json_output: Json = 
 
 @app.command(epilog="Example: pilotage grants")
 def grants(json_output: Json = False) -> None:
-    """List the readers of your work, and the work that you may read. An operator sees everybody's grants."""
+    """List the readers of your work, and what you may read. An operator sees everybody's grants."""
     with connect() as client:
         page = client.grants()
     if json_output:

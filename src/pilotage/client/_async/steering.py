@@ -70,7 +70,7 @@ class AsyncSteering(AsyncApi):
     ) -> Record:
         """Delete a task that has ended, or a workflow such as ``"workflow:3"``; with ``outputs`` these too.
 
-        Copies that it alone used go with it. ``lines`` of the answer list the records; a ``dry_run`` deletes nothing.
+        Copies that it alone used go with it. ``lines`` list the records; a ``dry_run`` deletes nothing.
         """
         subject = (await self.subject(about)).of_kinds("task", "workflow")
         body = {"outputs": outputs, "dry_run": dry_run}
@@ -84,7 +84,7 @@ class AsyncSteering(AsyncApi):
         vo: str | None = None,
         until: float | None = None,
     ) -> Record:
-        """Let a person or group read a task, ``"workflow:3"`` or ``"dataset:NAME"``: results, logs and explanations.
+        """Let others read a task, ``"workflow:3"`` or ``"dataset:NAME"``: results, logs and explanations.
 
         The ``reader`` is a person, or ``"group:NAME"``, of your VO unless another is named. ``until`` is in
         s since 1970 UTC; None: until you revoke it.
