@@ -1,6 +1,6 @@
-"""Membership: this process beats in the store, and watches whether the others do.
+"""Membership: this process writes heartbeats into the store, and watches those of the others.
 
-No clocks are compared. Each server counts, on its own steady clock, for how long another's beat has not
+No clocks are compared. Each server counts, on its own steady clock, for how long another's heartbeat has not
 changed. If a server could not look, because it was frozen or the database was away, it starts counting
 again. So no server seems silent after a minute without the database.
 """
@@ -37,7 +37,7 @@ class BeatTimes(NamedTuple):
 
     @property
     def takeover(self) -> float:
-        """Return the longest time in s from a server's last beat until others know that it is silent."""
+        """Return the longest time in s from a server's last heartbeat until others know that it is silent."""
         return self.lease + 2 * self.beats
 
 
@@ -73,7 +73,7 @@ def this_process(store: Store, name: str, loops: Sequence[str], url: str = "") -
 
 @dataclass(slots=True)
 class _Watched:
-    """The last known beat of a server, and since when it has not changed."""
+    """The last heartbeat seen of a server, and since when it has not changed."""
 
     last: ServerBeat
     since: float
@@ -155,7 +155,7 @@ class Membership(BackgroundService):
         return last is None or last.gone is not None or bool(self._host.gone([last.process]))
 
     def start(self) -> None:
-        """Join the store's servers, and begin to beat."""
+        """Join the store's servers, and begin to send heartbeats."""
         self._note_absence()
         self._store.servers.join(self.server)
         self.beat()
@@ -170,7 +170,7 @@ class Membership(BackgroundService):
             log.warning("could not say that this server ends: %s", outage(error) or error)
 
     def beat(self) -> None:
-        """Beat once, and look at the others. Raises the database's error."""
+        """Write a heartbeat, and look at the others. Raises the database's error."""
         begun = self._steady()
         with self._lock:
             lost = begun >= self._held_until
@@ -246,7 +246,7 @@ class Membership(BackgroundService):
             try:
                 self.beat()
             except Exception as error:
-                log.warning("could not beat: %s", outage(error) or repr(error))
+                log.warning("could not write a heartbeat: %s", outage(error) or repr(error))
 
     def _reports(self) -> None:
         while True:

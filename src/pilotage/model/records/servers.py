@@ -7,7 +7,7 @@ from typing import Literal
 from pilotage.model.values.types import DESCRIBED
 
 ServerState = Literal["live", "silent", "ended"]
-"""Live: it beats. Silent: its lease is over, and others have taken over. Ended: it has left by itself."""
+"""Live: it sends heartbeats. Silent: its lease is over, so others took over. Ended: it left by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,10 @@ class Absences:
         self._database = database
 
     def note(self, now: float, least: float) -> None:
-        """Record an absence of ``least`` s or more until ``now``, since the last beat of any API server.
+        """Record an absence of ``least`` s or more until ``now``, since the last heartbeat of any API
+        server.
 
-        A server calls this before its first beat.
+        A server calls this before its first heartbeat.
         """
 
         def write(connection: Connection) -> None:

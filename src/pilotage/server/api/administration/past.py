@@ -103,7 +103,7 @@ def _trend(share: str, spans: Sequence[ShareSpan]) -> ShareTrend:
 
 @router.get("/failures", responses=documented(FailureHistory))
 def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Response:
-    """Failed attempts of the caller's jobs by day, error and queue; an operator sees those of everybody.
+    """Failed attempts of the caller's jobs, or for an operator of all jobs, by day, error and queue.
 
     Attempts that were tried again count too, each after 10 s at most. Days are those of UTC.
     """
@@ -119,7 +119,7 @@ def get_usage(
     since: Annotated[float, Query(ge=0, le=1e11, description="s since 1970 UTC; 0: 7 days ago")] = 0,
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
 ) -> Response:
-    """What attempts of the caller's jobs used, and what is lost; an operator sees those of everybody.
+    """What attempts of the caller's jobs, or for an operator of all jobs, used, and what is lost.
 
     An attempt counts on the day, in UTC, on which it ended, 10 s later at most. Days are kept for a month.
     """

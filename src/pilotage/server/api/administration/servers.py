@@ -37,7 +37,7 @@ class ShownServer(BaseModel):
     host: Annotated[str, Field(description="The machine that it runs on.")]
     url: Annotated[str, Field(description="The address of its API; empty: it has none.")]
     started: Annotated[float, Field(description="When it started.")]
-    seen: Annotated[float, Field(description="When it beat last.")]
+    seen: Annotated[float, Field(description="When it sent its last heartbeat.")]
     gone: Annotated[float | None, Field(description="When it ended, or others found it silent.")]
     silent_for: Annotated[
         float | None,
