@@ -28,7 +28,7 @@ from pilotage.client import (
 )
 from pilotage.client._sync import connection
 from pilotage.client.errors import foreign_error
-from pilotage.client.records import ExplainedRecord, Record, RemarkRecord
+from pilotage.client.records import ExplainedRecord, LogsRecord, Record, RemarkRecord
 from tests.cli.conftest import FakeServer, server
 
 __all__ = ["server"]
@@ -317,3 +317,28 @@ def test_the_client_loads_no_part_of_the_server() -> None:
 def test_every_name_of_the_module_is_there() -> None:
     assert all(getattr(module, name) for name in module.__all__)
     assert set(module.__all__) == set(dir(module))
+
+
+def test_a_table_and_logs_read_well_as_text_and_in_cells() -> None:
+    page = {"tasks": [{"id": 1, "created": 1_700_000_000.0, "name": "align", "jobs": {"finished": 65}}]}
+    table = Table[Record].of(page, "tasks", Record)
+    assert repr(table).splitlines() == [
+        "1 task",
+        "id  name   jobs         created",
+        "1   align  65 finished  2023-11-14 22:13:20 UTC",
+    ]
+    assert "<td>65 finished</td>" in table._repr_html_()
+    assert repr(Table[Record].of({"queues": []}, "queues", Record)) == "0 queues"
+    log = {"stream": "stdout", "head": ["a"], "left_out": 2, "tail": ["z"], "lost": 0}
+    excerpt = {"job": {"id": 7, "state": "failed"}, "attempt": 2, "logs": [log]}
+    lines = ["== job 7, attempt 2, failed ==", "-- stdout --", "a", "[2 lines between]", "z"]
+    logs = LogsRecord({"jobs": [excerpt], "next": ""})
+    assert repr(logs).splitlines() == lines
+    parts = {"stream": "stderr", "parts": [{"text": "x" * 300 + "\n", "start": 0, "end": 301}], "size": 301}
+    assert "x" * 300 in LogsRecord({"logs": [parts]})._repr_html_()
+
+
+def test_a_data_frame_without_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Refused, match=r"pandas is not installed: pip install 'pilotage\[pandas\]'"):
+        Table[Record].of({"tasks": []}, "tasks", Record).df()

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pilotage.explain import remarks
+from pilotage.explain.layout import GAP, Column, table_lines
+from pilotage.model.values.phrases import moment, not_installed, plural
 
-from .errors import BadAnswer, MissingField, error_of, refusal
+from .errors import BadAnswer, MissingField, Refused, error_of, refusal
 
 if TYPE_CHECKING:
     import pandas
@@ -15,6 +17,18 @@ MOST_SHOWN = 60
 
 LONGEST_CELL = 200
 """Most characters of a cell."""
+
+FIRST = ("id", "name", "state", "jobs", "index", "queue", "error", "reason")
+"""The first columns of a table as text, if it has them."""
+
+TIMES = frozenset(
+    ("created", "since", "started", "ended", "time", "heartbeat", "until", "made", "seen", "set_at")
+)
+LEAST_TIME = 1e9
+"""Fields with a moment in s since 1970, if it is this large."""
+
+FEW_ROWS, MOST_COLUMNS, SHORT = 10, 8, 40
+"""Most rows and columns of a table as text, and characters of a cell there."""
 
 
 def required(answer: Any, fields: Iterable[str]) -> Any:
@@ -107,7 +121,7 @@ class Record(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{_html(name)}</th><td>{_html(value)}</td></tr>"
+            f"<tr><th>{_html(name)}</th><td>{_html(value, name)}</td></tr>"
             for name, value in self._document.items()
         )
         return f"<table>{rows}</table>"
@@ -120,7 +134,35 @@ class ExplainedRecord(Record):
         return "\n".join(self["lines"])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{_html(repr(self))}</pre>"
+        return f"<pre>{_html(repr(self), most=None)}</pre>"
+
+
+class LogsRecord(Record):
+    """What jobs wrote: its text is that of the logs, which notebooks show."""
+
+    def __repr__(self) -> str:
+        excerpts = self["jobs"] if "jobs" in self else [{"logs": self["logs"]}]
+        return "\n".join(line for excerpt in excerpts for line in _log_lines(excerpt))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{_html(repr(self), most=None)}</pre>"
+
+
+def _log_lines(excerpt: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a job's logs: of all its attempt wrote, or head and tail."""
+    if job := excerpt.get("job"):
+        yield f"== job {job['id']}, attempt {excerpt['attempt']}, {job['state']} =="
+    for log in excerpt["logs"]:
+        yield f"-- {log['stream']} --"
+        if "parts" in log:
+            yield "".join(part["text"] for part in log["parts"]).rstrip("\n")
+            continue
+        yield from log["head"]
+        if log["left_out"]:
+            yield f"[{plural(log['left_out'], 'line')} between]"
+        yield from log["tail"]
+    if not excerpt["logs"]:
+        yield "(no output is kept)"
 
 
 class RemarkRecord(Record):
@@ -167,7 +209,21 @@ class Table(Sequence[Row], Generic[Row]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} {self._name}>"
+        count = plural(len(self), self._name.removesuffix("s"))
+        if not self._rows:
+            return count
+        names = [name for name in self._names() if any(_is_short(row.get(name)) for row in self._rows)]
+        names = sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))[
+            :MOST_COLUMNS
+        ]
+        rows = [[_shown(row.get(name), name) for name in names] for row in self._rows[:FEW_ROWS]]
+        lines = table_lines([Column(name) for name in names], rows, 0)
+        rest = len(self) - FEW_ROWS
+        more = [f"and {rest} more"] if rest > 0 else []
+        return "\n".join([count, *(GAP.join(line.cells).rstrip() for line in lines), *more])
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self._rows for name in row))
 
     @property
     def next(self) -> str:
@@ -191,16 +247,20 @@ class Table(Sequence[Row], Generic[Row]):
         return self.document
 
     def df(self) -> "pandas.DataFrame":
-        """Return a data frame, a row each. It needs pandas: ``pip install pandas``."""
-        import pandas as pd
+        """Return a data frame, a row each. It needs the extra ``pandas``."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise Refused(not_installed("pandas", "pandas")) from None
 
         return pd.DataFrame([row.to_dict() for row in self._rows])
 
     def _repr_html_(self) -> str:
-        names = list(dict.fromkeys(name for row in self._rows for name in row))
+        names = self._names()
         head = "".join(f"<th>{_html(name)}</th>" for name in names)
         rows = (
-            "".join(f"<td>{_html(row.get(name))}</td>" for name in names) for row in self._rows[:MOST_SHOWN]
+            "".join(f"<td>{_html(row.get(name), name)}</td>" for name in names)
+            for row in self._rows[:MOST_SHOWN]
         )
         body = "".join(f"<tr>{cells}</tr>" for cells in rows)
         rest = len(self) - MOST_SHOWN
@@ -213,8 +273,27 @@ def _cell(value: object) -> str:
     return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 3]}..."
 
 
-def _html(value: object) -> str:
+def _is_short(value: object) -> bool:
+    return value not in (None, "", [], {}) and len(_shown(value)) <= SHORT
+
+
+def _shown(value: object, name: str = "") -> str:
+    """Return a value as people read it: counts as ``3 running, 5 finished``, lists and fields with commas."""
+    if value is None:
+        return ""
+    if name in TIMES and isinstance(value, int | float) and value > LEAST_TIME:
+        return moment(value)
+    if isinstance(value, Mapping):
+        numbers = all(type(part) is int for part in value.values())
+        parts = (f"{part} {name}" if numbers else f"{name}={_shown(part)}" for name, part in value.items())
+        return ", ".join(parts)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+
+
+def _html(value: object, name: str = "", most: int | None = LONGEST_CELL) -> str:
     from html import escape  # only notebooks load it
 
-    text = "" if value is None else str(value)
-    return escape(text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 3]}...")
+    text = _shown(value, name)
+    return escape(text if most is None or len(text) <= most else f"{text[: most - 3]}...")

@@ -1,7 +1,7 @@
 """Run a command or a Python function over many parameters, and read what functions returned."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pilotage.client.errors import Refused
 from pilotage.client.functions import (
@@ -21,45 +21,40 @@ Parameters = Mapping[str, Iterable[Any]] | Iterable[Any]
 """A grid by name, rows by name, or single values."""
 
 
-class AsyncMappedTask:
-    """A function that runs over many arguments: one job of ``task`` a call."""
+class AsyncMappedTask(AsyncTask):
+    """A task that runs a function, or a command, over many arguments: one job a call."""
 
-    def __init__(self, task: AsyncTask, client: "AsyncFunctions") -> None:
-        self.task = task
-        self._client = client
+    def __init__(self, task: AsyncTask, client: "AsyncFunctions", is_function: bool = True) -> None:
+        super().__init__(task.to_dict(), task._client)
+        self._functions = client
+        self._is_function = is_function
         self._files: dict[int, str] = {}
-
-    def __repr__(self) -> str:
-        return f"<results of {self.task!r}>"
 
     async def results(self, timeout: float | None = None) -> list[Any]:
         """Wait for all calls, and return their results, in the order of their arguments.
 
-        Raises what the first of them raised, ``CallFailed`` for a job that left no result, and
-        ``StillUnderWay`` after ``timeout`` s.
+        Those of a command are its jobs. Raises what the first function raised, ``CallFailed`` for a job that
+        left no result or failed, and ``StillUnderWay`` after ``timeout`` s.
         """
-        jobs = [job async for job in self.task.as_completed(timeout)]
+        jobs = [job async for job in self.as_completed(timeout)]
         ordered = sorted((job for job in jobs if job.index is not None), key=lambda job: job.index or 0)
         return [await self.result(job) for job in ordered]
 
-    async def as_completed(self, timeout: float | None = None) -> AsyncIterator[AsyncJob]:
-        """Yield each job when it has ended; ``result`` reads what its call returned."""
-        async for job in self.task.as_completed(timeout):
-            yield job
-
     async def result(self, job: AsyncJob) -> Any:
-        """Return the result of an ended job's call, or raise its exception."""
+        """Return the result of an ended job's call, or raise its exception; of a command the job."""
         if job.state != "finished":
             raise failure_of(job)
+        if not self._is_function:
+            return job
         if job.id not in self._files:
-            outputs = await self._client.outputs(self.task)
+            outputs = await self._functions.outputs(self)
             self._files = {
                 output["job"]: output["file"] for output in outputs if output["name"].endswith(f"/{RESULT}")
             }
         if job.id not in self._files:
             raise failure_of(job)
         content = b""
-        async with self._client.content(self._files[job.id]) as chunks:
+        async with self._functions.content(self._files[job.id]) as chunks:
             async for chunk in chunks:
                 content += chunk
         return value_of(content)
@@ -68,14 +63,6 @@ class AsyncMappedTask:
 class AsyncFunctions(AsyncFollowing, AsyncFetching):
     """Runs commands and functions over parameters."""
 
-    @overload
-    async def map(
-        self, work: Callable[..., Any], parameters: Parameters, *, key: str = "", **fields: Any
-    ) -> AsyncMappedTask: ...
-    @overload
-    async def map(
-        self, work: str | Sequence[str], parameters: Parameters, *, key: str = "", **fields: Any
-    ) -> AsyncTask: ...
     async def map(
         self,
         work: Callable[..., Any] | str | Sequence[str],
@@ -83,7 +70,7 @@ class AsyncFunctions(AsyncFollowing, AsyncFetching):
         *,
         key: str = "",
         **fields: Any,
-    ) -> AsyncMappedTask | AsyncTask:
+    ) -> AsyncMappedTask:
         """Run a command or a Python function once for each row of parameters, as the jobs of one task.
 
         ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which the
@@ -97,7 +84,7 @@ class AsyncFunctions(AsyncFollowing, AsyncFetching):
         command = ["sh", "-c", work] if isinstance(work, str) else list(work)
         name = {"name": "map"} if "name" not in fields else {}
         document = {**name, "scouts": 0, **fields, "command": command, "parameters": rows_of(parameters)}
-        return await self.submit(document, key=key)
+        return AsyncMappedTask(await self.submit(document, key=key), self, is_function=False)
 
     async def _submitted_calls(
         self, work: Callable[..., Any], parameters: Parameters, key: str, fields: Mapping[str, Any]

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pilotage.client.errors import BadAnswer
-from pilotage.client.records import ExplainedRecord, Record, Table, outcome
+from pilotage.client.records import ExplainedRecord, LogsRecord, Record, Table, outcome
 from pilotage.client.shapes import (
     COUNTS,
     FAILURES,
@@ -238,14 +238,13 @@ class AsyncTaskRequests(AsyncApi):
         lines: int = 10,
         limit: int = 20,
         after: str | None = None,
-    ) -> Record:
+    ) -> LogsRecord:
         """Return head and tail of what a task's jobs wrote, or the lines with ``match``.
 
         One answer covers ``limit`` jobs; ``next`` is the ``after`` of the next ones.
         """
-        return await self._record(
+        answer = await self._get(
             "/tasks/{task}/logs",
-            TASK_LOGS,
             await self._task(task),
             failed=failed,
             match=match or None,
@@ -253,6 +252,7 @@ class AsyncTaskRequests(AsyncApi):
             limit=limit,
             after=after,
         )
+        return await self._understood(answer, TASK_LOGS, LogsRecord)
 
     async def matches(self, task: "int | str | RequestSubject | AsyncTask") -> Table[Record]:
         """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
@@ -307,7 +307,7 @@ class AsyncTaskRequests(AsyncApi):
         stdout_seen: int | None = None,
         stderr_seen: int | None = None,
         agent_seen: int | None = None,
-    ) -> Record:
+    ) -> LogsRecord:
         """Return what an attempt of a job wrote, or a pilot's agent; without a number, the latest attempt.
 
         Both ends of a long stream are kept. ``stdout_seen``, ``stderr_seen`` and, of a pilot, ``agent_seen``
@@ -319,4 +319,5 @@ class AsyncTaskRequests(AsyncApi):
             if subject.kind == "job"
             else {"agent_seen": agent_seen}
         )
-        return await self._record(f"{subject.path}/logs", LOGS, subject.values, **query)
+        answer = await self._get(f"{subject.path}/logs", subject.values, **query)
+        return await self._understood(answer, LOGS, LogsRecord)
