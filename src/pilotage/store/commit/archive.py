@@ -253,7 +253,7 @@ def _slice(kind: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slic
 
 
 def delete_records(connection: Connection, kind: What, numbers: Sequence[int]) -> None:
-    """Delete records that have ended, and take them out of the counters. Skip those that are gone already."""
+    """Delete ended records, and subtract them from the counters. Skip records that are gone already."""
     ids = {"ids": list(numbers)}
     if kind == "choice":
         forget(connection, numbers)

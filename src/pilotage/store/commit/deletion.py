@@ -1,4 +1,4 @@
-"""Delete the records of ended tasks for a person, and read which files of theirs nobody else needs."""
+"""Delete the records of ended tasks for a person, and find their files that no other task needs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ class NotEnded(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVolume:
-    """Files, and what they take at all storages together."""
+    """A number of files, and their bytes at all storages together."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -131,7 +131,7 @@ class Deletion:
         self._database.read(lambda connection: _check(connection, ids))
 
     def files(self, ids: Sequence[int], outputs: bool) -> TaskFiles:
-        """Return what tasks have at storages. With ``outputs``, copies of outputs count as outputs."""
+        """Count the files of tasks at storages. With ``outputs``, copies of outputs count as outputs."""
         own = _IS_OUTPUT & _MAY_GO
 
         def read(connection: Connection) -> TaskFiles:
@@ -146,11 +146,11 @@ class Deletion:
         return self._database.read(read)
 
     def copies(self, ids: Sequence[int]) -> list[Replica]:
-        """Return some copies that nobody else needs."""
+        """Return some copies that no other task needs."""
         return _replicas(self._database, ids, *_COPIES)
 
     def outputs(self, ids: Sequence[int]) -> tuple[list[str], list[Replica]]:
-        """Return some outputs that nobody else needs, by identifier, and all their replicas."""
+        """Return some outputs that no other task needs, by identifier, and all their replicas."""
         names = select(_f.name).where(_IS_OUTPUT, _MAY_GO).order_by(_f.name).limit(MOST_FILES)
 
         def read(connection: Connection) -> tuple[list[str], list[Replica]]:

@@ -128,7 +128,7 @@ def _error_of(changes: Mapping[str, Any]) -> str:
 
 
 def _cores(requirements: str) -> int:
-    """Return the cores of a job; 1 if its requirements are of another kind: a measurement fails no commit."""
+    """Return the cores of a job; 1 for unreadable requirements, so that a measurement fails no commit."""
     try:
         return Requirements.from_text(requirements).cores
     except (ValueError, IndexError, TypeError):

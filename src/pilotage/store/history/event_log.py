@@ -47,7 +47,7 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = space::oi
 
 
 class TaskOwner(NamedTuple):
-    """Whose a task is, and its workflow."""
+    """The owner and the workflow of a task."""
 
     task: int
     owner: str

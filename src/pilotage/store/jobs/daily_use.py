@@ -152,7 +152,7 @@ def _bounded(
     person: tuple[int, str, str],
     place: tuple[int, str],
 ) -> tuple[int, str]:
-    """Return a task and a queue of a person's day; those of further ones beyond the bound."""
+    """Return the task and queue to count in a person's day. Beyond the bound, count them as further ones."""
     if person not in places:
         values = dict(zip(("its_day", "its_vo", "its_owner"), person, strict=True))
         places[person] = {(int(task), queue) for task, queue in raw_rows(connection, _OF_PERSON, **values)}
@@ -163,7 +163,7 @@ def _bounded(
 
 
 def forget(connection: Connection, before: float) -> None:
-    """Delete the days of before a time (s since 1970 UTC)."""
+    """Delete the days before a time (s since 1970 UTC)."""
     connection.execute(_OLD, {"before": int(before // DAY)})
 
 

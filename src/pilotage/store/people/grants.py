@@ -1,4 +1,4 @@
-"""Grants of people to read what is theirs: table, giving, revoking, and who may read what now."""
+"""Grants of people to read their work: table, giving, revoking, and the present readers."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -72,10 +72,10 @@ ORDERS: Mapping[TaskSort, ListOrder] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPage:
-    """Which tasks are listed: an owner's, by name and VO (none: everybody's), filtered and sorted.
+    """The tasks to list: an owner's, by name and VO (None: all tasks), filtered and sorted.
 
-    With ``only``, these alone, whoever owns them.
-    ``after`` is the cursor of the page; empty for the first one.
+    With ``only``, list these tasks alone, of any owner. ``after`` is the cursor of the page; empty for the
+    first one.
     """
 
     owner: Identity | None = None
