@@ -20,6 +20,9 @@ from .slurm import Slurm
 MAX_JOBS = 12
 MAX_PENDING = 6
 PERIOD = 2.0
+LONGEST_ANSWER = 12.0
+"""Seconds from the end of a silence to the next advertisement: two slow commands, and a period."""
+
 WINDOW = 3 * PERIOD + 6
 """Seconds for which an advertisement may be used (M5), and until a pilot that it allowed is in Slurm."""
 
@@ -64,7 +67,7 @@ class Crowd:
         self.slurm, self.squeue, self.mood, self.draws = slurm, squeue, mood, draws
         self.next_change = 0.0
         self.history = [(time.time(), 0, 0)]
-        self.last_answer = time.time()
+        self.last_answer = self.last_silence = time.time()
         self.pilots: set[int] = set()
 
     def change(self) -> None:
@@ -99,7 +102,9 @@ class Crowd:
         states = Counter(state for number, name, state in jobs if name != "other" and number not in leaving)
         others = Counter(state for _, name, state in jobs if name == "other")
         self.history.append((time.time(), others["PENDING"] + others["RUNNING"], others["PENDING"]))
-        if self.mood.read_text() != "dead":
+        if self.mood.read_text() == "dead":
+            self.last_silence = time.time()
+        elif time.time() > self.last_silence + LONGEST_ANSWER:
             self.last_answer = time.time()
         # A silent site is bounded by its last report (M8). A new pilot was decided before it came to Slurm.
         begin = min(self.last_answer, decided) - WINDOW
