@@ -324,7 +324,7 @@ def test_a_path_that_leaves_its_storage_is_refused(name: str) -> None:
 
 
 def test_a_storage_that_has_left_the_federation_is_an_error() -> None:
-    with pytest.raises(DeliveryFailed, match="north-a is not in the federation"):
+    with pytest.raises(DeliveryFailed, match="storage north-a has left the federation"):
         order(transfer(7, X.DELIVERING), File(name="a", size=3, checksum=""), {}, "here")
 
 
