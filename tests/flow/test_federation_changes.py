@@ -59,8 +59,8 @@ def test_a_queue_with_running_jobs_is_not_removed(house: House) -> None:
     found = review(house.store, without)
     assert [effect.lost for effect in found.effects] == [True, False, False]
     texts = "\n".join(effect.text for effect in found.effects)
-    assert "1 activated job: they are brokered again at once" in texts
-    assert "1 live pilot: nobody looks after them any more" in texts
+    assert "1 activated job: they are brokered again immediately" in texts
+    assert "1 live pilot: Pilotage forgets them" in texts
     save(house.store, without, "olga", force=True)
     assert in_force(house).queues[0].name == "south-queue"
 

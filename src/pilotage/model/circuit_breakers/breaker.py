@@ -5,7 +5,7 @@
 - *half-open*: that time is over. One probe goes there. If it fails, the breaker opens again, for longer
   each time; if it does well, the breaker closes.
 
-An operator may lift a breaker: it closes, and no failure of before counts any more.
+An operator may lift a breaker: it closes, and earlier failures stop counting.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
 
-OTHERS_ERROR = "an error of somebody's job, which operators read"
+OTHERS_ERROR = "an error of another owner's job, which operators can read"
 
 Kind = Literal["server", "list-match", "empty-pilots", "queue", "node", "storage"]
 State = Literal["open", "half-open"]
@@ -86,7 +86,7 @@ class CircuitBreaker:
 
     @property
     def forgotten(self) -> float:
-        """When it closes without a probe, where nothing is heard for as long as it was open (F4)."""
+        """When it closes without a probe: if no failure follows for as long as it was open (F4)."""
         return self.until + (self.until - self.since)
 
     @property
@@ -101,7 +101,7 @@ class CircuitBreaker:
 
     @property
     def whom(self) -> str:
-        """Whose jobs it concerns, in words."""
+        """The task or the owner that it concerns, in words."""
         _, owner, task = self.whose
         return f"task {task}" if task else (owner or "everybody")
 
@@ -122,7 +122,7 @@ class CircuitBreaker:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of what it guards, by each of which it may be lifted."""
+        """Names of the places that it guards. An operator lifts it by any of them."""
         first, second = self.place
         places = {first, second} if self.kind in ("storage", "node") else {first}
         if self.kind in ("node", "server", "list-match") and second:
@@ -136,7 +136,7 @@ class CircuitBreaker:
 
     @property
     def sentence(self) -> str:
-        """The same, with what it holds back."""
+        """The work that it holds back, until when, and why, in words."""
         return f"{self.what}: {self.text}"
 
     def line(self, time: float) -> str:
@@ -152,17 +152,17 @@ class CircuitBreaker:
         return f"{self.words.failures}, {self.failures} in a row, the last with: {last}"
 
     def holds_for(self, vo: str, owner: str, task: int) -> bool:
-        """Tell whether it concerns the jobs of a task."""
+        """Return whether it concerns the jobs of a task."""
         return self.whose in scopes(vo, owner, task)
 
     def concerns(self, source: str, destination: str) -> bool:
-        """Tell whether it concerns files that move between two storages."""
+        """Return whether it concerns files that move between two storages."""
         return self.place[0] in ("", source) and self.place[1] in ("", destination)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiftedBreaker:
-    """A breaker that an operator has lifted: failures of before then count no more."""
+    """A breaker that an operator has lifted. Earlier failures do not count."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -203,7 +203,7 @@ F = TypeVar("F", bound=Timed)
 
 
 class Tripped(NamedTuple, Generic[F]):
-    """What failures made of a breaker: how many count, how often it opened, when last (s since 1970)."""
+    """A breaker after failures: how many count, how often it opened, and when last (s since 1970)."""
 
     failures: int = 0
     openings: int = 0
@@ -214,8 +214,8 @@ class Tripped(NamedTuple, Generic[F]):
     def after(self, failure: F, trips: Callable[[F], bool], open_for: Callable[[int], float]) -> "Tripped[F]":
         """The breaker after one more failure.
 
-        What fails while it is open was under way before it opened, and counts nothing. ``trips`` is asked of
-        one that counts whether it opens the breaker, ``open_for`` for how many s, after so many openings.
+        A failure while it is open does not count, because its work began before. ``trips`` returns whether a
+        failure opens the breaker, and ``open_for`` for how many s after so many openings.
         """
         if failure.time < self.until:
             return self
@@ -251,7 +251,7 @@ def followed(
 
 
 class FailedBatch(NamedTuple):
-    """A failure of something that was sent in a batch: those of one batch are one failure of the place."""
+    """A failure of something sent in a batch. Failures of one batch count as one failure of the place."""
 
     time: float
     batch: float
@@ -280,9 +280,10 @@ def seen_by(breakers: Iterable[CircuitBreaker], person: Identity | None) -> tupl
 
 
 def without_payload_error(breaker: CircuitBreaker) -> CircuitBreaker:
-    """Return a breaker as anybody may see whom it concerns.
+    """Return a breaker without its error if the error may come from another owner's job.
 
-    Jobs of any owner trip the breakers of everybody. What a breaker of one owner shows is that owner's.
+    Any owner's job can trip the breaker of a queue or node for everybody. A breaker of one owner shows only
+    that owner's errors.
     """
     is_of_others = breaker.kind in ("queue", "node") and breaker.whose == EVERYBODY
     return replace(breaker, error=OTHERS_ERROR) if is_of_others else breaker

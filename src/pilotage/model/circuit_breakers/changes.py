@@ -13,7 +13,7 @@ MOST_CHANGES = 500
 """Most changes that are noted together; the others follow."""
 
 NotedKey = tuple[Key, Scope]
-"""What tells a noted breaker from others: its kind and place, and whose jobs it holds back."""
+"""Identifies a noted breaker: its kind and place, and the jobs that it holds back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class BreakerChange:
     target: BreakerState
     """The state now."""
     cause: str
-    """What it holds back and why, in words, without an owner's name: everybody reads those of no task."""
+    """What it holds back and why, in words, without an owner's name: some changes are shown to everybody."""
 
 
 def breaker_changes(

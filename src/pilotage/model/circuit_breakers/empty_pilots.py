@@ -46,8 +46,7 @@ def has_it(pilot: Pilot, need: str) -> bool:
 
 
 def is_empty(pilot: Pilot) -> bool:
-    """Tell whether a pilot called home and ended without ever having had a job, on a node that lacked
-    nothing."""
+    """Return whether a pilot called home and ended without a job, although its node lacked nothing."""
     has_ended = pilot.state not in LIVE_PILOTS and pilot.heartbeat is not None
     return has_ended and not pilot.matched and not pilot.lacks
 
@@ -55,7 +54,7 @@ def is_empty(pilot: Pilot) -> bool:
 def after_empty_ones(
     queue: str, pilots: Iterable[Pilot], director: DirectorConstants, lifted: Sequence[LiftedBreaker] = ()
 ) -> CircuitBreaker | None:
-    """The breaker of a queue whose pilots ended without work, those before the last useful one aside (P12).
+    """Return the breaker of a queue where pilots ended without work since the last useful one (P12).
 
     Pilots of one iteration count once: they were made for the same work.
     """
@@ -68,9 +67,9 @@ def after_empty_ones(
 def of_nodes(
     pilots: Iterable[Pilot], director: DirectorConstants, lifted: Sequence[LiftedBreaker] = ()
 ) -> tuple[CircuitBreaker, ...]:
-    """The breakers of queues as to each need, where the nodes of pilots that were sent for it lack it (P12).
+    """Return the breakers, by queue and need, where pilots sent for a need came to nodes without it (P12).
 
-    A queue has none for a need that the node of a running pilot meets.
+    A queue has none for a need if the node of a running pilot meets it.
     """
     by_queue: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
@@ -99,8 +98,7 @@ def _of_need(
 
 
 def _since_useful(vain: Iterable[Pilot], useful: Sequence[Pilot], lifted: float) -> list[Pilot]:
-    """Return the pilots in vain that were made after the last useful one, and after the breaker was
-    lifted."""
+    """Return the useless pilots made after the last useful one, and after the breaker was lifted."""
     after, began = max([lifted, *(pilot.created for pilot in useful)]), begun(useful)
     return [pilot for pilot in vain if pilot.created > after and pilot.since > began]
 

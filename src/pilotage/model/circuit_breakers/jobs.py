@@ -11,14 +11,14 @@ from pilotage.model.records.unified_queues import counted_together
 
 
 def job_breakers(failures: Iterable[Failure], federation: Federation) -> tuple[CircuitBreaker, ...]:
-    """The breakers of places where jobs failed fast in a row, and whose jobs they hold back.
+    """Return the breakers of places where jobs failed fast in a row, each with the jobs that it holds back.
 
     The pseudo-queues of a unified queue are one place: they have the same nodes (B2).
 
-    A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
-    where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
-    What follows the task closes nothing. Failures of before a breaker was lifted count nothing, nor do kinds
-    that have another culprit (``FailureRules.trips``).
+    A place closes to a *task* if the task's failures follow the place, or may do so. It closes to an *owner*
+    once this is shown for two of the owner's tasks, and to *everybody* once it is shown for two owners.
+    Failures that follow the task close nothing. Failures before a breaker was lifted do not count, nor do
+    kinds with another culprit (``FailureRules.trips``).
     """
     rows: dict[tuple[tuple[str, ...], str], list[Failure]] = defaultdict(list)
     together, constants = counted_together(federation), federation.guard
@@ -88,7 +88,7 @@ def _breaker(
 
 
 def _is_shown_for(scope: Scope, failures: list[Failure], constants: GuardConstants) -> bool:
-    """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners.
+    """Return whether enough jobs failed, of enough tasks or owners, to close their place to a scope.
 
     Scouts may be fewer: their attempts count.
     """

@@ -16,11 +16,11 @@ def server_breaker(
     changed: float | None = None,
     lifted: float = -inf,
 ) -> CircuitBreaker | None:
-    """The breaker of a server whose pilots failed before they called home, since one did call (P6).
+    """Return the breaker of a server where pilots failed before they called home, since one did call (P6).
 
-    Any pilot that called closes it: one made after those that failed, or one that began to run after. It is
-    half-open where its queue was declared again at ``changed`` and no pilot that was made since has failed.
-    Pilots that were made before it was ``lifted`` count nothing.
+    A pilot that calls closes it, if the pilot was made or began to run after the failures. The breaker is
+    half-open if its queue was declared again at ``changed`` and no pilot made since has failed. Pilots made
+    before it was ``lifted`` do not count.
     """
     pilots = list(pilots)
     well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
@@ -36,7 +36,7 @@ def server_breaker(
     ]
     if not failed:
         return None
-    # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
+    # Count times, not pilots: pilots that failed in one pass of the loop are one failure of the place.
     ends = [
         FailedBatch(pilot.since, pilot.since, pilot.error.partition("\n")[0])
         for pilot in made_since(failed, changed)
@@ -49,10 +49,10 @@ def server_breaker(
 
 
 def begun(pilots: Iterable[Pilot]) -> float:
-    """Return when the last of these pilots called for the first time, as far as they still run."""
+    """Return when the newest of the running pilots first called; minus infinity if none runs."""
     return max((pilot.since for pilot in pilots if pilot.state is PilotState.RUNNING), default=-inf)
 
 
 def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:
-    """The pilots that were made by what their queue is declared to be now."""
+    """Return the pilots made since their queue's declaration last changed."""
     return [pilot for pilot in pilots if changed is None or pilot.created > changed]

@@ -19,7 +19,7 @@ LONGEST_ERROR = 200
 """Characters that are kept of an error."""
 
 _CUT = " ..."
-"""The end of an error of which more is not kept."""
+"""The end of an error that was cut."""
 
 _LEAST = 3
 """Characters of a name that are hidden. Fewer could be any part of an error."""
@@ -59,7 +59,7 @@ class FailedDelivery:
 
 
 def one_line(error: str) -> str:
-    """Return the first line of an error that says anything, not too long."""
+    """Return the first line of an error that is not blank, shortened if necessary."""
     line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
     return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]}{_CUT}"
 
@@ -84,9 +84,9 @@ def storage_breakers(
 
 
 def retried_at(failed: Iterable[FailedDelivery], constants: StagingConstants) -> dict[int, float]:
-    """Return when each job may be tried again that storages failed at its pilots, in s since 1970.
+    """Return when each job that storages failed at its pilots may be tried again, in s since 1970.
 
-    Pilots are believed as to their own job: after each such attempt it waits, twice as long each time.
+    A pilot's report is enough for its own job, which waits twice as long after each such attempt.
     """
     times: dict[int, list[float]] = defaultdict(list)
     for failure in failed:
@@ -109,9 +109,10 @@ def _breaker(end: End, row: list[FailedDelivery], constants: StagingConstants) -
 
 
 def _without_file(failure: FailedDelivery) -> str:
-    """Return an error without the name of somebody's file: everybody sees what closes a storage.
+    """Return an error without the name of the file, because everybody sees why a storage is closed.
 
-    The file's name may be quoted, or cut at the end. In other folders of a storage it has its last part.
+    The error may have the name percent-encoded, or cut at its end. A path in another folder of the storage
+    ends with the last part of the name.
     """
     name = name_of(failure.file.removeprefix(f"{failure.job}/"))
     error = failure.error
@@ -137,7 +138,7 @@ def _without_beginning(error: str, name: str) -> str:
 
 
 def _enough(failures: Sequence[FailedDelivery], files: int) -> bool:
-    """Tell whether failures in a row trip a breaker: movers are believed, pilots where others agree."""
+    """Return whether failures in a row trip a breaker: reports of pilots count only if others agree."""
     if len({failure.file for failure in failures if not failure.job}) >= files:
         return True
     agree = (

@@ -158,8 +158,8 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """What the commit forgets: replicas, files and datasets that are gone or that nobody wants, and failed
-    deliveries that count no more. It adds no event.
+    """Records to remove: lost or unwanted replicas, files and datasets, and failed deliveries that stop
+    counting. It adds no event.
     """
 
     __pydantic_config__ = DESCRIBED
@@ -175,16 +175,16 @@ class Forget:
     datasets: tuple[str, ...] = ()
     """Identifiers of datasets to forget. A dataset that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()
-    """Storages, as source or destination or both, at which deliveries that failed count no more (F4)."""
+    """Storages, as source, destination or both, where failed deliveries stop counting (F4)."""
     lifted: tuple[Key, ...] = ()
-    """Circuit breakers that an operator lifts: failures until now count no more (P6, P8, P12, F2, F4)."""
+    """Circuit breakers that an operator lifts: earlier failures stop counting (P6, P8, P12, F2, F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
     """The start of a step's iteration, at most one per period however many servers decide.
 
-    If another began since, the commit hands back everything after it in the decision.
+    If another iteration began since, all later changes of the decision are handed back.
     """
 
     __pydantic_config__ = DESCRIBED
@@ -197,7 +197,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteBreakers:
-    """Changes of circuit breakers, each of which is an event if the store has noted the state before."""
+    """Changes of circuit breakers. Each becomes an event if the store had noted the earlier state."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -283,7 +283,7 @@ class Asked:
 class Label:
     """The words of a refusal: the rule's number and name, and who can mend it.
 
-    ``lifted_by`` says what would lift it. It is empty if the user can simply ask for less.
+    ``lifted_by`` names what would lift it. It is empty if the user can simply ask for less.
     """
 
     rule: str
@@ -320,7 +320,7 @@ class Refusal:
 
     @property
     def label(self) -> Label:
-        """Return the label that says this reason in words."""
+        """Return the words of this refusal, without its queues and values."""
         return Label(rule=self.rule, name=self.name, mend=self.mend, unit=self.unit, lifted_by=self.lifted_by)
 
 
@@ -339,7 +339,7 @@ class Choice:
     placed: Mapping[str, int]
     """The number of jobs for each queue."""
     considered: int
-    """Number of queues examined. Each is a candidate, or stands in at least one refusal."""
+    """Number of queues examined. Each is a candidate, or is in at least one refusal."""
     candidates: Candidates
     """Queues that passed every check."""
     refusals: tuple[Refusal, ...]
@@ -347,8 +347,8 @@ class Choice:
     left: int = 0
     """Jobs that stay DEFINED for the next pass: queues outside the best have room for them."""
     waived: tuple[Refusal, ...] = ()
-    """Refusals that were set aside. ``lifted_by`` says why: the task names its queues (B2), or none would
-    be left (B8, B11)."""
+    """Refusals that were set aside. ``lifted_by`` is the reason: the task names its queues (B2), or none
+    would be left (B8, B11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,7 +389,7 @@ class Decision:
 
     @property
     def requests(self) -> Sequence[ClaimRequest | BorrowRequest]:
-        """The changes by which pilots take jobs."""
+        """Return the changes that give jobs to pilots."""
         return [change for change in self.changes if isinstance(change, ClaimRequest | BorrowRequest)]
 
     @property

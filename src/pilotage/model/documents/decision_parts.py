@@ -12,8 +12,8 @@ PART = 1000
 def parts(decision: Decision, size: int = PART) -> Iterator[Decision]:
     """Yield the changes of a decision in order, as decisions that move about ``size`` records each.
 
-    The moves must not depend on each other. Tasks move together with the changes before them, so that nobody
-    sees a live task whose last job has ended.
+    The moves must not depend on each other. Tasks move together with the changes before them, so that no
+    reader finds a live task after its last job has ended.
     """
     if sum(len(move.ids) for move in decision.moves) <= size:
         yield decision

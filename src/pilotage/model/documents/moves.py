@@ -26,10 +26,9 @@ FRESH: Mapping[str, Value] = {
 
 
 def no_live_job(task: int) -> Claim:
-    """Return a claim that no job of the task is live: a task that ends with it is handed back while it has
-    any.
+    """Return a claim that no job of the task is live, so that a task with live jobs cannot end.
 
-    The commit sees changes of its jobs, and new jobs, since the world was read.
+    The commit also counts jobs that were changed or made since the world was read.
     """
     return Claim(counter=JOBS_BY_TASK, key=(task,), states=LIVE_JOBS, limit=1)
 
@@ -57,7 +56,7 @@ class Wait(NamedTuple):
 class NextAttempt(NamedTuple):
     """Columns of a job that its next attempt changes, and the change in words; both empty: none.
 
-    There is no next attempt if it has ``no_more``, which says why.
+    ``no_more`` is the reason why there is no next attempt; empty if there is one.
     """
 
     columns: Mapping[str, Value] = MappingProxyType({})
@@ -117,7 +116,7 @@ class JobMoves:
         creates: tuple[Creation, ...] = (),
         next_attempt: bool = False,
     ) -> None:
-        """Add one step of one job. Jobs with equal ``changes`` move together, whatever their own changes."""
+        """Add one step of one job. Jobs with equal ``changes`` move together; ``job_changes`` may differ."""
         changes = changes or {}
         key = (source, target, cause, next_attempt, *changes, *changes.values())
         group = self._groups.get(key)
@@ -169,7 +168,7 @@ class JobMoves:
         """Return a job that has not started to the brokerage as its next attempt, or fail it after the last
         one.
 
-        ``changes`` are further columns to set. In both cases "error" says why.
+        ``changes`` are further columns to set. In both cases ``cause`` is the job's error.
         """
         changes = {"error": cause, **(changes or {})}
         if tries.remain(job.attempt):

@@ -21,10 +21,10 @@ _COLUMNS: Mapping[Kind, frozenset[str]] = {
 
 
 def projected(world: World, decision: Decision, committed: Committed | None = None) -> World:
-    """Return the world with a decision's jobs, transfers and replicas, and without what it forgets.
+    """Return the world after a decision's changes of jobs, transfers, replicas and failed deliveries.
 
     Use what a commit accepted, or all changes if nothing is committed yet. New jobs and transfers are
-    missing, because they have no number before the commit. Whoever decides about them reads the world again.
+    missing, because they have no number before the commit: read the world again to decide about them.
     """
     accepted = list(_accepted_changes(decision, committed))
     created = [record for change, ids in accepted for id_ in ids for record in _created_records(change, id_)]

@@ -83,7 +83,7 @@ class PackedChoice:
 
 
 class Packable(Protocol):
-    """A choice that can supply its reasons. Whoever decided keeps them in their original form."""
+    """A choice as its policy keeps it, which can supply its reasons in columns."""
 
     @abstractmethod
     def packed(self) -> PackedChoice:
@@ -204,7 +204,7 @@ def unpacked_refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
 
 
 def numbers(bits: bytes) -> list[int]:
-    """Return the queues whose bits are set."""
+    """Return the numbers of the queues with a set bit."""
     # Converting to one number and its digits is much faster than going byte by byte.
     digits = format(int.from_bytes(bits, "little"), "b")[::-1]
     return list(compress(range(len(digits)), map(int, digits)))

@@ -21,9 +21,9 @@ class Remark:
 
     kind: RemarkKind
     """What it is, from what matters most: ``held`` by a person, ``blocked`` by a task before it that did not
-    finish; a ``fault``, after which nothing goes on until somebody acts; what it has to ``wait`` for; a
-    ``warning`` of a fault that is sure to come; its place in ``line``; its likely ``end``; the state of the
-    ``publication`` of its outputs, and of a ``notification``."""
+    finish; a ``fault``, which stops it until a person acts; what it has to ``wait`` for; a ``warning`` of a
+    fault that is sure to come; its place in ``line``; its likely ``end``; the state of the ``publication`` of
+    its outputs, and of a ``notification``."""
     subject: str
     """The record that it is about: ``task:12``, ``queue:north``."""
     text: str
@@ -31,9 +31,9 @@ class Remark:
     rule: str = ""
     """Number of the published rule behind it; empty: none."""
     mend: Mend | Literal[""] = ""
-    """Who can mend it, or wait: time does; empty: nobody needs to."""
+    """Who can mend it; ``wait``: time will; empty: no one needs to."""
     action: str = ""
-    """What that one can do, in words; empty: the text or the command says it."""
+    """What they can do, in words; empty: the text or the command is enough."""
     command: str = ""
     """The command that mends it, or shows more; empty: none."""
     since: float | None = None
@@ -43,7 +43,7 @@ class Remark:
 
 
 def in_order(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
-    """Return remarks, those that matter most first, and of those with one text the first."""
+    """Return the remarks, most important first, and only the first of several with the same text."""
     by_text = dict[str, Remark]()
     for remark in sorted(remarks, key=lambda remark: _ORDER[remark.kind]):
         by_text.setdefault(remark.text, remark)

@@ -87,7 +87,7 @@ def _chunks(records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
 def given_json(record: Any) -> bytes:
     """Return compact JSON of a dataclass, without fields that equal their default.
 
-    So the former version, which refuses fields that it does not know, reads records that need none of these.
+    So an older release, which refuses unknown fields, can read records that do not use new ones.
     """
     names = {
         field.name

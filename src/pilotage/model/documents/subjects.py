@@ -1,7 +1,7 @@
 """Subjects of policies: the tasks, transfers, queues and other records that policies decide about.
 
 A policy that fails decides again about worlds without some of its subjects, until the faulty one is found. So
-one bad record costs nobody else a decision.
+one bad record does not block decisions about the others.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -47,8 +47,8 @@ where the field has nothing but the subjects' names."""
 class Subject:
     """A kind of subject: its name, a world's subjects of this kind, and the world without some of them.
 
-    ``keys`` lists one person's subjects next to each other. ``owners`` says whose they are, if they have
-    owners.
+    ``keys`` lists one person's subjects next to each other. ``owners`` maps the subjects to their owners, if
+    they have any.
     """
 
     name: str
@@ -75,7 +75,7 @@ def _owners(world: World) -> Mapping[Key, Identity]:
 
 
 def _without(world: World, kind: str, keys: Collection[Key], **changes: Any) -> World:
-    """Leave out what is of some subjects; ``changes`` are fields that are changed in other ways."""
+    """Leave out the records of some subjects; ``changes`` are new values of other fields."""
     rest: dict[str, Any] = {
         name: tuple(
             record for record in getattr(world, name) if (getattr(record, key) if key else record) not in keys

@@ -225,7 +225,7 @@ class JobUsage(Usage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """A pilot's call: what it holds, and news of some of it."""
+    """A pilot's call: the attempts that it holds, and reports on some of them."""
 
     __pydantic_config__ = CLOSED
 
@@ -236,7 +236,7 @@ class Heartbeat:
     reports: tuple[Report, ...] = ()
     """Its reports, in order."""
     heard: float | None = None
-    """The time of the newest answer that it knew when it called, in s since 1970; None: not told."""
+    """The time of the newest answer that it knew when it called, in s since 1970; None: not reported."""
 
     @property
     def named(self) -> set[tuple[int, int]]:
@@ -277,8 +277,7 @@ class World:
     task_queues: tuple[TaskQueue, ...] = ()
     """Activated jobs by their requirements."""
     levels: tuple[PriorityLevel, ...] = ()
-    """Activated jobs by their requirements and priority, of which pilots are given (P13); empty: as the jobs
-    here tell."""
+    """Activated jobs by their requirements and priority, to give to pilots (P13); empty: count ``jobs``."""
     job_counts: tuple[JobCount, ...] = ()
     """Jobs by queue, share and state."""
     task_counts: tuple[TaskCount, ...] = ()
@@ -312,7 +311,7 @@ class World:
     live_jobs: tuple[OwnerJobs, ...] = ()
     """Live jobs by owner; empty if none of their quotas is nearly full (T)."""
     absences: tuple[Absence, ...] = ()
-    """Times in which no server was there, which count for no time-out of jobs and silent pilots (T)."""
+    """Times without a server. They count for no time-out of jobs or silent pilots (T)."""
     waiting_results: tuple[WaitingResults, ...] = ()
     """Results of attempts that wait in sites' spools: their jobs stay with their pilots (T)."""
     heartbeats: tuple[Heartbeat, ...] = ()
@@ -324,11 +323,11 @@ class World:
     server_reports: tuple[ServerReport, ...] = ()
     """Servers' reports on their batch systems (P6)."""
     list_matches: tuple[ListMatch, ...] = ()
-    """What servers answered of resources for pilots (P8)."""
+    """Servers' answers about resources for pilots (P8)."""
     silent_servers: tuple[CircuitBreaker, ...] = ()
-    """Circuit breakers of servers that did not answer that (P8)."""
+    """Circuit breakers of servers that did not answer such questions (P8)."""
     lacking_nodes: tuple[CircuitBreaker, ...] = ()
-    """Circuit breakers of queues as to what their nodes lack, as pilots found (P12, B14)."""
+    """Circuit breakers of queues where pilots found nodes without what jobs need (P12, B14)."""
     lifted_breakers: tuple[LiftedBreaker, ...] = ()
     """Circuit breakers that an operator has lifted lately (P6, P8, P12)."""
     pool_reports: tuple[PoolReport, ...] = ()
@@ -364,13 +363,13 @@ class World:
     notified: tuple[NotificationSighting, ...] = ()
     """Results of sending notifications."""
     unable: tuple[UnableWay, ...] = ()
-    """Kinds of storages between which this process cannot move files, so that it leaves them to others."""
+    """Pairs of kinds of storages that this process cannot move files between. Other processes do."""
     unable_queues: Mapping[str, str] = field(default_factory=dict)
     """Queues to which this process cannot submit pilots because it lacks a package, and why."""
     server: str = ""
     """The deciding process, under its name in the transfers that it delivers; empty: it has none."""
     servers_gone: tuple[str, ...] = ()
-    """Processes that have ended, and deliver no more."""
+    """Processes that have ended, and deliver nothing."""
 
     @property
     def storage_breakers(self) -> tuple[CircuitBreaker, ...]:

@@ -1,5 +1,4 @@
-"""Advertisements of sites: their own descriptions (M2), and whose jobs they count besides ours
-(M5)."""
+"""Advertisements of sites: descriptions of themselves (M2), and counts of other people's jobs (M5)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,7 +63,7 @@ COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "PendingJobs", "RunningJobs")
 """Attributes that count a site's jobs: only the site, or its batch system, knows them."""
 
 COUNTS_EVERYBODY = "CountsEverybody"
-"""The attribute of a native site that says whether its batch system shows other people's jobs."""
+"""The attribute of a native site for whether its batch system shows other people's jobs."""
 
 TYPES: Mapping[str, AttributeType] = {
     **dict.fromkeys((*LIMITS, *COUNTS, "Slots", "Cpus", "Gpus"), _COUNT),
@@ -86,7 +85,7 @@ KEPT = frozenset(
 """Pilotage's own attributes, in lower case: no site sets them."""
 
 _RESERVED = frozenset(["true", "false", "undefined", "error", "is", "isnt", "my", "target", "parent"])
-"""Words of expressions, in lower case: as attribute names nobody could read them."""
+"""Words of expressions, in lower case: no expression could read an attribute with such a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +104,7 @@ class HeldPlaces:
 
 @dataclass(frozen=True, kw_only=True)
 class SitesWord:
-    """What a site says of itself."""
+    """A site's description of itself."""
 
     __slots__ = ()
 
@@ -120,7 +119,7 @@ class SitesWord:
     pilots: int = 0
     """Our pilots that its counts include. If the site counts, the commit fills this in."""
     submitting: int = 0
-    """Those of them that wait."""
+    """How many of these pilots wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +147,7 @@ class Advertisement(SitesWord):
     time: float
     """When the site, or its batch system, reported it, in s since 1970."""
     matched: int = 0
-    """Jobs matched to it since, whatever happened to them (M5)."""
+    """Jobs matched to it since, ended ones too (M5)."""
     pilot_slots: int = 0
     """Payloads that our pilots there can run at once (M5)."""
 
@@ -187,7 +186,7 @@ def as_count(value: object) -> int | None:
 
 
 def canonical(attributes: Mapping[str, Constant]) -> dict[str, Constant]:
-    """Return the same attributes. Those that Pilotage reads get the names under which it looks for them.
+    """Return the attributes. Names that Pilotage reads get its spelling.
 
     Names ignore case. If one occurs twice, the last value stays.
     """

@@ -1,4 +1,4 @@
-"""Queues whose pilots may take a waiting job, and the jobs that pilots took from other queues (E1 to E3)."""
+"""Queues with pilots that may take a waiting job, and jobs that pilots took from other queues (E1 to E3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ CAUSES: Mapping[Binding, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidacy:
-    """A queue that passed in a choice whose jobs may run elsewhere."""
+    """A queue that passed every check of a choice, for jobs that may leave the queue where they wait."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -99,7 +99,7 @@ class Comparison:
     needed: float
     """Least gain in s for borrowing it (E2)."""
     obstacle: str = ""
-    """What prevents borrowing whatever the gain (E3); empty: nothing."""
+    """What prevents borrowing at any gain (E3); empty: nothing."""
 
 
 def binding_of(

@@ -60,11 +60,11 @@ class OutputTerms:
     """s before a second attempt, if the catalogue did not answer or refused it for now. Each further wait
     is twice as long, up to an hour."""
     give_up_after: Seconds = 86_400
-    """s after which an unregistered output is given up, until somebody requests it again."""
+    """s after which an unregistered output is given up, until a person requests it again."""
 
     def scopes_of(self, owner: Identity) -> list[str]:
         """Return the scopes where a person may put datasets."""
-        # At once: a person may be named {vo}.
+        # Fill both in one step: a person may be named {vo}.
         return [scope.format(name=owner.name, vo=owner.vo) for scope in self.scopes]
 
 
@@ -94,7 +94,7 @@ def external_scope(catalogue: str, scope: str) -> str:
 
 
 def moving_scope(catalogues: Iterable[ExternalCatalogue], scope: str) -> str:
-    """Return the scope whose credentials move files of a scope.
+    """Return the scope that has the credentials for moving a scope's files.
 
     Files of an external catalogue move with the credentials of the first VO that may read them.
     """

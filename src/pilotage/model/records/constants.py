@@ -141,11 +141,11 @@ class StagingConstants:
     delivery_timeout: Seconds = 600
     """s without progress after which a delivery is given up."""
     failing_files: Positive = 3
-    """Files that fail to be delivered in a row, through no fault of theirs, before their storage, or what is
-    moved between two, opens its circuit breaker (F4)."""
+    """Files in a row that cannot be delivered, through no fault of theirs, before the circuit breaker of
+    their storage, or of the way between two storages, opens (F4)."""
     storage_rest: Seconds = 60
-    """s for which that circuit breaker is open first; twice as long each time that the delivery which probes
-    fails too, an hour at most (F4)."""
+    """s for which that circuit breaker is open first. The time doubles with each failed probe, up to an hour
+    (F4)."""
     copies_kept: Seconds = 1_209_600
     """s for which an unwanted copy made by Pilotage stays after its last use."""
     copies_quotas: Mapping[str, NonNegative] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class StagingConstants:
     """s in which the priority of an aged transfer grows by 1 (D7)."""
 
     def open_for(self, openings: int) -> float:
-        """Seconds for which the circuit breaker of a storage opens, after so many openings (F4)."""
+        """Return how many s the circuit breaker of a storage is open, after so many openings (F4)."""
         return longer_each_time(self.storage_rest, openings + 1)
 
 
@@ -190,7 +190,7 @@ class DirectorConstants:
     max_pilot_waiting_hours: NonNegative = 6
     """Most hours that a submitted pilot may wait at its site (P4)."""
     missing_pilot_time: Seconds = 600
-    """s for which a batch system must lack a waiting pilot, at each question, before it counts as lost."""
+    """s for which no answer of a batch system lists a waiting pilot before the pilot counts as lost."""
     submit_pools: Annotated[Mapping[Name, SubmitPool], Field(max_length=100)] = field(
         default_factory=lambda: {"default": SubmitPool()}
     )
@@ -204,22 +204,22 @@ class DirectorConstants:
     generic_identity: Mapping[IdentityName, GenericIdentity] = field(default_factory=dict)
     """The owner of generic pilots for a VO's work, by VO. Others belong to ``generic`` (P7)."""
     failing_pause: Seconds = 60
-    """s that a server of a queue is left alone whose last pilots failed before they called home; twice as
-    long each time, an hour at most; then one pilot probes it (P6)."""
+    """s for which a server of a queue gets no pilots after its last ones failed before they called home. The
+    time doubles with each failed probe, up to an hour. Then one pilot probes it (P6)."""
     work_per_slot: Seconds = 3600
-    """s of waiting work by which ``balanced`` counts a submitted pilot, for each of its slots: shorter jobs
-    wait for one another there, and longer ones get a slot each (P12)."""
+    """s of waiting work that ``balanced`` counts on for each slot of a submitted pilot: shorter jobs share a
+    slot, one after another, and each longer one gets a slot (P12)."""
     empty_pause: Seconds = 60
     """s for which ``balanced`` pauses a queue whose last pilots ended without work. It doubles in the same
     way (P12)."""
 
     def open_for(self, openings: int) -> float:
-        """Seconds for which the circuit breaker of a server opens, after so many openings (P6)."""
+        """Return how many s the circuit breaker of a server is open, after so many openings (P6)."""
         return longer_each_time(self.failing_pause, openings + 1)
 
 
 def longer_each_time(pause: float, times: int) -> float:
-    """Seconds to wait: the pause doubles with each time, up to an hour (P6, F4)."""
+    """Return the s to wait: the pause doubles with each time, up to an hour (P6, F4)."""
     # The exponent is cut: thousands of failures would overflow a float.
     return min(pause * 2.0 ** min(times - 1, 10), LONGEST_OPEN)
 
@@ -261,7 +261,7 @@ class TimeoutConstants:
     heartbeat_by_workflow: Mapping[str, Seconds] = field(default_factory=dict)
     """The same in s for the jobs of a workflow, by its name (``heartbeat_timeout_<workflow>``)."""
     closed_tunnel: Seconds = 12 * 3600
-    """s for which a closed tunnel, through which a queue's pilots call, is not counted as their silence."""
+    """s for which a closed tunnel of a queue's pilots does not count as their silence."""
     pilot_created: Seconds = 300
     """s after which a pilot that was never submitted is given up."""
     last_start: Seconds = 2 * 3600
@@ -312,8 +312,8 @@ class GuardConstants:
     pilots: Fraction = 0.2
     """Fraction of a queue's pilots that must have had such jobs before it is closed (F2)."""
     rest: Seconds = 1800
-    """s for which a circuit breaker opens first; twice as long each time that the job that probes fails fast
-    too (F2)."""
+    """s for which a circuit breaker is open first. The time doubles with each probing job that fails fast too
+    (F2)."""
     longest_rest: Seconds = 8 * 3600
     """s for which a circuit breaker is open at most (F2)."""
     storage_attempts: Positive = 20
@@ -327,17 +327,17 @@ class GuardConstants:
 
     @property
     def fewest(self) -> int:
-        """Return the fewest attempts that may stop a task: those of scouts (F3)."""
+        """Return the fewest failed attempts of scouts that may stop a task (F3)."""
         return min(self.same, 3)
 
     def open_for(self, openings: int) -> float:
-        """Seconds for which the circuit breaker of a place opens, after so many openings (F2)."""
+        """Return how many s the circuit breaker of a place is open, after so many openings (F2)."""
         return min(self.rest * 2.0 ** min(openings, 20), self.longest_rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingConstants:
-    """Constants of binding: whose jobs may be borrowed, and how much they must gain (E1, E2)."""
+    """Constants of binding: which jobs may be borrowed, and how much they must gain (E1, E2)."""
 
     __pydantic_config__ = CLOSED
 

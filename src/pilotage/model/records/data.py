@@ -35,8 +35,8 @@ class File:
 class CorrectedFile:
     """A new description of a known file, taken from its bytes, from an operator or from its author.
 
-    It applies only while the known description is still the former one, and not to outputs of jobs. The known
-    replicas are forgotten with the former description.
+    It applies only while the catalogue still has the old size and checksum, and not to outputs of jobs. It
+    removes the known replicas.
     """
 
     __pydantic_config__ = DESCRIBED
@@ -52,7 +52,7 @@ class CorrectedFile:
     former_checksum: str
     """The known checksum."""
     author: str = ""
-    """Whose word it is, where neither its bytes nor an operator say so."""
+    """The author who describes it so; empty: its bytes do, or an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class NewTransfer:
     source_path: Settable[str] = ""
     """Path at the source if it is not the file's name: an attempt's output in its scratch area."""
     share_priority: int = 0
-    """Base priority of its share. If several shares request the file, the best one is known by it (D2)."""
+    """Base priority of its share. It decides if several shares request the file (D2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pilotage.model.values.types import DESCRIBED, Elsewhere, RecordId
 
 Against = Literal["queue", "node", "task"]
 Verdict = Literal["task", "place", "doubt", "unknown"]
-"""What a failure follows: its task, its place, one of the two, or nobody can tell."""
+"""What a failure follows: its task, its place, one of the two, or unknown."""
 
 LONGEST_ENDING = 200
 """Most characters kept from the end of an error."""
@@ -70,7 +70,7 @@ class Failure(FailedAttempt):
     task: RecordId
     """Its task."""
     owner: str
-    """Whose task it is."""
+    """Owner of the task."""
     vo: str
     """VO of the owner."""
     pilot: RecordId
@@ -92,12 +92,12 @@ class Failure(FailedAttempt):
     scouting: Elsewhere[bool] = False
     """Whether its task has only scouts so far: fewer attempts show a bad place."""
     lifted: Elsewhere[bool] = False
-    """Whether the circuit breaker of its queue or node was lifted since: it trips none any more."""
+    """Whether the circuit breaker of its queue or node was lifted since, so that it trips none."""
     is_former: Elsewhere[bool] = False
-    """Whether a person has retried its job since: it does not stop its task any more."""
+    """Whether a person has retried its job since, so that it does not stop its task."""
 
     def verdict(self, node: bool) -> Verdict:
-        """Return what it follows, if its node or its queue is in question."""
+        """Return the verdict on it, by its node or by its queue."""
         return self.at_node if node else self.at_queue
 
     def shows(self, node: bool) -> bool:
@@ -117,7 +117,7 @@ class Failure(FailedAttempt):
 
 
 def telling_line(error: str) -> str:
-    """Return the line of an error that says most: what a payload said last, else the first line."""
+    """Return the most useful line of an error: a payload's last line, else the first line."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if not lines:
         return ""
@@ -149,7 +149,7 @@ def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) ->
 
 
 class Tries(NamedTuple):
-    """How many attempts of a job count: at most ``most``, after those ``before`` a person retried it."""
+    """How many attempts a job has: ``limit`` that count, after those ``before`` a person last retried it."""
 
     limit: int
     before: int = 0
@@ -161,18 +161,18 @@ class Tries(NamedTuple):
         return attempt - self.before - self.excused < self.limit
 
     def next_in_words(self, attempt: int) -> str:
-        """Return the number of the attempt after this one among those that count."""
+        """Return the number of the next attempt, without attempts that do not count, in words."""
         number = max(0, attempt - self.before - self.excused) + 1
         excused = f" ({self.excused} did not count)" if self.excused else ""
         return f"attempt {number} of {self.limit}{excused}"
 
 
 def tries_of(failures: Iterable[Failure], job: int, guard: GuardConstants, tries: Tries) -> Tries:
-    """Return the tries of a job, less attempts that do not count: at most as many again (F2), and besides
-    those that a storage failed, within the guard's bounds (F4).
+    """Return the tries of a job with its excused attempts: at most ``limit`` (F2), and further ones that
+    storages failed, within the guard's bounds (F4).
 
-    An attempt does not count if its kind says so (``FailureRules.counts``), or if it failed fast and its
-    place is to blame by proof. A job that has one attempt begins once, whoever failed it.
+    An attempt is excused by its kind (``FailureRules.counts``), or if it failed fast and its place is proven
+    bad. A job with a limit of one attempt has none excused, so that it never begins twice.
     """
     if tries.limit == 1:
         return tries

@@ -142,7 +142,7 @@ class Storage:
     tape: bool = False
     """Whether it is tape, which does not count as available (B33)."""
     station: Annotated[str, Field(max_length=200)] = ""
-    """The station that serves it, by which tasks choose sites; empty: its site's name (M2, M3)."""
+    """The station that serves it: tasks choose sites by station. Empty: its site's name (M2, M3)."""
     scratch: bool = False
     """Whether it is scratch space, where nothing is kept: no nucleus gathers outputs there (B19)."""
     blacklisted: tuple[Blacklisting, ...] = ()
@@ -153,9 +153,9 @@ class Storage:
     transfer_slots: Slots | None = None
     """Most concurrent deliveries from it and to it; none: no limit of its own."""
     folders: Mapping[FileName, tuple[Name, ...]] = field(default_factory=dict)
-    """Whose files lie where: VOs by folder. The longest folder around a path counts. Only these people may
-    register, list or use as input the files there. Only operators may do so elsewhere. Empty: anybody may
-    use any of the storage's files."""
+    """VOs by folder. The longest folder around a path counts. Only people of its VOs may register and list
+    the files there, or use them as input. Elsewhere only operators may. Empty: everybody may use any of the
+    storage's files."""
     remote_reads: bool = False
     """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). If it has
     a token, they get the current one."""
@@ -167,7 +167,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One of several servers through which pilots reach the same batch system (P6)."""
+    """One of several servers of the same batch system (P6)."""
 
     __pydantic_config__ = CLOSED
 
@@ -285,7 +285,7 @@ class Queue:
 
     @property
     def is_online(self) -> bool:
-        """Return whether brokerages place jobs there whose task does not name it (B4)."""
+        """Return whether brokerages also place jobs there if their task does not name it (B4)."""
         return self.status in ("online", "standby")
 
     @property
@@ -364,7 +364,7 @@ class Federation:
     shares: Annotated[tuple[GlobalShare, ...], Field(max_length=1000)] = (GlobalShare(name=DEFAULT_SHARE),)
     """The global shares."""
     plugins: Mapping[IdentityName, str] = field(default_factory=dict)
-    """The brokerage plugin by VO; ``""`` is that of every VO not named here, or else ``production``."""
+    """The brokerage plugin by VO; ``""`` is for every VO not named here; none: ``production``."""
     plugin_options: Mapping[str, Options] = field(default_factory=dict)
     """Options by brokerage plugin."""
     container_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

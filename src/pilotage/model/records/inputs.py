@@ -93,7 +93,7 @@ class InputDataset:
 class TaskOutputs:
     """Outputs of another task, which this one then comes after.
 
-    They become files when that task has ended: those of its jobs that finished, or what it merged.
+    They become files when that task has ended: the outputs of its finished jobs, or its merged ones.
     """
 
     __pydantic_config__ = CLOSED

@@ -1,4 +1,4 @@
-"""Changes of what a task says, for jobs that are made already: which fields, and their stored form.
+"""Changes of a task's fields for jobs that are made already: which fields, and their stored form.
 
 This is the one list of fields for ``set``, ``retry --set`` and ``explain --what-if``.
 """
@@ -60,7 +60,7 @@ class ChangeNote:
     what: str
     """The fields, from what to what."""
     jobs: int
-    """Jobs that changed at once. Jobs made later have the change too, unless it is of one job."""
+    """Jobs that changed immediately. Jobs made later have the change too, unless it is of one job."""
     job: int | None = None
     """The job, if the change is of one job."""
 
@@ -99,7 +99,7 @@ def without(text: str, names: Iterable[str]) -> str:
 
 
 def for_merges(text: str, spec: TaskSpec) -> str:
-    """Return a task's changes for a merge job made later: what ``merge`` itself says stays."""
+    """Return a task's changes for a merge job made later: fields that ``merge`` itself sets stay."""
     merge_fields = {name for name in ("ram", "walltime") if getattr(spec.merge, name, None) is not None}
     return without(
         text, NOT_OF_MERGES | merge_fields | (MEMORY_FIELDS if "ram" in merge_fields else frozenset())
@@ -107,7 +107,7 @@ def for_merges(text: str, spec: TaskSpec) -> str:
 
 
 def changed_spec(spec: TaskSpec, text: str, *, is_merge: bool) -> TaskSpec:
-    """Return the specification with changed fields; those of a merge job replace what ``merge`` says."""
+    """Return the specification with changed fields, also within ``merge`` for a merge job."""
     values = from_text(text)
     if is_merge and spec.merge is not None:
         merge_values = {name: values[name] for name in ("ram", "walltime") if name in values}

@@ -12,7 +12,7 @@ LogStream = Literal["stdout", "stderr", "agent", "usage", "node"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """An attempt of a job, or a pilot, whose attempt is 0."""
+    """An attempt of a job, or a pilot with attempt 0."""
 
     kind: Literal["job", "pilot"]
     """The kind of ``record``."""

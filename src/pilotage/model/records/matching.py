@@ -16,7 +16,7 @@ from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import DESCRIBED, Count, Number
 
 MostJobs = Annotated[int, Field(le=100_000)]
-"""What a policy draws one by one is bounded, as the slots of a queue are."""
+"""Bounded like the slots of a queue, because policies draw jobs one by one."""
 
 
 @quickly_made
@@ -43,20 +43,20 @@ class MatchRequest:
     max_jobs: MostJobs
     """Most jobs that it would take."""
     containment: str = ""
-    """How it contains payloads; empty: it did not tell."""
+    """How it contains payloads; empty: not reported."""
     node: str = ""
-    """The machine that it runs on; empty: it did not tell."""
+    """The machine that it runs on; empty: not reported."""
     gpus: int = 0
     """GPUs that it has free."""
     containers: bool = False
     """Whether it can run payloads in containers."""
 
     def less(self, requirements: Iterable[str]) -> "MatchRequest":
-        """Return what is left of it once it has jobs of these requirements, one each."""
+        """Return the capacity that remains after one job of each of these requirements."""
         needs = [Requirements.from_text(text) for text in requirements]
         if not needs:
             return self
-        # Never 0, which would stand for no limit.
+        # Never 0, which would mean no limit.
         memory = self.memory and max(1e-9, self.memory - sum(need.memory for need in needs))
         return replace(
             self,
@@ -82,7 +82,7 @@ class PriorityLevel:
     jobs: Number
     """How many."""
     tasks: Mapping[Count, Number] = field(default_factory=dict)
-    """How many of them are of tasks with failures, by task: a place may be closed to these alone (F2)."""
+    """How many of them belong to tasks with failures, by task: a place may be closed to these alone (F2)."""
 
 
 @quickly_made
@@ -119,9 +119,9 @@ class ClaimRequest:
     passed_over: tuple[int, ...] = ()
     """Tasks whose jobs are passed over: the pilot's place is closed to them (F2)."""
     containment: str = ""
-    """How it contains payloads; empty: it did not tell."""
+    """How it contains payloads; empty: not reported."""
     node: str = ""
-    """The machine that it runs on; empty: it did not tell."""
+    """The machine that it runs on; empty: not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,14 +135,14 @@ class BorrowableAttempt:
     requirements: str
     """Its task queue, as ``Requirements.text``."""
     changes_read: str = ""
-    """Its changed fields as the decision read them: what was changed since stays where it is."""
+    """Its changed fields as the decision read them: a job that changed since stays where it is."""
     borrowing: Borrowing
-    """The job, its attempt and queue, and the prediction that it is taken for."""
+    """The job, its attempt and queue, and the prediction behind the borrowing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BorrowRequest:
-    """Jobs of other queues for a pilot, each taken only from where it was seen (E1, E2).
+    """Jobs of other queues for a pilot, each taken only if it is still where the decision read it (E1, E2).
 
     It is the pilot's heartbeat.
     """
@@ -156,12 +156,12 @@ class BorrowRequest:
     site: str
     """The site of its queue."""
     jobs: tuple[BorrowableAttempt, ...]
-    """What it takes, and spares for what somebody else has taken meanwhile."""
+    """Jobs to take, and spares in case another pilot has taken some."""
     most: int
     """How many it takes: the first that are still there."""
     claims: tuple[Claim, ...] = ()
     """Capacity taken at its site."""
     containment: str = ""
-    """How it contains payloads; empty: it did not tell."""
+    """How it contains payloads; empty: not reported."""
     node: str = ""
-    """The machine that it runs on; empty: it did not tell."""
+    """The machine that it runs on; empty: not reported."""

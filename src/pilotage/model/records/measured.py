@@ -13,7 +13,7 @@ from pilotage.model.values.types import CLOSED, Megabytes, Seconds
 class Measured:
     """Needs of a task's jobs, measured by its scouts, with a margin; none if no scout reported it.
 
-    Without a measurement, the request stands. Other jobs of the task do the work of failed scouts, so these
+    Without a measurement, the request counts. Other jobs of the task do the work of failed scouts, so these
     do not count as its failed jobs.
     """
 

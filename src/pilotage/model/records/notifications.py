@@ -1,4 +1,4 @@
-"""Notifications: what people want to be told about their tasks, and messages on their way to a receiver."""
+"""Notifications: what people want to hear about their tasks, and messages on their way to a receiver."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from pilotage.model.records.states import NotificationState
 from pilotage.model.values.types import CLOSED, DESCRIBED, Name, RecordId, Settable
 
 NoticeTopic = Literal["end", "failure", "held"]
-"""What a person may be told of a task: that it ended, that a first job failed for good, that it is held."""
+"""News of a task: it ended, a first job failed for good, or it is held."""
 
 NotificationTopic = NoticeTopic | Literal["test"]
 
 TOPICS: tuple[NoticeTopic, ...] = ("end", "failure", "held")
 
 HELD_TOLD = "held-told"
-"""Stands for ``held`` in a task's ``notices`` from the news of a hold until its release."""
+"""Replaces ``held`` in a task's ``notices`` from the news of a hold until its release."""
 
 MOST_RECEIVERS = 5
 """Most receivers of one task, or of a person's settings."""
@@ -41,7 +41,7 @@ class Notify:
     )
     """An e-mail address."""
     on: Annotated[tuple[NoticeTopic, ...], Field(min_length=1, max_length=3)] = TOPICS
-    """``end``: the task ended. ``failure``: its first job failed for good. ``held``: somebody holds it."""
+    """``end``: the task ended. ``failure``: its first job failed for good. ``held``: a person holds it."""
 
     @property
     def kinds(self) -> tuple[ReceiverKind, ...]:
@@ -72,7 +72,7 @@ class NewNotification:
     vo: str
     """Their VO."""
     facts: str
-    """What is told, as JSON."""
+    """The news, as JSON."""
     wake_at: Settable[float]
     """When it may be sent, in s since 1970."""
 
@@ -150,6 +150,6 @@ class NotificationSighting:
 
 
 def armed(notify: Iterable[Notify]) -> str:
-    """Return a task's first ``notices``: the topics that somebody wants to hear of."""
+    """Return a new task's ``notices``: the topics that its receivers want."""
     topics = {topic for settings in notify for topic in settings.on}
     return " ".join(topic for topic in TOPICS if topic in topics)

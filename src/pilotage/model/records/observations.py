@@ -28,8 +28,7 @@ class PilotSubmission:
     error: str = ""
     """Why it was refused."""
     unknown: bool = False
-    """Whether nobody knows if it was accepted: the answer was lost, and it is submitted again under its
-    name."""
+    """Whether the answer was lost, so that it is submitted again under its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,7 @@ class PilotSighting:
     pilot: int
     """The pilot."""
     state: Literal["waiting", "running", "stuck", "ended", "unknown"]
-    """Its state in the batch system. ``stuck`` means that somebody must intervene there before it can
-    start."""
+    """Its state in the batch system. ``stuck``: it cannot start before a person intervenes there."""
     reason: str = ""
     """Why it waits or is stuck, or how it ended, in the batch system's words."""
     exit_code: int | None = None
@@ -50,14 +48,14 @@ class PilotSighting:
     excess: Literal["", "memory", "walltime"] = ""
     """The limit for which its batch system ended or held it; empty: none."""
     end_doubt: NonNegative = 0
-    """For how many s of silence its end is doubted, as its batch system only lost its node."""
+    """s of silence before its end counts, because its batch system only lost its node."""
     missing: bool = False
-    """Whether its batch system answers, and does not have it."""
+    """Whether its batch system answers, and does not list it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
-    """The last report of a queue's server on its batch system; None where it says nothing."""
+    """The last report of a queue's server on its batch system; None: not reported."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -83,7 +81,7 @@ class ServerReport:
     """Our pilots among these jobs by queue: those of other queues count where these have the same scope
     (M5)."""
     submitting: Mapping[str, int] = field(default_factory=dict)
-    """Those of them that wait."""
+    """How many of them wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from pilotage.model.values.types import CLOSED, Name, NonNegative, Positive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaConstants:
-    """Limits on unfinished work. Jobs beyond those of live jobs are throttled; the rest is refused."""
+    """Limits on unfinished work. Jobs beyond a limit on live jobs are throttled; other excess is refused."""
 
     __pydantic_config__ = CLOSED
 
@@ -39,7 +39,8 @@ class QuotaConstants:
     """Input files of these tasks, counted per task."""
 
     def may_throttle(self, planned: Collection[int]) -> bool:
-        """Return whether a VO's unfinished tasks, of these jobs by owner, could pass a quota of live jobs."""
+        """Return whether a VO's unfinished tasks, with these jobs by owner, could exceed a quota of live
+        jobs."""
         most_together = min(self.jobs_by_vo, self.jobs_by_group)
         return sum(planned) > most_together or max(planned, default=0) > self.jobs_by_user
 

@@ -59,7 +59,7 @@ class Requirements:
 
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
-        """Return the requirements of a task's jobs. A given walltime is a promise, whatever the work is."""
+        """Return the requirements of a task's jobs. A given walltime counts in place of the work."""
         work = 0.0 if spec.walltime else spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
         seconds = spec.walltime or spec.base_time
         return cls(
@@ -134,7 +134,7 @@ def _rounded_up(value: float, segments: tuple[int, ...]) -> float:
     for segment in segments:
         if value <= segment:
             return float(segment)
-    # Do not loop: compute the power of two directly, whatever the value.
+    # Compute the power of two directly: a loop would be slow for huge values.
     power = ceil(log2(min(value, LARGEST_WORK) / segments[-1]))
     rounded = segments[-1] * 2.0**power
     return rounded if rounded >= min(value, LARGEST_WORK) else 2 * rounded

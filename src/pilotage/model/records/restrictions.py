@@ -17,9 +17,9 @@ _DONE = {"drain": "drained", "close": "closed"}
 class Restriction:
     """A site, queue or storage that an operator drains or has closed. Times in s since 1970 UTC.
 
-    A queue that is drained starts nothing new, and its waiting jobs go elsewhere at once. One that is closed
-    starts nothing either, and its jobs wait there. A storage that is drained takes no new files; one that is
-    closed gives none either. A site stands for all its queues, and closed for its storages too.
+    A drained queue starts nothing new, and its waiting jobs go elsewhere immediately. A closed queue starts
+    nothing either, but its jobs wait there. A drained storage takes no new files; a closed one gives none
+    either. A drained site drains its queues. A closed site closes its queues and its storages.
     """
 
     __pydantic_config__ = CLOSED
@@ -37,7 +37,7 @@ class Restriction:
     since: float
     """Since when."""
     until: float | None = None
-    """When it ends by itself; none: when somebody opens it."""
+    """When it ends by itself; none: when an operator opens it."""
 
     @property
     def text(self) -> str:

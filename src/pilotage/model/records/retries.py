@@ -1,4 +1,4 @@
-"""What the next attempt of a job asks for, as its task says."""
+"""How much the next attempt of a job asks for, as set by its task."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pilotage.model.values.types import CLOSED, DESCRIBED, OutputName
 
 LONGEST_SECRET, SHORTEST_SECRET = 65_536, 4
-"""Bytes of a secret in UTF-8. Shorter texts stand in logs by chance, so none could be hidden there."""
+"""Bytes of a secret in UTF-8. Shorter texts occur in logs by chance, so they could not be hidden there."""
 
 MOST_SECRETS = 100
 """Most secrets of one person."""

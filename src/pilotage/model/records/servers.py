@@ -1,4 +1,4 @@
-"""Server processes that share a store: who they are, whether they live, and what they do."""
+"""Server processes that share a store: their names, states and activity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class LoopPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerActivity:
-    """What a server tells of itself with its heartbeats.
+    """A server's report with each heartbeat.
 
     ``passes`` are the last passes by loop. ``lacks`` names plugins, adapters and movers that it leaves to
     others, each with the reason.
@@ -33,12 +33,12 @@ class ServerActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A time in which pilots had no server to call, or those of a queue no way to one."""
+    """A time when pilots had no server to call, or the pilots of one queue could reach none."""
 
     __pydantic_config__ = DESCRIBED
 
     began: float
-    """When the last server had beaten last, in s since 1970 UTC."""
+    """When the last heartbeat of any server was, in s since 1970 UTC."""
     ended: float
     """When the next one came, in s since 1970 UTC."""
     queue: str = ""
@@ -51,8 +51,8 @@ class ServerProcess:
 
     ``process`` is its name on its host, ``url`` the address of its API, if it has one, ``loops`` are the
     names of its loops. Times are in s since 1970 UTC: ``started``, ``seen`` at its last heartbeat, and
-    ``gone`` when it ended or others found its lease over. ``silent_for`` is the number of seconds without a
-    heartbeat after which they did.
+    ``gone`` when it ended or others found its lease over, in that case after ``silent_for`` s without a
+    heartbeat.
     """
 
     name: str

@@ -90,8 +90,7 @@ class TaskSpec:
     name: Name
     """Its name for people, which need not be unique."""
     labels: Annotated[Mapping[LabelName, LabelText], Field(max_length=20)] = field(default_factory=dict)
-    """Words of its owner that it is found by, such as ``{campaign: a}``; Pilotage does nothing else with
-    them."""
+    """Its owner's words for finding it, such as ``{campaign: a}``; Pilotage does nothing else with them."""
     share: Name = DEFAULT_SHARE
     """The global share that it belongs to."""
     priority: Annotated[Whole, Field(ge=1, le=100_000)] = 500
@@ -123,7 +122,7 @@ class TaskSpec:
     """ClassAd expression. Sites with its highest value are drawn; none: all are equal (M3, M4)."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments; none: the payload is empty and succeeds at once."""
+    """The program and its arguments; none: the payload is empty and succeeds immediately."""
     stdin: str = ""
     """What the payload reads from standard input: the name of a payload file or of an input that every job
     has, ``{input}`` for the one input of each job, or a text, which has a line break. Empty: nothing."""
@@ -155,8 +154,8 @@ class TaskSpec:
     optional_outputs: tuple[OutputPattern, ...] = ()
     """Those of ``outputs``, in the same spelling, that a job may leave out."""
     strict_processes: bool = False
-    """Whether a job fails if its command ends while processes that it started still run. They are killed
-    in any case. Without this, the outputs are kept, and standard error says so."""
+    """Whether a job fails if its command ends while processes that it started still run. They are killed in
+    any case. Without this, the outputs are kept, and standard error has a warning."""
     merge: MergeSpec | None = None
     """The jobs that merge many outputs into one."""
     output_dataset: OutputDataset = ""
@@ -174,7 +173,7 @@ class TaskSpec:
     have."""
     max_attempts: Annotated[Whole, Field(ge=1, le=100)] = 3
     """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2).
-    With 1 a payload begins once, whoever failed it."""
+    With 1, no payload begins a second time."""
     retries: Retries = AS_USUAL
     """Factors for the limits of the next attempt."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
@@ -182,8 +181,8 @@ class TaskSpec:
     command, or if the task has at most twice as many jobs."""
 
     notify: Annotated[tuple[Notify, ...], Field(max_length=MOST_RECEIVERS)] = ()
-    """Who is told when it ends, when its first job fails for good, and when it is held; none: those whom the
-    owner's own settings name."""
+    """Who gets a message when it ends, when its first job fails for good, and when it is held; none: the
+    receivers in the owner's settings."""
 
     cores: Cores = 1
     """Cores of a job; 0: those of the queue."""
@@ -197,7 +196,7 @@ class TaskSpec:
     ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
     """The unit of ``ram``: per core, or per job."""
     base_ram: Megabytes = 0
-    """Further MB, whatever the cores (B15)."""
+    """Further MB, independent of the cores (B15)."""
     cpu_time: NonNegative = 0
     """HS23 s per event (B21)."""
     cpu_efficiency: Annotated[float, Field(ge=0.001, le=1), FINITE] = 0.9
@@ -308,7 +307,7 @@ class TaskSpec:
 
     @property
     def fixed_memory(self) -> float:
-        """Return the MB that a job may use whatever its cores: everything if ``ram`` is per job."""
+        """Return the MB that a job may use independent of its cores: all of them if ``ram`` is per job."""
         return self.ram if self.ram_unit == "MB" else self.base_ram
 
     @property
@@ -369,7 +368,7 @@ class LiveWork:
         )
 
     def is_within(self, limit: "LiveWork") -> bool:
-        """Return whether it exceeds this in no respect."""
+        """Return whether no part of it exceeds the limit."""
         return self.tasks <= limit.tasks and self.jobs <= limit.jobs and self.files <= limit.files
 
     def with_task(self, spec: TaskSpec) -> "LiveWork":

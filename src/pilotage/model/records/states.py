@@ -15,8 +15,8 @@ Kind = Literal["task", "job", "transfer", "pilot", "publication", "notification"
 class TaskState(StrEnum):
     """A task is split into jobs, scouts first; it runs, is merged if requested, and ends.
 
-    A large one is split in parts, and its first jobs are brokered meanwhile. One that comes after other tasks
-    waits for them before.
+    A large task is split in parts, and its first jobs are brokered before the last ones are made. A task that
+    comes after other tasks waits for them first.
     """
 
     WAITING = "waiting"
@@ -31,7 +31,7 @@ class TaskState(StrEnum):
 
 
 class JobState(StrEnum):
-    """The states of the field, in the order in which a job passes through them."""
+    """The field's usual states of a job, in their order in its life."""
 
     THROTTLED = "throttled"
     PENDING = "pending"
@@ -127,7 +127,7 @@ def _rows(
 _TABLE: list[Transition] = [
     *_rows("task", [None], [T.WAITING], "accepted; it comes after other tasks"),
     *_rows("task", [None], [T.REGISTERED], "accepted"),
-    *_rows("task", [T.WAITING], [T.WAITING], "held because a task before it failed, or held no more"),
+    *_rows("task", [T.WAITING], [T.WAITING], "held because a task before it failed, or released"),
     *_rows("task", [T.WAITING], [T.REGISTERED], "the tasks before it have ended"),
     *_rows("task", [T.REGISTERED], [T.SCOUTING], "split; its scouts are made"),
     *_rows("task", [T.REGISTERED, T.SPLITTING], [T.SPLITTING], "some of its jobs are made"),
@@ -200,9 +200,9 @@ _TABLE: list[Transition] = [
     *_rows("transfer", [X.DELIVERING], [X.QUEUED], "tried again"),
     *_rows("transfer", [X.DELIVERING], [X.DELIVERED], "bytes delivered, size and checksum right"),
     *_rows("transfer", [X.DELIVERED], [X.FINISHING], "given a slot to be finished"),
-    *_rows("transfer", [X.FINISHING], [X.DONE], "replica recorded, jobs told"),
+    *_rows("transfer", [X.FINISHING], [X.DONE], "replica recorded; jobs that wait for it go on"),
     *_rows("transfer", _UNDELIVERED, [X.FAILED], "out of tries, or of sources"),
-    *_rows("transfer", [*_UNDELIVERED, X.DELIVERED], [X.CANCELLED], "nobody waits for it any more"),
+    *_rows("transfer", [*_UNDELIVERED, X.DELIVERED], [X.CANCELLED], "no job waits for it"),
     *_rows("pilot", [None], [P.CREATED], "decided and recorded"),
     *_rows("pilot", [P.CREATED], [P.SUBMITTED], "in the site's queue"),
     *_rows("pilot", [P.CREATED, P.SUBMITTED], [P.RUNNING], "called home"),
@@ -216,7 +216,7 @@ _TABLE: list[Transition] = [
     *_rows("publication", [U.PUBLISHING], [U.WAITING], "tried again"),
     *_rows("publication", [U.WAITING, U.PUBLISHING], [U.FAILED], "refused, or given up"),
     *_rows("publication", [U.FAILED], [U.WAITING], "a person asked for it again"),
-    *_rows("notification", [None], [N.WAITING], "a person wants to be told"),
+    *_rows("notification", [None], [N.WAITING], "a person wants this news"),
     *_rows("notification", [N.WAITING], [N.SENDING], "its receiver is called"),
     *_rows("notification", [N.SENDING], [N.SENT], "its receiver took it"),
     *_rows("notification", [N.SENDING], [N.WAITING], "tried again"),
@@ -242,7 +242,7 @@ AT_A_PILOT = _AT_A_PILOT
 
 UNSTARTED_JOBS = _UNSTARTED
 JOBS_NOT_STARTED = (J.THROTTLED, J.PENDING, J.DEFINED, J.HELD, *_UNSTARTED)
-"""Jobs that no pilot has had in this attempt: what a task says may change for them."""
+"""Jobs that no pilot has had in this attempt: fields of their task may change for them."""
 
 SUBMITTING_JOBS = (*_UNSTARTED, J.SENT, J.STARTING)
 """Jobs matched to a site that no pilot runs yet (M5)."""

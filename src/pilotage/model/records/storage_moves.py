@@ -6,12 +6,12 @@ from typing import Literal
 MoveStep = Literal["moved", "requested", "moving", "in use", "failed", "missing"]
 """How far a file is: ``moved``, the new storage has it and the old one is forgotten; ``requested`` now;
 ``moving`` since an earlier request; ``in use`` by a live job; ``failed``, its transfer did; ``missing`` at
-the new storage, where it was said to lie."""
+the new storage, although it should be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAtStorage:
-    """A file at a storage that it is to leave for another one."""
+    """A file that moves from a storage to another one."""
 
     file: str
     """Identifier of the file, ``SCOPE:NAME``."""

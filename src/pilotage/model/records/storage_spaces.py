@@ -11,7 +11,7 @@ PERIODS = 3
 """Periods for which a report counts. After that, the declared number counts again."""
 
 LEAST_FREE = 200.0
-"""GB that must be free at a storage, unless ``storage_min_free`` says otherwise (B18)."""
+"""GB that must be free at a storage without a ``storage_min_free`` (B18)."""
 
 GIGABYTE = 1e9
 
@@ -25,7 +25,7 @@ class StorageSpace:
     storage: str
     """The storage."""
     url: str
-    """Its URL when it was asked: a report says nothing about another place."""
+    """Its URL when it was asked: a report counts for this URL alone."""
     asked: float
     """When it was last asked, in s since 1970."""
     told: float | None = None
@@ -43,7 +43,8 @@ class FreeSpace:
     """The current free space of a storage: measured, or declared by the federation.
 
     ``gigabytes`` is None if both are unknown. ``measured_at`` is in s since 1970; None means declared.
-    ``total`` is the storage's total size, if it reports it. ``problem`` says why there is no measurement.
+    ``total`` is the storage's total size, if it reports it. ``problem`` is the reason why there is no
+    measurement.
     """
 
     gigabytes: float | None

@@ -1,4 +1,4 @@
-"""Ways between storages on which a server cannot move files because it lacks a package."""
+"""Ways between storages that a server cannot move files over because it lacks a package."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pilotage.model.values.types import DESCRIBED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnableWay:
-    """Two kinds of storages between which a server has no mover, or lacks the adapter of their service."""
+    """Two kinds of storages that a server cannot connect: it lacks a mover, or an adapter of the service."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -24,7 +24,7 @@ class UnableWay:
 
 
 def undeletable(storages: Iterable[Storage], unable: Iterable[UnableWay]) -> frozenset[str]:
-    """Return the storages at which a server cannot delete files: it has no mover for their URL scheme."""
+    """Return the storages where a server cannot delete files: it has no mover for their URL scheme."""
     schemes = _schemes(unable)
     return frozenset(storage.name for storage in storages if storage.url.partition("://")[0] in schemes)
 

@@ -30,7 +30,7 @@ CONDITIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def conditioned(federation: Federation) -> Federation:
-    """Return the federation whose pseudo-queues have their unified queue's conditions besides their own."""
+    """Return the federation with the conditions of unified queues added to their pseudo-queues."""
     queues_by_name = {queue.name: queue for queue in federation.queues}
     if not any(queue.parent in queues_by_name for queue in federation.queues):
         return federation
@@ -91,7 +91,7 @@ def counted_together(federation: Federation) -> Mapping[str, tuple[str, ...]]:
 
 
 def queues_served(federation: Federation, name: str) -> tuple[str, ...]:
-    """Return the queues whose jobs the pilots of a queue take: its pseudo-queues if it is a unified one."""
+    """Return the queues that a queue's pilots take jobs from: its pseudo-queues if it is a unified one."""
     return tuple(queue.name for queue in federation.queues if queue.parent == name) or (name,)
 
 
@@ -106,7 +106,7 @@ class PilotLimit(NamedTuple):
 def pilot_limits(federation: Federation) -> Mapping[str, tuple[PilotLimit, ...]]:
     """Return the limits on pilots of each queue with a computing element, by name (P4).
 
-    ``max_pilots`` of a unified queue is for all its pseudo-queues together, whatever their own limits.
+    ``max_pilots`` of a unified queue limits all its pseudo-queues together, besides their own limits.
     """
     queues, together = {queue.name: queue for queue in federation.queues}, counted_together(federation)
     limits_by_queue = {}

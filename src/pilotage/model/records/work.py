@@ -119,20 +119,21 @@ class Task(Life):
     attempt: int = 1
     """Grows with each new part of its jobs, so that no part is made twice."""
     held: Settable[str] = ""
-    """Who holds it, so that no job of it starts; empty: nobody."""
+    """Who holds it, so that no job of it starts; empty: it is not held."""
     finishing: Settable[bool] = False
     """Whether a person has it end with what it has: jobs that ended badly do not count against it."""
     changes: Settable[str] = ""
     """Changed fields of jobs that are not made yet (see ``job_changes``); empty: none."""
     change_notes: Settable[str] = ""
-    """Who changed what of it, and when: the last ``ChangeNote`` as JSON; empty: nobody."""
+    """Who changed which of its fields, and when: the last ``ChangeNote`` as JSON; empty: no changes."""
     on_end: Settable[bool] = False
-    """Whether it starts however the tasks before it ended: as it says itself, or released by a person."""
+    """Whether it starts however the tasks before it ended: by its specification, or released by a person."""
     notices: Settable[str] = ""
-    """Topics of which somebody is still to be told (see ``notifications``); empty: none."""
+    """Topics still to be sent to its receivers (see ``notifications``); empty: none."""
 
     def tries(self, job: "Job") -> Tries:
-        """How many attempts a job has before it fails for good: as many again after a retry by a person."""
+        """Return how many attempts a job has before it fails for good; a person's retry gives as many
+        again."""
         return Tries(self.spec.max_attempts, job.attempts_before)
 
     def changed(self, changes: str, kind: JobKind) -> "Task":
@@ -265,7 +266,7 @@ class Job(JobNow, JobPlan):
     skipped_since: Elsewhere[float | None] = None
     """When a merge job was first skipped where its input lies, in s since 1970; none: never (B3)."""
     attempts_before: Settable[int] = 0
-    """Its attempt when a person last retried it: it and those before count no more."""
+    """Its attempt when a person last retried it: this one and earlier ones do not count."""
     departures: Settable[str] = ""
     """The queues from which fast rebrokerage took it, each with the time in s since 1970, as JSON; empty:
     none (B30)."""
@@ -283,7 +284,7 @@ class NewPilot:
     requirements: str
     """Its task queue, as ``Requirements.text``."""
     kind: PilotKind
-    """Whose jobs it runs: anybody's, or only its owner's (P7)."""
+    """Whose jobs it runs: everybody's, or only its owner's (P7)."""
     owner: Identity
     """Its owner."""
     cores: int
@@ -332,12 +333,11 @@ class Pilot(NewPilot, Life):
     waits: Settable[str] = ""
     """Why its batch system does not start it, by its last report; empty: unknown."""
     missing_since: Settable[float | None] = None
-    """Since when its batch system answers that it does not have it, in s since 1970; none: it has it."""
+    """When its batch system first answered without listing it, in s since 1970; none: it lists it."""
     ended_there_since: Settable[float | None] = None
-    """Since when its batch system says that the job it was submitted as has ended, in s since 1970; none: it
-    does not."""
+    """When its batch system first reported its batch job as ended, in s since 1970; none: not reported."""
     end_doubt: Settable[float] = 0
-    """For how many s of silence since then that end is doubted."""
+    """s of silence since then before that end counts."""
     agent_version: Settable[str] = ""
     """The version of its agent, by the agent's first call; empty: unknown."""
 

@@ -42,9 +42,9 @@ def in_words(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any])
 
 
 def words_of_cause(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any]) -> str:
-    """Return the words of ``in_words`` for the first changes of a task, then the same words for all.
+    """Return the words of ``in_words`` for the first changes of a task, then one text for all.
 
-    The store keeps each different cause for good, so a person who goes on changing a task adds no more.
+    The store keeps each different cause for good. With the one text, a task adds a bounded number of them.
     """
     words = in_words(task, changes, kind, values)
     return MANY_CHANGES if words and len(notes(task.change_notes)) >= MOST_NOTES else words

@@ -122,8 +122,8 @@ class _Case:
             return "doubt"
         is_fresh = self._time - min(command.first, job.first) < IN_DOUBT
         is_shared = (failure.queue, failure.exit_code, failure.ending) in self._outcomes.shared
-        # A job that waits without a pilot says nothing about other nodes of the queue.
-        # Scouts are few: what fails alike at two places is the task's fault.
+        # A job that waits without a pilot is no evidence about other nodes of the queue. Scouts are few: what
+        # fails alike at two places is the task's fault.
         placed = self._placed | self._possible if len(places) == 1 else self._placed
         elsewhere = any(node or queue not in queues for queue, node in placed - places)
         may_tell = len(queues) <= FEW_QUEUES and (elsewhere or is_shared)

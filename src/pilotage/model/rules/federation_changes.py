@@ -52,7 +52,7 @@ class FederationChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationEffect:
-    """The effect of a change on unfinished work or stored files. Without ``lost`` everything goes on."""
+    """The effect of a change on unfinished work or stored files. Without ``lost`` all of it continues."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -80,7 +80,7 @@ class FederationEffect:
 class WorkThere:
     """The work and the files at queues and storages, by name.
 
-    ``replicas`` counts files; ``only`` counts those that no other storage has. ``transfers`` counts live ones
+    ``replicas`` counts files, ``only`` the files that no other storage has. ``transfers`` counts live ones
     from or to a storage. ``tasks`` names some tasks with started jobs at a queue. ``submitted`` counts the
     live pilots of a queue by the server that they were submitted to.
     """
@@ -184,7 +184,7 @@ def _moved_servers(before: Queue, after: Queue) -> set[str]:
     if old is None:
         return set()
     names = {server.name for server in old.servers} or {""}
-    # A server that is not declared any more is looked for at the place of the element itself.
+    # If the new element does not declare a server, its own place counts.
     return {name for name in names if not new or _place(old.at(name)) != _place(new.at(name))}
 
 
@@ -210,7 +210,7 @@ def _changed_storages(before: Federation, after: Federation) -> Iterator[tuple[S
 
 
 def _gone(queue: Queue, change: str, after: Federation) -> set[str]:
-    """Return the servers whose pilots nobody can see after a change: any, unless the batch system moves."""
+    """Return the servers that the old pilots are not at, if the batch system moves; none if it does not."""
     new = next((candidate for candidate in after.queues if candidate.name == queue.name), None)
     return _moved_servers(queue, new) if new and change == ELSEWHERE else set()
 
@@ -241,10 +241,10 @@ def _of_queue(queue: Queue, change: str, gone: set[str], there: WorkThere) -> It
         )
     waiting = {state: jobs[state] for state in UNSTARTED_JOBS if jobs.get(state)}
     if waiting and change == REMOVED:
-        follows = "they are brokered again at once"
+        follows = "they are brokered again immediately"
         yield FederationEffect(subject=subject, change=change, standing=_counted(waiting), follows=follows)
     if pilots and change in (REMOVED, ELSEWHERE):
-        follows = "nobody looks after them any more, and they get no more jobs"
+        follows = "Pilotage forgets them, and they get no further jobs"
         if change == ELSEWHERE:
             follows = "they are not found there, count as ended, and end at their next call"
         standing = f"{pilots} live {'pilots' if pilots > 1 else 'pilot'}"

@@ -1,4 +1,4 @@
-"""Folders of storages: whose files lie where, and so who may name them."""
+"""Folders of storages: which VOs may name the files in each."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,7 +12,7 @@ from pilotage.model.values.patterns import literal_beginning
 def may_name(storage: Storage, path: str, owner: Identity) -> bool:
     """Return whether a person may name a file at a path. The longest declared folder around it decides.
 
-    If the storage declares none, anybody may name anything. Outputs of tasks have their own owners.
+    If the storage declares none, everybody may name any file. Outputs of tasks have their own owners.
     """
     if not storage.folders or is_output(path):
         return True
@@ -54,10 +54,10 @@ def refuse_others(
     owner: Identity | None,
     paths: Mapping[str, str],
 ) -> None:
-    """Raise OthersFilesError if a listing found files that the owner may not name. None may name anything.
+    """Raise OthersFilesError if a listing found files that the owner may not name. None: all are allowed.
 
-    A folder of others may lie within one's own. The error does not show their files' names. ``paths`` say
-    where files lie that links lead to, by name.
+    A folder of one's own may contain a folder of others. The error does not show the names of their files.
+    ``paths`` are the real paths of files behind links, by name.
     """
     if owner is None:
         return

@@ -12,8 +12,8 @@ ShareStanding = tuple[float, float, str]
 def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str, int]:
     """Return the rank of each share, 0 first: the one furthest below its target.
 
-    A share's use is the number of RUNNING jobs, whatever their cores, in it and in all shares below it, at
-    all queues. From the top down, siblings (shares with one parent, or those without parent in any VO) are
+    A share's use is the number of RUNNING jobs in it and in all shares below it, at all queues. Their cores
+    do not count. From the top down, siblings (shares with one parent, or those without parent in any VO) are
     compared by use divided by target, smallest first. This gives the same order as the shortfall against
     their targets' fraction of what the parent runs. A share with target 0 comes after all others. Equal ones
     sort by the larger target, then by name. A share comes right before those below it, and all of these

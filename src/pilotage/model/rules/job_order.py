@@ -1,4 +1,4 @@
-"""The order in which waiting jobs leave their task queue: priority, then age, then number (P13)."""
+"""The order of waiting jobs in their task queue: priority, then age, then number (P13)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ class Heads:
             self._lines[_key(job)][job.id] = job
 
     def take(self, request: ClaimRequest) -> list[Job]:
-        """Take what a pilot asks for, as the commit does; fewer where no more is left.
+        """Take the jobs that a pilot asks for, as the commit does, or as many as there are.
 
         Raises ``.OverBudget`` where pilots pass over jobs of a task too often.
         """
@@ -39,7 +39,7 @@ class Heads:
         return jobs
 
     def leave(self, jobs: Iterable[Job]) -> None:
-        """Take jobs out that somebody else has; one that does not stand here changes nothing."""
+        """Remove jobs that another pilot has taken. Jobs that are not here change nothing."""
         for job in jobs:
             self._lines[_key(job)].pop(job.id, None)
 
@@ -52,7 +52,7 @@ class Heads:
 
 
 def levels_of(jobs: Iterable[Job], failed: Collection[int]) -> tuple[PriorityLevel, ...]:
-    """Count activated jobs by queue, requirements and priority, and those of some tasks that ``failed``."""
+    """Count activated jobs by queue, requirements and priority, and also by task for the ``failed`` tasks."""
     counts: Counter[HeadKey] = Counter()
     tasks: defaultdict[HeadKey, Counter[int]] = defaultdict(Counter)
     for job in _activated(jobs):

@@ -42,8 +42,8 @@ def named_files(spec: TaskSpec) -> Iterator[str]:
 
 
 _TASKS = 8999
-"""Tasks in a row whose jobs all have different seeds: 900 million, the most that common generators take, hold
-no more."""
+"""Consecutive tasks with different seeds for all jobs. More would need seeds above 900 million, the most that
+common generators take."""
 
 
 def seed_of(task: "Task", index: int) -> int:
@@ -64,8 +64,8 @@ def parameters_of(spec: TaskSpec, index: int | None) -> dict[str, str]:
 def variables(task: "Task", job: "Job") -> dict[str, str]:
     """Return the variables that tell a payload which job of its task it is.
 
-    The payload learns the number of jobs once all are made. Where a task reads files, a job's events are
-    those of its files, so that it has no first event.
+    The payload learns the number of jobs once all are made. In a task that reads files, a job processes the
+    events of its files, so it has no first event.
     """
     variables = {}
     if job.index is not None:

@@ -12,8 +12,7 @@ Key = tuple[str, str, str]
 
 
 class JobQuota(NamedTuple):
-    """One quota of live jobs: whose it is, in words and as a key; the constant of its limit; and the
-    limit."""
+    """One quota of live jobs: its holder, in words and as a key; the constant of its limit; and the limit."""
 
     holder: str
     key: Key

@@ -1,8 +1,8 @@
 """The expected run of a job at a queue (B21, E2), and when a task is likely to end. Times are in s.
 
-The last job to start runs as long as the longest so far. Before it, the slots of its share work off what is
-ahead of it. Batch systems, transfers and failures make ends differ from that: the interval has the width that
-held 3 of 4 ends in simulations (``benchmarks/likely_ends.py``).
+The estimate: the slots of its share run all jobs ahead of the last one, which then takes as long as the
+longest so far. Batch systems, transfers and failures make ends differ from that: the interval has the width
+that held 3 of 4 ends in simulations (``benchmarks/likely_ends.py``).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ LEAST_FINISHED = 5
 """Finished jobs of a task below which nothing is predicted."""
 
 EARLIEST, LATEST = 0.55, 3.2
-"""Factors on the estimate between which 3 of 4 simulated ends lay."""
+"""Factors on the estimate: 3 of 4 simulated ends were between them."""
 
 LEAST_PART = 0.25
 """Least part of a mean run that is left of a running job: it may already run longer than all others."""
@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnd:
-    """The interval in which a task is likely to end, in s from now, and the finished jobs behind it."""
+    """When a task is likely to end: an interval in s from now, and the finished jobs behind it."""
 
     earliest: float
     latest: float

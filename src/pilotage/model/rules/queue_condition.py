@@ -17,11 +17,11 @@ class QueueCondition:
     ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are from
     the newest pilots that failed before they called, newest first. ``tried_at`` is when one pilot probes it
     (P6), ``changed`` when the queue's declaration changed within a day. ``waiting_since`` is when the oldest
-    pilot that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
-    ``pilot_limits`` bound its live pilots. ``last_pilot`` and ``last_start`` are those of all queues that
-    count together with it (B2).
-    ``breakers`` are the circuit breakers of the queue, its nodes (F2) and its storage (F4), ``space`` is its
-    free space (B18). ``restriction`` says who drains or has closed it, and why; empty: nobody.
+    pilot that waits at the site was made. ``problem`` is the reason why no pilot can be submitted from here
+    at all. ``pilot_limits`` bound its live pilots. ``last_pilot`` and ``last_start`` cover all queues that
+    count together with it (B2). ``breakers`` are the circuit breakers of the queue, its nodes (F2) and its
+    storage (F4), ``space`` is its free space (B18). ``restriction`` has who drains or has closed it, and why;
+    empty: no operator.
     """
 
     time: float

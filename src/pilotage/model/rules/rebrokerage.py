@@ -22,7 +22,7 @@ def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str
     The thresholds are ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the
     share's queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues
     with ``num_slots``, and those without time-outs, keep their jobs. Slots of our own pilots do not count as
-    ``num_slots`` (B30). Pseudo-queues count together (B2); those of a unified queue go in order.
+    ``num_slots`` (B30). Pseudo-queues count together (B2); their jobs leave queue by queue, in order.
     """
     constants, together, keeping = (
         federation.timeouts,

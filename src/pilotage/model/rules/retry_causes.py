@@ -23,7 +23,7 @@ _CLOSED = ("offline", "brokeroff", "draining")
 
 
 def exceeded_by(error: str) -> FailureKind | None:
-    """Return the kind of failure of what ran at a pilot that its batch system stopped with this error."""
+    """Return how payloads failed if their pilot's batch system stopped it with this error, else None."""
     if error.startswith(EXCEEDED["memory"]):
         return "slot-memory"
     return "slot-walltime" if error.startswith(EXCEEDED["walltime"]) else None
@@ -40,8 +40,8 @@ def next_attempt(
     """Return what the next attempt changes: more memory after too little, or more time.
 
     The limit in force grows by the factor of the task's ``retries``, up to the most that a queue of the job
-    allows. At that most, a payload that exceeded its own limit is not tried again. A job that only estimates
-    its work, and ``lasted`` so many s until the end of its pilot, estimates that much more. Other failures
+    allows. At that most, a payload that exceeded its own limit is not tried again. If a job only estimates
+    its work, and ran ``lasted`` s until the end of its pilot, its estimate grows to match. Other failures
     change nothing.
     """
     rules = FAILURE_RULES[kind] if kind else None
@@ -72,9 +72,9 @@ def _changed(task: Task, job: Job, values: Mapping[str, Any]) -> NextAttempt:
 
 
 def _outlasting(changed: Task, job: Job, seconds: float, federation: Federation) -> dict[str, Any]:
-    """Return the CPU time of a job that takes more than so many s where it ran; nothing if it is known.
+    """Return the CPU time of a job that takes ``seconds`` where it ran; nothing if its own is larger.
 
-    Otherwise the next pilot with as little time left would take it. No queue's limit is exceeded by it.
+    Otherwise the next pilot with as little time left would take it. The CPU time fits a queue's limit.
     """
     spec = changed.expected(job.kind)
     base, cores = spec.base_time, max(1, spec.cores)
@@ -115,7 +115,7 @@ def _asking(expected: TaskSpec, exceeded: Exceeded, request: float) -> dict[str,
 
 
 def _of_job(task: Task, federation: Federation) -> Iterable[Queue]:
-    """Yield the queues that a job may go to, whatever they have room for now."""
+    """Yield the queues that a job may go to, full ones too."""
     named = set(task.spec.queues)
     for queue in federation.queues:
         is_named = not named or {queue.name, queue.parent} & named

@@ -1,4 +1,4 @@
-"""Limits of sites, and the jobs there. A job counts from its match to its end, whoever runs it (M5)."""
+"""Limits of sites, and the jobs there. A job counts from its match to its end, at any pilot (M5)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ ANY_NUMBER = 10**9
 
 
 class JobsThere(NamedTuple):
-    """Our jobs at a site, and those of them that no pilot runs yet (M5)."""
+    """Our jobs at a site, and how many of them no pilot runs yet (M5)."""
 
     jobs: int = 0
     submitting: int = 0
 
 
 class Bounds(NamedTuple):
-    """The most jobs of ours at a site, and the most that no pilot runs yet; None for no limit (M5).
+    """The most jobs of Pilotage at a site, and the most that no pilot runs yet; None: no limit (M5).
 
     ``jobs`` also limits the slots of our pilots, and ``submitting`` our waiting pilots.
     """
@@ -99,7 +99,7 @@ def all_bounds(world: World) -> Mapping[str, Bounds]:
     for site in world.federation.sites:
         site_bounds = bounds(site, ads.get(site.name))
         if site_bounds is not NO_BOUNDS:
-            # Until its batch system has answered, nobody knows how many jobs of others are there (M2).
+            # Until its batch system has answered, the number of other people's jobs there is unknown (M2).
             by_site[site.name] = UNANSWERED if site.name in polled and site.name not in ads else site_bounds
     return by_site
 
@@ -118,7 +118,7 @@ def held_against(places: Iterable[HeldPlaces], site: str, priority: int) -> int:
 
 
 def asked_sites(federation: Federation) -> frozenset[str]:
-    """Return the sites whose batch systems are asked for their jobs."""
+    """Return the sites with batch systems that Pilotage asks for their jobs."""
     return frozenset(queue.site for queue in federation.queues if queue.computing_element is not None)
 
 
@@ -149,10 +149,10 @@ def queues_by_site(federation: Federation) -> Mapping[str, Sequence[str]]:
 def claims(
     site_bounds: Bounds, queues: Sequence[str], advertisement: Advertisement | None
 ) -> tuple[Claim, ...]:
-    """Return claims of jobs matched to a site with these queues, whoever matches them (M5, M8).
+    """Return claims that bound the jobs matched to a site with these queues (M5, M8).
 
-    They count the jobs themselves. They also claim that the advertisement is still current: another one may
-    count more jobs of other people.
+    They count the jobs in the store, so matches of other servers count. They also claim that the
+    advertisement is still current: another one may count more jobs of other people.
     """
     claims = [
         _claim(queues, states, limit)

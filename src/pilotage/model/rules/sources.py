@@ -1,4 +1,4 @@
-"""Links between sites, and the storages from which a file can reach another (B5, B19, B35)."""
+"""Links between sites, and the storages that a file can be moved from (B5, B19, B35)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Sources:
         self._links.update({(link.source, link.destination): link for link in self.federation.links})
 
     def sites_reached(self, storage: str) -> frozenset[str]:
-        """Return the sites whose storages files of this storage can reach; none for an unknown storage.
+        """Return the sites that files of this storage can reach; none for an unknown storage.
 
         A storage blacklisted for reading gives no files, locally (``read_lan``) or to other sites
         (``read_wan``). Nothing goes over a blocked link (B5).
@@ -80,7 +80,7 @@ class Sources:
         return self._ranked[key]
 
     def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
-        """Return the storage from which a pilot beside ``destination`` reads a file that is not there (E3).
+        """Return the storage that a pilot at ``destination`` reads a file from if it is not there (E3).
 
         It is the best of ``ranked`` that allows remote reads by pilots; one with a tripped circuit
         breaker only if there is no other. Tape is too slow.
@@ -136,7 +136,7 @@ def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
 
 
 def output_storages(spec: TaskSpec, federation: Federation) -> tuple[str, ...]:
-    """Return the storages where outputs of a task may lie: those of its nucleus, or of its queues."""
+    """Return the storages that may have outputs of a task: its nucleus's, or its queues'."""
     sites = {storage.name: storage.site for storage in federation.storages}
     queues = (
         queue for queue in federation.queues if not spec.queues or {queue.name, queue.parent} & {*spec.queues}

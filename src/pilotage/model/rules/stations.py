@@ -1,4 +1,4 @@
-"""Stations: the names by which tasks choose sites, and jobs their data (M2, M3)."""
+"""Stations: names that tasks use to choose sites, and jobs to find their data (M2, M3)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,14 +12,14 @@ def station_of(storage: Storage) -> str:
 
 
 def told_stations(attributes: Mapping[str, Constant]) -> tuple[str, ...]:
-    """Return the stations among the attributes that a site or its operators tell; empty if they tell none."""
+    """Return the stations in the attributes of a site or its operators; empty if there are none."""
     return tuple(attributes.get("StationNames") or filter(None, [attributes.get("StationName")]))
 
 
 def payload_variables(site: Site, storage: Storage, attributes: Mapping[str, Constant]) -> dict[str, str]:
     """Return variables that give a payload its site, its station, and the target of its events (M2).
 
-    The word of the site or its operators counts before the federation's. If they tell several stations, the
+    Attributes of the site or its operators count before the federation. If they name several stations, the
     one of the queue's storage counts, or else the first.
     """
     stations, storage_station = told_stations(attributes), station_of(storage)
@@ -32,7 +32,7 @@ def payload_variables(site: Site, storage: Storage, attributes: Mapping[str, Con
 
 
 def stations_of(federation: Federation) -> Mapping[str, tuple[str, ...]]:
-    """Return the stations of each site by name: those of its queues' storages."""
+    """Return the stations of each site's queues, by the site's name."""
     storages = {storage.name: storage for storage in federation.storages}
     stations: dict[str, set[str]] = {site.name: set() for site in federation.sites}
     for queue in federation.queues:

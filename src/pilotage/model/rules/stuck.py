@@ -20,7 +20,7 @@ from pilotage.model.values.durations import DAY, HOUR, MINUTE
 
 
 class Expectation(NamedTuple):
-    """What is expected of a state that a record should leave by itself."""
+    """How long a record may stay in a state that it should leave by itself, and what to do then."""
 
     floor: float
     """s in it below which nothing is stuck, however fast it usually is."""
@@ -85,7 +85,7 @@ FACTOR = 2.0
 """How many times longer than usual something takes before it is stuck."""
 
 LEAST_PAST = 10
-"""Fewest records of the past from which a usual time is told."""
+"""Fewest past records that give a usual time."""
 
 LONGEST_USUAL = 7 * DAY
 """s after which everything is stuck, however slow it usually is."""
@@ -118,8 +118,8 @@ class StayingRecord:
 class StuckGroup:
     """Records of a kind that are stuck in one state at one place.
 
-    ``usual`` is the time in s that such records take, by the past; None if too few did it. They are stuck
-    after ``limit`` s. ``oldest`` entered the state first, at ``since``, with this ``error``.
+    ``usual`` is the time in s that such records usually take; None if too few are known. They are stuck after
+    ``limit`` s. ``oldest`` entered the state first, at ``since``, with this ``error``.
     """
 
     kind: Kind
@@ -145,7 +145,7 @@ def usual_times(past: Iterable[Stay]) -> dict[tuple[Kind, State, str], float]:
 def stuck(
     live: Iterable[StayingRecord], usual: Mapping[tuple[Kind, State, str], float], now: float
 ) -> list[StuckGroup]:
-    """Return stuck records at ``now``, by kind, state and place; those that exceed their limit most first."""
+    """Return stuck records at ``now``, by kind, state and place, furthest beyond their limit first."""
     groups: defaultdict[tuple[Kind, State, str], list[StayingRecord]] = defaultdict(list)
     for record in live:
         if (record.kind, record.state) in EXPECTED:
@@ -176,7 +176,7 @@ def stuck(
 
 
 def limit_of(kind: Kind, state: State, usual: float | None) -> float:
-    """Return the time in s after which a record of a kind is stuck in a state, by its ``usual`` time."""
+    """Return how many s a record may be in a state before it is stuck, by the ``usual`` time."""
     floor = EXPECTED[kind, state].floor
     return floor if usual is None else min(max(floor, FACTOR * usual), max(floor, LONGEST_USUAL))
 

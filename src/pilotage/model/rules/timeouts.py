@@ -24,8 +24,8 @@ OUTCOMES: Mapping[Outcome, str] = {
         "this attempt fails; while attempts remain the job is brokered again, as the next one; where its "
         "pilot was cut off and may still run the old one, once the heartbeat time-out has passed"
     ),
-    "fail": "given up, and whatever it held is taken from it",
-    "cancel": "cancelled at its site, and no longer counted as waiting",
+    "fail": "given up; its jobs or slots are taken from it",
+    "cancel": "cancelled at its site; it stops counting as waiting",
 }
 
 
@@ -34,9 +34,9 @@ class Rule:
     """A limit on the time in a state, or on silence, and the outcome beyond it.
 
     ``limit`` names a constant of ``TimeoutConstants`` in s, or ``max_pilot_waiting_hours``. ``high`` names
-    the constant for jobs of high priority, if that is shorter. ``clock`` says what is measured: the time in
-    the state, or the silence of the pilot. With ``idle_only``, ``high`` applies only at queues without a
-    start for ``last_start``.
+    the constant for jobs of high priority, if that is shorter. ``clock`` is the measured time: in the state,
+    or of the pilot's silence. With ``idle_only``, ``high`` applies only at queues without a start for
+    ``last_start``.
     """
 
     kind: Kind
@@ -105,11 +105,11 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 """Every time-out. Those of jobs and silent pilots do not apply while the queue is paused or has
-``disable_reassign``. A pilot's goodbye is no time-out: its jobs go back at once. A pilot that only failed
+``disable_reassign``. A pilot's goodbye is no time-out: its jobs go back immediately. A pilot that only failed
 or was cancelled may still have payloads, so its jobs wait for its silence. Jobs that have not started at a
-queue that left the federation, or is draining, return to the brokerage at once, too. If the brokerage set a
-pending job's ``wake_at``, that replaces ``pending``. Times in which no server was there count for no job and
-for no silence."""
+queue that left the federation, or is draining, return to the brokerage immediately, too. If the brokerage set
+a pending job's ``wake_at``, that replaces ``pending``. Times without a server count for no job and for no
+silence."""
 
 JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock == "state")
 """Time-outs of jobs by the time in their state."""
@@ -121,18 +121,18 @@ def resting_queues(federation: Federation) -> set[str]:
 
 
 def keeping_queues(federation: Federation) -> set[str]:
-    """Return the queues whose waiting jobs stay: those without time-outs, and those with ``num_slots``."""
+    """Return the queues that keep their waiting jobs: queues without time-outs, or with ``num_slots``."""
     declared = {queue.name for queue in federation.queues if queue.num_slots is not None}
     return resting_queues(federation) | declared
 
 
 def draining_queues(federation: Federation) -> set[str]:
-    """Return the queues whose waiting jobs go elsewhere at once."""
+    """Return the queues that send their waiting jobs elsewhere."""
     return {queue.name for queue in federation.queues if queue.status == "draining"}
 
 
 def heartbeat_of(constants: TimeoutConstants, workflow: str) -> float:
-    """Return the s of silence after which a pilot loses a workflow's job."""
+    """Return how many s a pilot may be silent before it loses a workflow's job."""
     return constants.heartbeat_by_workflow.get(workflow, constants.heartbeat)
 
 
@@ -154,15 +154,15 @@ def first_lease_of(constants: TimeoutConstants, workflow: str) -> float:
 
 
 CALL_TIMEOUT = 20.0
-"""Seconds for which a pilot's call may hang: so much later than a server it may notice that all is well."""
+"""Seconds that a pilot's call may hang: so much later the pilot may notice that a server is back."""
 
 
 def absent(
     absences: Iterable[Absence], queue: str, constants: TimeoutConstants, since: float, until: float
 ) -> float:
-    """Return for how many s of a time no pilot of a queue could call.
+    """Return for how many s between two times no pilot of a queue could call.
 
-    Nobody was silent or late in them: a laptop that sleeps for a night costs no job its attempt.
+    They count for no time-out: a laptop that sleeps for a night costs no job its attempt.
     """
     total, at = 0.0, since
     for absence in sorted(absences, key=lambda absence: absence.began):
@@ -177,7 +177,7 @@ def absent(
 
 
 def shortest_heartbeat(constants: TimeoutConstants) -> float:
-    """Return the shortest of these, in s: no pilot loses a job sooner.
+    """Return the shortest heartbeat time-out, in s: no pilot loses a job sooner.
 
     Agents without leases per job use it.
     """
@@ -185,5 +185,5 @@ def shortest_heartbeat(constants: TimeoutConstants) -> float:
 
 
 def longest_heartbeat(constants: TimeoutConstants) -> float:
-    """Return the longest of these, in s: after that much silence, no job belongs to a pilot."""
+    """Return the longest heartbeat time-out, in s: after that much silence, no job belongs to a pilot."""
     return max((constants.heartbeat, *constants.heartbeat_by_workflow.values()))

@@ -91,16 +91,16 @@ class Room:
         return tuple(sorted(place[0] for place, free in self._free.items() if free <= 0 and len(place) == 1))
 
     def full_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of storages, source and destination, whose link is full."""
+        """Return the pairs of storages, source and destination, with a full link."""
         links = {place for place, free in self._free.items() if free <= 0 and len(place) == 2}
         return tuple(pair for pair in self._pairs() if self._link(*pair) in links) if links else ()
 
     def full_ends(self) -> tuple[End, ...]:
-        """Return the ends whose circuit breakers take no transfer now (F4)."""
+        """Return the ends with circuit breakers that take no transfer now (F4)."""
         return tuple(breaker.place for breaker in self.breakers if self._free[breaker.key] <= 0)
 
     def bounded(self, transfer: Transfer) -> tuple[Place, ...]:
-        """Return what has a limit for a transfer: storages, its link, breakers; no unknown storage has."""
+        """Return the places that limit a transfer: its known storages, its link, and circuit breakers."""
         if not self._limits:
             return ()
         ends = transfer.source, transfer.destination
@@ -112,7 +112,7 @@ class Room:
         return tuple(sorted(places & self._limits.keys() | breakers))
 
     def claims(self, places: Collection[Place]) -> tuple[Claim, ...]:
-        """Return claims on storages and links, by the store's counts: exact, whoever else decides."""
+        """Return claims on storages and links. They count in the store, so other servers' decisions count."""
         times, states = _COUNTED.get(self.queue, (0, ()))
         return tuple(
             Claim(

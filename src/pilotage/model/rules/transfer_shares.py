@@ -1,4 +1,4 @@
-"""Transfer shares and priorities: whose transfer it is, and how urgent (D1, D2, D6)."""
+"""Transfer shares and priorities: who a transfer is for, and how urgent it is (D1, D2, D6)."""
 
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.work import Direction
@@ -7,8 +7,9 @@ from pilotage.model.values.identity import Identity
 DEFAULT_SHARE = "_default"
 
 CANCEL_GRACE = 60.0
-"""Seconds that a job may have been assigned after the cancellation of a transfer that it counts on. Both
-may happen at once: a transfer without waiting jobs is cancelled while a new job starts to wait for it."""
+"""Seconds that a job may have been assigned after the cancellation of a transfer that it counts on. Both may
+happen at the same time: a transfer without waiting jobs is cancelled while a new job starts to wait for
+it."""
 
 
 def share_of(
@@ -40,7 +41,7 @@ def share_of(
 
 
 def base_priority(share: str, constants: StagingConstants) -> int:
-    """Return the base priority of a share, 1..100 (D2): its own, else that of its parent share (D6)."""
+    """Return the base priority of a share, 1..100 (D2): its own, else its parent share's (D6)."""
     stem = share
     while stem and stem not in constants.base_priorities:
         stem = stem.rpartition("-")[0]

@@ -19,7 +19,7 @@ class Verb:
     word: str = ""
     """How the page calls it, if not by its name."""
     is_dangerous: bool = False
-    """Whether nobody can undo it, or everybody feels it."""
+    """Whether it cannot be undone, or affects everybody."""
     is_for_operators: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""Webhooks without their secrets: whoever knows the whole address can post to it."""
+"""Masked webhooks. The whole address of a webhook is a secret, because it is enough to post there."""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -20,7 +20,7 @@ def masked(url: str) -> str:
 
 
 def without_webhooks(world: World) -> World:
-    """Return a world in which no webhook's address can be used. Decisions about it stay the same."""
+    """Return a world with masked webhooks. Decisions about it stay the same."""
     return replace(
         world,
         tasks=tuple(
@@ -37,7 +37,7 @@ def without_webhooks(world: World) -> World:
 
 
 def of_spec(spec: TaskSpec) -> TaskSpec:
-    """Return what was asked for, with no webhook's whole address."""
+    """Return a task's specification with masked webhooks."""
     return replace(spec, notify=tuple(map(_of_notify, spec.notify)))
 
 
@@ -46,6 +46,6 @@ def _of_notify(notify: Notify) -> Notify:
 
 
 def of_receiver(receiver: str) -> str:
-    """Return a receiver, ``KIND:ADDRESS``, without a webhook's whole address."""
+    """Return a receiver, ``KIND:ADDRESS``, with a masked webhook."""
     kind, _, address = receiver.partition(":")
     return f"url:{masked(address)}" if kind == "url" else receiver

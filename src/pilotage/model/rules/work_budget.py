@@ -1,7 +1,7 @@
 """Counted work of policies: a task that needs too much of it is set aside, and no other task waits for it.
 
-Counts are those of the loops that a task's own numbers make long. They read no clock, so a saved world
-gives the same decision anywhere.
+It counts the rounds of loops that a task's own numbers make long. It reads no clock, so a saved world gives
+the same decision anywhere.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """ClassAd expressions of users and sites: parse and limit them before anything evaluates them.
 
-The reference library says neither where an expression is wrong nor how long it may take. So this parser comes
-first. It allows only operators, attributes, constants, lists and ``FUNCTIONS``, whose cost is
+The reference library reports neither where an expression is wrong nor how long it may take. So this parser
+comes first. It allows only operators, attributes, constants, lists and ``FUNCTIONS``: their cost is
 proportional to their text. Nothing in them can reach files, the network, the environment, the clock or random
 numbers.
 """
@@ -130,7 +130,7 @@ class Lexeme(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A part of an expression. ``joined`` are the sides of ``&&``, ``compared`` those of other operators."""
+    """A part of an expression. ``joined`` are the sides of ``&&``, ``compared`` the sides of others."""
 
     start: int
     end: int
@@ -186,7 +186,7 @@ def _tokens(text: str, longest: int, limit: int) -> list[Lexeme]:
 
 
 class TokenReader:
-    """Reads a text token by token. Each method raises ``ClassAdError`` at what it did not expect."""
+    """Reads a text token by token. Each method raises ``ClassAdError`` at an unexpected token."""
 
     def __init__(self, text: str, longest: int = MOST_CHARACTERS, limit: int = MOST_TOKENS) -> None:
         self._text = text
@@ -374,7 +374,7 @@ class _Parser(TokenReader):
         return _Span(token.start, end)
 
     def _world(self, token: Lexeme, name: str) -> _Span:
-        """``time()`` and ``random()`` are attributes of the site's ad, whoever reads them."""
+        """``time()`` and ``random()`` are attributes of the site's ad, in expressions of jobs too."""
         end = self._tokens[self._at - 1].end
         attribute = WORLD_TIME if name == "time" else WORLD_CHANCE
         scope = "MY" if self._of_site else "TARGET"

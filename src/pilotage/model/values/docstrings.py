@@ -10,14 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 _PARSING = threading.Lock()
-"""Two threads of Python 3.11 cannot parse at once (SystemError)."""
+"""Two threads of Python 3.11 cannot parse at the same time (SystemError)."""
 
 
 def describe_fields(schema: dict[str, Any], kind: type[Any]) -> None:
     """Add missing descriptions to the fields of a record's JSON schema.
 
     pydantic can do that itself (``use_attribute_docstrings``), but reads the sources when a record is first
-    validated. That would take a third of a server's start, for schemas that nobody may ever request.
+    validated. That would take a third of a server's start, even if no client ever requests a schema.
     """
     with _PARSING:
         for owner in filter(is_dataclass, kind.__mro__):

@@ -7,7 +7,7 @@ _SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([mhd])")
 _UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 KNOWN_FOR = 5.0
-"""Seconds after which what others wrote counts here at the latest, unless a reader says otherwise."""
+"""Most s until a process notices what another one wrote, unless a reader names another time."""
 
 LEAST_ARCHIVE_DAYS = 7
 """Days between a record's end and its archiving. Guards and passes look back no further."""
@@ -16,14 +16,14 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 
 def is_fresh(read_at: float | None, time: float, seconds: float = KNOWN_FOR) -> bool:
-    """Tell whether the read values still hold, at a time in s since 1970; a clock set back ends it."""
+    """Return whether values read at ``read_at`` are fresh, in s since 1970; not if the clock was set back."""
     return read_at is not None and 0 <= time - read_at <= seconds
 
 
 def end_of(text: str, now: float, zone: tzinfo | None = None) -> float:
     """Return the moment of ``30m``, ``2h``, ``3d`` or ``2026-11-30T18:00``, in s since 1970 UTC.
 
-    A moment without an offset is of the ``zone``; none: of this machine's. Raises ValueError.
+    A moment without an offset is in the ``zone``; None: this machine's. Raises ValueError.
     """
     if span := _SPAN.fullmatch(text):
         return now + float(span[1]) * _UNITS[span[2]]

@@ -25,7 +25,7 @@ _PERCENT = re.compile(r"(?P<percent>\d{1,18})%")
 
 
 class PolicyError(ValueError):
-    """A fair-share policy cannot be parsed. The message quotes the entry and says why."""
+    """A fair-share policy cannot be parsed. The message has the entry and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,9 @@ def parse(text: str) -> FairsharePolicy:
     """Parse a policy: a comma list of conditions with ``:n%``, such as ``type=evgensimul:100%,type=any:0%``.
 
     Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``. Several joined by ``:`` must all
-    hold. Names are anchored regular expressions where ``*`` stands for any text. ``any`` and ``*`` match
+    hold. Names are anchored regular expressions where ``*`` matches any text. ``any`` and ``*`` match
     everything, even a missing value. The type ``evgensimul`` means evgen or simul, ``test`` means every type
-    with "test" in its name, in any case. A bare ``0`` means ``0%``. Raises ``PolicyError`` with the
-    column.
+    with "test" in its name, in any case. A bare ``0`` means ``0%``. Raises ``PolicyError`` with the column.
     """
     entries = []
     column = 1

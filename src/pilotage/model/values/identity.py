@@ -30,7 +30,7 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """Return ``VO:NAME``, which bounds of each person count by: two VOs may each have an alice.
+        """Return ``VO:NAME``, for limits per person: two VOs may each have an alice.
 
         Neither name has a colon, so two identities never share a key.
         """

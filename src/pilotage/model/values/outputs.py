@@ -1,4 +1,4 @@
-"""Outputs as tasks name them: names of files, patterns of names, and folders, whose names end in ``/``."""
+"""Outputs as tasks name them: names of files, patterns of names, and folders (names that end in ``/``)."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -21,7 +21,7 @@ OWN_FOLDERS = (".scratch", ".copies")
 """Folders at the root of every storage that Pilotage keeps for itself."""
 
 SCRATCH, COPIES = OWN_FOLDERS
-"""The folder of attempts' outputs, and that of copies that Pilotage makes. No logical name lies in them, and
+"""The folders of attempts' outputs and of copies that Pilotage makes. No logical name is in them, and
 patterns find nothing there."""
 
 _PART = re.compile(r"\..*\.\d+\.\d+(-ask)?\.part")
@@ -85,7 +85,7 @@ def is_copy(path: str) -> bool:
 
 
 def is_scratch(path: str) -> bool:
-    """Return whether a path lies below the folder of attempts' outputs."""
+    """Return whether a path is below the folder of attempts' outputs."""
     return path.startswith(f"{SCRATCH}/")
 
 
@@ -111,13 +111,13 @@ def is_of_job(path: str) -> bool:
 
 
 def makers(instance: str, glob: str) -> int | None:
-    """Return the one task of this instance whose outputs match a pattern; None if that is not one task."""
+    """Return the task of this instance that all outputs of a pattern belong to; None if it may be several."""
     fixed = literal_beginning(glob)
     return maker(instance, fixed) if fixed.count("/") > 2 else None
 
 
 def maker(instance: str, file: str) -> int | None:
-    """Return the task of this instance whose output has this logical name; None if there can be none."""
+    """Return the task of this instance that made an output, by its logical name; None for other names."""
     folder, _, rest = file.partition("/")
     name, _, rest = rest.partition("/")
     number = rest.partition("/")[0]
@@ -128,5 +128,5 @@ def maker(instance: str, file: str) -> int | None:
 
 
 def is_own(path: str) -> bool:
-    """Return whether a path below a storage's URL lies in a folder that Pilotage keeps for itself."""
+    """Return whether a path below a storage's URL is in a folder that Pilotage keeps for itself."""
     return path.partition("/")[0] in OWN_FOLDERS

@@ -33,7 +33,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         else:
             pieces[-1].append(re.compile(f"{translate(part)}|{re.escape(part)}\\Z").match)
     if len(pieces) > 1 and not pieces[-1]:
-        # Two stars at the end stand for the files in any folder.
+        # Two stars at the end match the files in any folder.
         pieces[-1].append(re.compile(translate("*")).match)
     first, *following = pieces
     between = [piece for piece in following[:-1] if piece]

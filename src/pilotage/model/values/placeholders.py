@@ -3,7 +3,7 @@
 Two rules tell a placeholder from other braces. In a task without parameters, only ``{index}``, ``{seed}`` and
 ``{first_event}`` are placeholders, and neither ``${index}`` nor ``{{index}}``: all other texts stay as they
 are, such as ``awk '{print $1}'``. In a task with parameters, every ``{NAME}`` is a placeholder, and other
-braces are doubled: ``{{`` stands for ``{``, and ``}}`` for ``}``.
+braces are doubled: ``{{`` becomes ``{``, and ``}}`` becomes ``}``.
 """
 
 import re

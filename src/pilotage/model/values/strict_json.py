@@ -1,4 +1,4 @@
-"""JSON from somebody else: what the standard reader takes and no document of Pilotage has is refused."""
+"""Strict JSON from outside: refuse what the standard reader accepts but no document of Pilotage has."""
 
 import json
 import math

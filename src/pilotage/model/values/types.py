@@ -129,7 +129,7 @@ def _free(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 FREE_NUMBERS = AfterValidator(_free)
-"""Stands behind the bounds of a mapping of free values."""
+"""Follows the bounds of a mapping of free values."""
 
 Options = Annotated[Mapping[str, Any], FREE_NUMBERS]
 """Values by name whose meaning only an adapter or a plugin knows: the numbers in them are bounded."""

@@ -115,7 +115,7 @@ def _is_address(kind: type[IPv4Address] | type[IPv6Address], text: str) -> bool:
 
 
 def hidden(text: str) -> str:
-    """Return the text without users and passwords in its URLs, safe for anybody."""
+    """Return the text without users and passwords in its URLs, safe to show to everybody."""
     return _USER.sub("...@", text) if "@" in text else text
 
 
