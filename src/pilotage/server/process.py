@@ -70,7 +70,7 @@ LAST_GRACE = 5.0
 
 SWITCHED_AFTER = 0.001
 """Seconds after which a thread that computes gives way to another. An answer passes through half a dozen
-threads' turns, and each waits so long while somebody's large request is worked on."""
+threads' turns, and each waits so long while another thread works on a large request."""
 
 COLLECTED_AFTER = (50_000, 20, 100)
 """Thresholds of garbage collection: how many new objects start a search of each generation."""
@@ -100,8 +100,8 @@ def runtime_of(
 ) -> Runtime:
     """Return a runtime with this machine's ports: adapters, clock, threads, and files of ``home``.
 
-    ``more_urls`` are those of other servers, which pilots go on to where this one does not answer. ``sender``
-    sends notifications. ``presence`` is this server among those of its store.
+    ``more_urls`` are other servers' URLs, which pilots try if this one does not answer. ``sender`` sends
+    notifications. ``presence`` is this server among the servers of its store.
     """
     priorities = [FileInbox(home / name) for name in PRIORITY_FILES] if home else []
     load = SharedLoader(url)
@@ -124,7 +124,7 @@ def collect_rarely() -> None:
     """Make Python search for garbage in cycles less often in this process.
 
     A pass makes hundreds of thousands of records that live until its end. Searching them again and again took
-    a fifth of its time. Objects outside cycles are still freed at once.
+    a fifth of its time. Objects outside cycles are still freed immediately.
     """
     gc.collect()
     gc.freeze()
@@ -246,7 +246,7 @@ def _membership(
 def _services(
     runtime: Runtime, settings: Settings, steps: Sequence[Step], membership: Membership
 ) -> tuple[BackgroundService, ...]:
-    """Return what runs beside the API, in the order in which it starts."""
+    """Return the services beside the API, in the order of their start."""
     store = runtime.store
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     sole = [
@@ -302,7 +302,7 @@ def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Calla
 def of_proxies(networks: Sequence[str]) -> Mapping[str, Any]:
     """Return the web server's options: only proxies in these networks may name the client and its scheme.
 
-    Anybody else, even on this machine, could forge any address.
+    Other clients, even on this machine, could forge any address.
     """
     return {"proxy_headers": bool(networks), "forwarded_allow_ips": list(networks)}
 
@@ -346,7 +346,7 @@ def _first_token(store: Store, path: Path) -> None:
     """Write the operator's token at the first start of a server here, readable by its user alone.
 
     A token that the store does not know is replaced: the store was restored, also if in another home. It is
-    kept beside the new one, for it may be good for another server. If several start at once, or die while
+    kept beside the new one, for it may be good for another server. If several start together, or die while
     starting, one complete file remains.
     """
     if path.exists():

@@ -108,7 +108,8 @@ def create_app(
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     for fault, handler in _HANDLERS.items():
         framework.add_exception_handler(fault, handler)
-    # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
+    # The guard answers unexpected errors, so the framework's outermost layer, which does that too, is left
+    # out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _with_pages(framework, pages) if pages else framework
     measured = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback)
@@ -180,7 +181,7 @@ async def _refused(request: Request, refusal: HTTPException) -> Response:
         return await _refuse(request, cause)
     if refusal.status_code != 400:
         return await http_exception_handler(request, refusal)
-    # The framework says no more of a body that is no JSON in UTF-8, nests too deeply or has a huge number.
+    # The framework gives no reason if a body is no JSON in UTF-8, nests too deeply or has a huge number.
     texts = {
         UnicodeDecodeError: "must be JSON in UTF-8",
         RecursionError: "nests too deeply",

@@ -1,7 +1,7 @@
 """The API's OpenAPI description, made by a separate process.
 
 Describing all routes builds the validators of all models. That takes 14 MiB, which a server would keep for a
-document that is rarely needed, and half a second, in which its event loop would answer nobody.
+document that is rarely needed, and blocks the event loop for half a second.
 """
 
 import subprocess

@@ -27,11 +27,11 @@ class JobsByQueue(BaseModel):
     """Numbers of a task's jobs."""
 
     queues: dict[str, dict[str, int]]
-    """By queue, then by state. Jobs at no queue stand under an empty name."""
+    """By queue, then by state. Jobs at no queue have an empty name."""
 
 
 class FailedJobs(BaseModel):
-    """Failed jobs by error and queue, most jobs first; ``left_out`` are those of further groups."""
+    """Failed jobs by error and queue, most jobs first; ``left_out`` counts the jobs of further groups."""
 
     groups: list[FailedGroup]
     left_out: int
@@ -45,7 +45,7 @@ class Outputs(PageOfList):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteeredJob(JobDetails):
-    """A job after a person's verb, and what the person should know: ``lines`` as those of a task."""
+    """A job after a person's verb, and what the person should know: ``lines`` as in ``Steered``."""
 
     lines: tuple[str, ...] = ()
 

@@ -62,7 +62,7 @@ def tokens(installation: Installation) -> Iterator[Finding]:
 
 
 def _hosts(installation: Installation) -> Mapping[str, str]:
-    """Return the https URLs of hosts, by host and port: the server's, and those of the federation."""
+    """Return the https URLs of hosts, by host and port: the server's, and the federation's."""
     from pilotage.store import NoFederation
 
     urls = [installation.settings.url]

@@ -64,7 +64,7 @@ def store_opens(installation: Installation) -> Iterator[Finding]:
 
 
 def _unusable(url: str) -> Iterator[Finding]:
-    """Say why a store cannot be opened, or not without an upgrade."""
+    """Yield why a store cannot be opened, or not without an upgrade."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from pilotage.store import schema

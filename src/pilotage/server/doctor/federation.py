@@ -62,16 +62,16 @@ def nodes(installation: Installation) -> Iterator[Finding]:
 
 @check("versions of agents")
 def old_agents(installation: Installation) -> Iterator[Finding]:
-    """Name the queues whose pilots run another version of the agent than this one.
+    """Name the queues with pilots that run another version of the agent than this one.
 
-    A pilot on this machine runs from the installed package, whose agent has no commit in its version.
+    A pilot on this machine runs from the installed package: its agent has no commit in its version.
     """
     counts_by_queue: dict[str, Counter[str]] = defaultdict(Counter)
     for queue, version, count in installation.store.queries.agent_versions():
         if version not in {full_version(), VERSION}:
             counts_by_queue[queue][version] += count
     for queue, counts in counts_by_queue.items():
-        # Agents report their own version: those of a hostile site could each report another one.
+        # Agents report their own version: each agent of a hostile site could report another one.
         named = sorted(counts.most_common(MOST_VERSIONS))
         versions = ", ".join(
             f"{count:,} of {f'version {name}' if name else 'an unknown version'}" for name, count in named

@@ -1,4 +1,4 @@
-"""What a doctor examines: the settings, and the store, the server and the federation as far as they open."""
+"""What a doctor examines: the settings, and the store, the server and the federation if they open."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ class NotExamined(Exception):
 class Installation:
     """An installation, as this machine sees it.
 
-    First checks open its parts. Each part raises ``NotExamined`` for whoever needs one that is not open.
+    The first checks open its parts. A part that is not open raises ``NotExamined``.
     """
 
     known_settings: Settings | None = None

@@ -1,4 +1,4 @@
-"""Checks of a server through its API: whatever any client can see of it."""
+"""Checks of a server through its API, as any client sees it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -119,7 +119,7 @@ def access(installation: Installation) -> Iterator[Finding]:
 
 @check("circuit breakers")
 def breakers(installation: Installation) -> Iterator[Finding]:
-    """Name places that rest because work failed there, and records on which decisions fail."""
+    """Name places that rest because work failed there, and records that decisions fail on."""
     from pilotage.client import Conflict, NotSignedIn, RemarkRecord
     from pilotage.explain.remarks import sentence
 

@@ -1,4 +1,4 @@
-"""Actions of the page: each says first what it will change, and then does it."""
+"""Actions of the page: each first shows its changes, and then makes them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class ActionLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionSubject:
-    """What an action is about, with the page to which a person goes back, and its document of the API."""
+    """What an action is about, with the page that a person returns to, and its document of the API."""
 
     name: str
     path: str
@@ -53,9 +53,9 @@ class ActionField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionPreview:
-    """What an action will change, before it does, and the command line that does the same.
+    """The changes that an action will make, and the command line that does the same.
 
-    ``fields`` are of a form that only looks; ``asked`` of the one that acts.
+    ``fields`` belong to the form that only looks, ``asked`` to the form that acts.
     """
 
     says: Sequence[str]
@@ -88,7 +88,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAction(Generic[_Of]):
-    """A verb on the page: how its subject is found, what it will change, and its effect.
+    """A verb on the page: how its subject is found, which changes it will make, and its effect.
 
     ``show`` also gets why it was not done. ``do`` returns the number of jobs that it moved, if it moves any.
     """

@@ -1,4 +1,4 @@
-"""Actions on tasks, jobs and circuit breakers: each page first says what it will change, then does it."""
+"""Actions on tasks, jobs and circuit breakers: each page first shows its changes, then makes them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -98,7 +98,7 @@ def _ends_late(verb: Verb, work: _WorkSubject) -> bool:
 
 
 def _nothing_left(visit: Visit, work: _WorkSubject) -> str:
-    """Return why nothing of a task or job is left to do; empty if something is."""
+    """Return why a task or job has nothing left to do; empty if it has something."""
     if work.job:
         try:
             effects.refuse_to_cancel(visit.runtime, work.job.id)

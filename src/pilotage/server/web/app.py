@@ -155,7 +155,7 @@ class _Door:
         return _opened(request, cookie, after, (session.expires or 0) - runtime.clock())
 
     def _refused(self, request: Request, after: str) -> Response:
-        """Refuse a wrong token. Right ones open sessions, whoever else tries from the same address."""
+        """Refuse a wrong token. Right ones still open sessions, even from the same address."""
         if self._wrong.count(request.client.host if request.client else "") <= MOST_WRONG:
             return _sign_in_page(after, NO_TOKEN, 403)
         reason = f"more than {MOST_WRONG} wrong tokens came from your address within a minute; wait a minute"

@@ -95,7 +95,7 @@ def meter(part: float, whole: float, label: str) -> Markup:
 
 
 def slots(occupied: float, emergency: float, promised: float, whole: float) -> Markup:
-    """Return the slots that a share holds, the emergency ones apart, with a mark at what is promised."""
+    """Return the slots that a share holds, the emergency ones apart, with a mark at its promised number."""
     label = f"{occupied:g} held, {emergency:g} of them in emergency, {promised:g} promised, of {whole:g}"
     scale = 100 / max(whole, occupied, promised, 1.0)
     return _marked(scale * occupied, scale * promised, label, scale * emergency)
@@ -107,7 +107,7 @@ def use(used: float, target: float) -> Markup:
 
 
 def _marked(filled: float, mark: float, label: str, urgent: float = 0.0) -> Markup:
-    """Return a bar of percents; the last ``urgent`` ones of what is filled look apart."""
+    """Return a bar of percents. The last ``urgent`` ones of the filled part look different."""
     return Markup(
         f'<svg class="meter" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(label)}">'

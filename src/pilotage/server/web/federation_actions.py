@@ -31,7 +31,7 @@ MOST_LINES = 200
 class LoadForm(BaseModel):
     """A document, the version that it is compared with, and whether it is put in force now.
 
-    ``seen`` is the digest of the text whose comparison the person has seen.
+    ``seen`` is the digest of the text that the person has seen compared.
     """
 
     text: Annotated[str, Field(max_length=15_000_000)] = ""
@@ -50,7 +50,7 @@ class LoadForm(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadModel:
-    """A document, its faults, or how it differs from what is in force and what would follow."""
+    """A document, its faults, or its differences from the federation in force and what would follow."""
 
     form: LoadForm
     version: int

@@ -89,7 +89,7 @@ async def _signs(
 
 
 class _LogGrowth:
-    """Knows how much a log had when somebody looked last. Asks its pilot to send more."""
+    """Knows how long a log was at the last look. Asks its pilot to send more."""
 
     def __init__(self, runtime: Runtime, query: LiveQuery) -> None:
         self._runtime = runtime

@@ -60,7 +60,7 @@ class Visit:
 
     @property
     def owner(self) -> Identity | None:
-        """Whose records are shown: the person's own, or everybody's for an operator (None)."""
+        """The owner of the records that are shown: the person; None for an operator, who sees everybody's."""
         return owner_seen(self.caller)
 
     @property
@@ -75,7 +75,7 @@ class Visit:
 
     @property
     def form_token(self) -> str:
-        """What each form sends back."""
+        """The token that each form sends back."""
         return form_token(session_token(self.request))
 
     @property
@@ -177,9 +177,9 @@ class Page:
     """What a view shows: a template with its model.
 
     ``json`` is the path of the API's document below its prefix, ``command`` the command line that shows the
-    same. The block ``live`` of the template is fetched again when an event says that it is ``stale``; None:
-    never. After ``again`` s the browser reads the page again, even without JavaScript; 0: never. ``section``
-    is the entry of the navigation that it belongs to.
+    same. The block ``live`` of the template is fetched again when an event makes it ``stale``; None: never.
+    After ``again`` s the browser reads the page again, even without JavaScript; 0: never. ``section`` is the
+    entry of the navigation that it belongs to.
     """
 
     template: str
@@ -205,7 +205,7 @@ View = Callable[[Visit], Page | Redirect]
 
 
 class _Number(Convertor[int]):
-    """A number of a record. Longer digits are no path of ours: Python refuses to read thousands of them."""
+    """A number of a record. More digits match no path: Python refuses to read thousands of them."""
 
     regex = "[0-9]{1,19}"
 
@@ -227,7 +227,7 @@ def view(path: str, function: View) -> Route:
 
 
 def action(path: str, function: View) -> Route:
-    """Return the route of a form: its page shows what it will change, and its function changes it."""
+    """Return the route of a form: its page shows the changes, and its function makes them."""
     return Route(path, partial(_serve, function), methods=["POST"])
 
 
@@ -245,7 +245,7 @@ async def _visit(function: View, request: Request) -> Response:
 
 
 async def caller_of(request: Request) -> Credential | None:
-    """Return the credential of a request's session; None for anybody who may see no page."""
+    """Return the credential of a request's session; None if the caller may see no page."""
     note_records(request)
     token = bearer_of(request.headers.get("authorization", ""))
     credential: Credential | None = await request.app.state.tokens.find(token) if token else None
@@ -262,7 +262,7 @@ async def _form(request: Request) -> Mapping[str, str]:
 
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form; the last value of each."""
-    # In a thread: a large document takes seconds, in which the event loop must serve others.
+    # In a thread: a large document takes seconds, and the event loop must serve others.
     return await run_in_threadpool(measured(_fields), await request.body())
 
 
@@ -292,7 +292,7 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
 
 
 def in_words(error: RequestValidationError) -> str:
-    """Return what is wrong with a request, field by field."""
+    """Return the faults of a request, field by field."""
     return "; ".join(f"{fault.field}: {fault.message}" for fault in misread(error.errors()))
 
 

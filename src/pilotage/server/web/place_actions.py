@@ -1,4 +1,4 @@
-"""Drain, close and open sites, queues and storages: each page first says what follows, then does it."""
+"""Drain, close and open sites, queues and storages: each page first shows the effects, then does it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -40,7 +40,7 @@ FOR_OPERATORS: Sequence[tuple[str, str]] = (
 
 
 def capital(text: str) -> str:
-    """Return a text that begins with a capital, as a sentence of its own."""
+    """Return a text with a capital at its beginning, as a sentence."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""Sign-in: a pasted token or a one-time code opens a session, whose token a cookie carries.
+"""Sign-in: a pasted token or a one-time code opens a session. A cookie carries the session's token.
 
 A session is a row among the store's tokens. So it survives restarts, holds at every server of a store, and
 ends with the token that opened it. Single sign-on can open sessions in the same way.
@@ -32,10 +32,10 @@ MOST_WRONG = 20
 """Most wrong tokens of one address, a minute apart at most, before the answer asks for a pause."""
 
 REMEMBERED_ADDRESSES = 10_000
-"""Addresses whose wrong tokens are counted at once."""
+"""Most addresses with counted wrong tokens."""
 
 AS_JSON = "/as-json"
-"""Begins the paths under which a session reads the API's documents."""
+"""Begins the paths that a session reads the API's documents at."""
 
 
 class OneTimeCode:
@@ -59,7 +59,7 @@ class OneTimeCode:
 
 
 class WrongTokens:
-    """Counts wrong tokens by address. Nobody guesses one of 32 random bytes, so no right one is refused."""
+    """Counts wrong tokens by address. Right ones are never refused: 32 random bytes cannot be guessed."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._counts: TTLCache[str, int] = TTLCache(REMEMBERED_ADDRESSES, 60.0, clock)
@@ -98,7 +98,7 @@ def session_token(request: Request) -> str:
 
 
 def set_cookie(request: Request, response: Response, token: str, seconds: float) -> None:
-    """Let the browser carry a session's token; with an empty one, no longer."""
+    """Let the browser carry a session's token; with an empty one, delete its cookie."""
     response.set_cookie(
         cookie_name(request.headers.get("host", "")),
         token,
@@ -111,12 +111,12 @@ def set_cookie(request: Request, response: Response, token: str, seconds: float)
 
 
 def form_token(session: str) -> str:
-    """Return what each form of a session carries, so that no other site can send it (CSRF)."""
+    """Return the token in each form of a session, so that no other site can send the form (CSRF)."""
     return hmac.digest(session.encode(), b"form", hashlib.sha256).hex()
 
 
 def is_from_here(request: Request) -> bool:
-    """Return whether a page of ours sent this request, as far as the browser says."""
+    """Return whether one of these pages sent this request, by the browser's headers."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin", "")
@@ -124,7 +124,7 @@ def is_from_here(request: Request) -> bool:
 
 
 class HostCheck:
-    """Knows the names under which browsers may reach the pages.
+    """Knows the host names that browsers may use for the pages.
 
     Another site's name that points to our address (DNS rebinding) must not open them. Addresses cannot be
     rebound, so any is right.
@@ -134,7 +134,7 @@ class HostCheck:
         self._names = names | {"localhost"}
 
     def allows(self, request: Request) -> bool:
-        """Return whether the request's Host is one of ours, or an address."""
+        """Return whether the request's Host is one of these names, or an address."""
         name = hostname(request)
         try:
             ip_address(name)

@@ -1,4 +1,4 @@
-"""Simulations that people start from the page: each in a process of its own with bounds, a few at a time."""
+"""Simulations that people start from the page: each in a bounded process, a few at a time."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ MOST_PICTURE = 300_000
 """Most bytes of a picture that is kept."""
 
 MOST_AT_ONCE = 2
-"""Most simulations at a server at once."""
+"""Most simulations at a server at the same time."""
 
 SMALLER = "simulate less work, or use the command line"
 

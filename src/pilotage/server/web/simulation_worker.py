@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent, in whatever way that ended."""
+    """End this process soon after its parent, even if that was killed."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

@@ -122,7 +122,7 @@ def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[f
 def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
     (x1, y1), (x2, y2) = places[link.source], places[link.destination]
     length = hypot(x2 - x1, y2 - y1) or 1.0
-    # Bent to the right of its way, so that both ways of a pair are seen.
+    # Bent to the right of its way, so that both ways of a pair are visible.
     bend = max(18.0, 0.16 * length)
     x, y = (x1 + x2) / 2 - bend * (y2 - y1) / length, (y1 + y2) / 2 + bend * (x2 - x1) / length
     width = 1.0 if link.rate is None else 1.0 + 2.5 * log10(1 + max(link.rate, 0.0))

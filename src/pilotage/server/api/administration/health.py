@@ -24,7 +24,7 @@ LIMIT = 3.0
 """Seconds within which the store must take a small write."""
 
 BELIEVED_FOR = 2.0
-"""Seconds for which the store's answer is reused, so that frequent callers cost no more."""
+"""Seconds for which the store's answer is reused, so that frequent callers cost little."""
 
 
 class Health(BaseModel):
@@ -36,7 +36,7 @@ class Health(BaseModel):
 
 
 class Ready(BaseModel):
-    """Whether work goes on: ``ok`` or ``unavailable``, the fault, and the loops that failed last."""
+    """Whether the server works: ``ok`` or ``unavailable``, the fault, and the loops that failed last."""
 
     status: str
     version: str
@@ -45,7 +45,7 @@ class Ready(BaseModel):
 
 
 class Readiness:
-    """Checks in a thread of its own, one at a time, whether the store accepts a write."""
+    """Checks whether the store accepts a write: in a separate thread, one check at a time."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

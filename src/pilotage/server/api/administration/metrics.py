@@ -17,13 +17,13 @@ from pilotage.server.api.edge.access import FORWARDED, KnownTokens, bearer_of, i
 log = logging.getLogger(__name__)
 
 PATH = "/metrics"
-"""Where Prometheus reads. It has a token of its own, and no session."""
+"""Where Prometheus reads. It has a separate token, and no session."""
 
 KEPT_FOR = 5.0
 """Seconds for which an answer is given again, however many ask."""
 
 EXPLAINED_FOR = 60.0
-"""Seconds for which it is believed what pending jobs lack: their tasks' decisions are read for it."""
+"""Seconds for which the reasons of pending jobs are reused: reading them reads their tasks' decisions."""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The type of Prometheus's text format."""
@@ -45,7 +45,7 @@ class MetricsPage:
         self._explained = float("-inf")
 
     async def serve(self, request: Request) -> Response:
-        """Answer with all metrics; 401 for whoever may not read them."""
+        """Answer with all metrics; 401 if the caller may not read them."""
         token = bearer_of(request.headers.get("authorization", "")) or ""
         if not await self._may_read(request, token):
             text = "an operator's token is needed, or that of PILOTAGE_METRICS_TOKEN\n"
@@ -62,7 +62,7 @@ class MetricsPage:
         return credential is not None and credential.role == "operator"
 
     def _made_lately(self) -> bytes:
-        # A server that nobody measures is smaller without Prometheus's package.
+        # A server without readers is smaller without Prometheus's package.
         from pilotage.server.api.administration.metrics_collector import exposition
 
         with self._lock:
@@ -75,7 +75,7 @@ class MetricsPage:
             return self._answer
 
     def _add_own(self) -> None:
-        """Add what this process measured, so that a reader of one process sees it at once."""
+        """Add what this process measured, so that a reader of one process sees it immediately."""
         try:
             self._runtime.store.add_measurements()
         except Exception as error:

@@ -42,7 +42,7 @@ Values = Mapping[Labels, float]
 
 
 def exposition(runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> bytes:
-    """Return all metrics as of now. ``lacks`` are pending jobs by what they lack."""
+    """Return all metrics as of now. ``lacks`` are pending jobs by the reason why they wait."""
     registry = CollectorRegistry()
     registry.register(_StoreCollector(runtime, lacks))
     return generate_latest(registry)
@@ -178,7 +178,7 @@ def _gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metri
 def _bounded(
     labels: Sequence[str], series: Mapping[Labels, Mapping[str, float]]
 ) -> list[tuple[Labels, dict[str, float]]]:
-    """Return series whose labels have few values: of each label, the smallest are added up."""
+    """Return series with a bounded number of values for each label: the smallest ones are added up."""
     frequent = []
     for place in range(len(labels)):
         sums: dict[str, float] = defaultdict(float)

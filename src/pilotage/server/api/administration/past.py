@@ -105,7 +105,7 @@ def _trend(share: str, spans: Sequence[ShareSpan]) -> ShareTrend:
 def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Response:
     """Failed attempts of the caller's jobs, or for an operator of all jobs, by day, error and queue.
 
-    Attempts that were tried again count too, each after 10 s at most. Days are those of UTC.
+    Attempts that were tried again count too, each after 10 s at most. Days are in UTC.
     """
     after = runtime.clock() - (days - 1) * DAY
     return answer(runtime.store.past.failures(owner_seen(caller), after))

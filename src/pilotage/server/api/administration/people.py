@@ -1,4 +1,4 @@
-"""Close people: end their tokens, tasks and pilots at once."""
+"""Close people: end their tokens, tasks and pilots together."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ class Leaving(RequestBody):
 def post_close(body: Leaving, caller: OperatorNow, runtime: TheRuntime) -> Response:
     """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
 
-    Outputs and datasets stay. No request that is under way starts a task of theirs any more.
+    Outputs and datasets stay. Requests of the person that are under way start no tasks.
     """
     person = people.of_name(runtime, body.name, body.vo)
     operator = (caller.identity.name, caller.identity.vo)

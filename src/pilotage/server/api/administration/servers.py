@@ -1,4 +1,4 @@
-"""The server processes that share the store: which live, what each does, and what it leaves to others."""
+"""The server processes that share the store: which live, their work, and the work that they cannot do."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -57,13 +57,13 @@ class ShownServers(BaseModel):
     ]
     missing_loops: Annotated[list[str], Field(description="Loops that no live server has.")]
     takeover: Annotated[
-        float, Field(description="Longest time in s until others take over from a server that stops beating.")
+        float, Field(description="Longest time in s until others take over from a silent server.")
     ]
 
 
 @router.get("/servers", dependencies=[FOR_OPERATORS], responses=documented(ShownServers))
 def get_servers(store: TheStore) -> Response:
-    """Every server process of the store: its version, loops and last passes, its lease, and what it lacks."""
+    """Every server process of the store: its version, loops, last passes and lease, and missing plugins."""
     return answer(shown_servers(store).model_dump())
 
 

@@ -61,7 +61,7 @@ class DatasetEdit(RequestBody):
 class ForgottenDataset(RequestBody):
     """A dataset to forget: SCOPE:NAME, or a name alone.
 
-    With ``dry_run`` the answer only says what would go.
+    With ``dry_run`` the answer only shows what would go.
     """
 
     dataset: Annotated[str, Field(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
@@ -74,7 +74,7 @@ def get_datasets(
 ) -> Response:
     """List datasets of a scope with their current versions.
 
-    Without a scope, list those of all the caller's scopes.
+    Without a scope, list datasets of all the caller's scopes.
     """
     scopes = [scope] if scope else sorted(scopes_of(caller.identity))
     versions: list[DatasetVersion] = []

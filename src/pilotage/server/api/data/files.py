@@ -51,7 +51,7 @@ Pattern = Annotated[
 
 
 class FileView(BaseModel):
-    """A file of the catalogue, and where it lies."""
+    """A file of the catalogue, and where it is."""
 
     file: str
     size: int
@@ -72,7 +72,7 @@ class Registration(RequestBody):
     """Files to register, each with its storages. Without a scope they belong to the VO's.
 
     With ``each``, files that cannot be registered are reported and the others are registered. Otherwise it is
-    all or none. With ``dry_run`` the answer only says what would be new.
+    all or none. With ``dry_run`` the answer only counts what would be new.
     """
 
     files: Annotated[list[InputFile], Field(min_length=1, max_length=MOST_FILES)]
@@ -97,7 +97,7 @@ class Registered(BaseModel):
 
 
 class Listing(RequestBody):
-    """A pattern of files at a storage. With ``dry_run`` the answer only says what would be new."""
+    """A pattern of files at a storage. With ``dry_run`` the answer only counts what would be new."""
 
     storage: Annotated[str, Field(min_length=1, max_length=200)]
     match: Annotated[str, Field(min_length=1, max_length=500)]
@@ -123,7 +123,7 @@ class Listed(BaseModel):
 class Forgotten(RequestBody):
     """A file to forget, or its replica at one storage.
 
-    With ``dry_run`` the answer only says what would go.
+    With ``dry_run`` the answer only lists what would go.
     """
 
     file: Annotated[str, Field(min_length=1, max_length=1000)]
@@ -150,7 +150,7 @@ def get_files(
 ) -> Response:
     """List files of a scope by identifier.
 
-    Without a scope, list those of each of the caller's scopes in turn.
+    Without a scope, list files of each of the caller's scopes in turn.
     """
     scopes = [scope] if scope else list(scopes_of(caller.identity))
     for scope_name in scopes:
@@ -170,7 +170,7 @@ def get_files(
 
 @router.get("/describe", responses=documented(FileView, 404))
 def get_description(file: FileId, caller: Person, store: TheStore) -> Response:
-    """Describe one file: size, checksum, origin, and where it lies."""
+    """Describe one file: size, checksum, origin, and where it is."""
     (view,) = _views(store, [_entry(caller, store, file)])
     view.published = list(publications.of_file(store.publication_queries.of_file(view.file)))
     return answer(view)
@@ -209,7 +209,7 @@ def get_content(
 
 
 def _places(entry: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
-    """Return storages from which a file can be read; only ``storage`` if there is one.
+    """Return storages that a file can be read from; with ``storage``, only this one.
 
     Raises HTTPException if there is none.
     """
@@ -221,7 +221,7 @@ def _places(entry: CatalogueEntry, federation: Federation, storage: str) -> list
 
 
 def places_of(entry: CatalogueEntry, federation: Federation) -> list[tuple[Storage, str]]:
-    """Return the storages of a federation from which a file can be read, tapes last, each with its path."""
+    """Return the storages of a federation that a file can be read from, tapes last, each with its path."""
     storages = {storage.name: storage for storage in federation.storages}
     lying = sorted(
         (replica for replica in entry.replicas if replica.storage in storages),
@@ -232,7 +232,7 @@ def places_of(entry: CatalogueEntry, federation: Federation) -> list[tuple[Stora
 
 @router.post("", responses=documented(Registered, 409))
 def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Response:
-    """Register files that lie at storages under their names.
+    """Register files that storages have under their names.
 
     All are recorded, or none, unless `each` is set.
     """
@@ -298,9 +298,9 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
 def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Response:
-    """Forget a file, or one replica. Copies that Pilotage made are removed. Originals stay where they lie.
+    """Forget a file, or one replica. Copies that Pilotage made are removed. Originals stay where they are.
 
-    With `dry_run` nothing is done, and the answer says what would be.
+    With `dry_run` nothing is done, and the answer lists what would be.
     """
     entry = _entry(caller, runtime.store, body.file)
     check_scope(caller, split_identifier(entry.file.name)[0])

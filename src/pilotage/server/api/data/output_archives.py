@@ -31,7 +31,7 @@ MOST_SECONDS = 30.0
 """Time limit for reading an answer's files, in s: storages may be slow. The rest comes with the next."""
 
 CHUNK = 1 << 18
-"""Bytes that are sent at once."""
+"""Bytes that are sent together."""
 
 TAR = "application/x-tar"
 
@@ -53,7 +53,7 @@ def get_output_archive(
 ) -> Response:
     """A task's outputs of at most 1 MiB as a tar archive: each job's as JOB/NAME, its merge job's as NAME.
 
-    They come by identifier, 10,000 files or 64 MiB or 30 s at most. The next request goes on `after` the last
+    They come by identifier, 10,000 files or 64 MiB or 30 s at most. The next request begins `after` the last
     one. Files that cannot be read are left out.
     """
     visible_task(runtime.store, caller, task)

@@ -30,11 +30,11 @@ class ShownSpace(BaseModel):
     free: Annotated[float | None, Field(description="GB; none: neither measured nor declared.")]
     source: Annotated[
         Literal["measured", "declared", "unknown"],
-        Field(description="Whether the storage told it, or the federation declares it."),
+        Field(description="Whether the storage reported it, or the federation declares it."),
     ]
-    measured: Annotated[float | None, Field(description="When the storage told it, in s since 1970 UTC.")]
-    total: Annotated[float | None, Field(description="GB that the storage has in all, where it tells that.")]
-    problem: Annotated[str, Field(description="Why it did not tell when it was asked last; empty: it did.")]
+    measured: Annotated[float | None, Field(description="When the storage reported it, in s since 1970 UTC.")]
+    total: Annotated[float | None, Field(description="GB that the storage has in all, if it reports that.")]
+    problem: Annotated[str, Field(description="Why its last report failed; empty: it did not.")]
 
 
 class ShownStorage(BaseModel):
@@ -44,7 +44,9 @@ class ShownStorage(BaseModel):
     site: str
     tape: Annotated[bool, Field(description="Whether its files may have to be fetched from tape.")]
     blacklisted: Annotated[list[Blacklisting], Field(description="What is forbidden there now.")]
-    restriction: Annotated[str, Field(description="Who drains or has closed it, and why; empty: nobody.")]
+    restriction: Annotated[
+        str, Field(description="Who drains or has closed it, and why; empty: no operator.")
+    ]
     space: Annotated[ShownSpace, Field(description="Its free space.")]
     breakers: Annotated[list[ShownBreaker], Field(description="Circuit breakers of it that have tripped.")]
 
@@ -79,7 +81,7 @@ def post_move(
 ) -> Response:
     """Let the files of a drained storage follow to another one, by transfers, or record them there.
 
-    Ask for all pages, and again until `left` is 0. Bytes of originals stay where they lie.
+    Ask for all pages, and again until `left` is 0. Bytes of originals stay where they are.
     """
     order = storage_moves.WantedMove(
         old=storage, new=body.to, same_place=body.same_place, again=body.again, dry_run=body.dry_run

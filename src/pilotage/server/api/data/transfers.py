@@ -123,7 +123,7 @@ def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, text: For
 
 
 def find_visible(store: Store, caller: Credential, transfer: int) -> Transfer:
-    """Return a transfer whose file the caller may see; 404 for any other."""
+    """Return a transfer if the caller may see its file; else 404."""
     record = store.transfer_queries.transfer(transfer)
     scopes = scopes_of(caller.identity)
     if record is None or (caller.role != "operator" and split_identifier(record.file)[0] not in scopes):

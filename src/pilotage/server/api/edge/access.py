@@ -34,7 +34,7 @@ LONGEST_TOKEN = 200
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-"""Headers of proxies: whoever asked them is on another machine."""
+"""Headers of proxies: the client is on another machine."""
 
 UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"
 
@@ -60,7 +60,7 @@ class KnownTokens:
         self._store = store
         self._clock = clock
         self._found: TTLCache[bytes, Credential] = TTLCache(REMEMBERED, KNOWN_FOR, clock)
-        # Unknown tokens are not remembered, so somebody who invents them takes few threads.
+        # Unknown tokens are not remembered, so a bounded number of threads looks for invented ones.
         self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def find(self, token: str) -> Credential | None:
@@ -96,7 +96,7 @@ def bearer_of(header: str) -> str | None:
 class RoleCheck:
     """Admits callers with certain roles. Every route except the open ones has one.
 
-    With ``asks_store`` no token is believed that was found before: a revoked one gets nothing.
+    With ``asks_store`` every token is looked up again, so that a revoked one gets nothing.
     """
 
     def __init__(self, *roles: Role, asks_store: bool = False) -> None:
@@ -130,7 +130,7 @@ PilotCredential = Annotated[Credential, _PILOT]
 
 
 def pilot_id(credential: PilotCredential) -> int:
-    """The pilot that a token is bound to; 403 where it is bound to none."""
+    """Return the pilot that a token is bound to; 403 if it is bound to none."""
     if credential.pilot is None:
         raise HTTPException(403, "this token is not bound to a pilot")
     return credential.pilot
@@ -171,7 +171,7 @@ Enrolling = Annotated[EnrolmentToken, Depends(_enrolling)]
 
 
 def owner_seen(credential: Credential) -> Identity | None:
-    """Return whose tasks the caller sees: a user's own, or everybody's for an operator (None)."""
+    """Return the owner of the tasks that the caller sees: a user; None for an operator, who sees all."""
     return None if credential.role == "operator" else credential.identity
 
 
@@ -220,7 +220,7 @@ def is_loopback(request: Request) -> bool:
 
 
 def hostname(request: Request) -> str:
-    """Return the name by which a request asks for this server; without the port."""
+    """Return the host that a request names, without the port."""
     host = request.headers.get("host", "").lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]

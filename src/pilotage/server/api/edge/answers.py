@@ -46,10 +46,10 @@ _RECORD = "record"
 
 _MEANINGS = {
     206: "the rest of the file",
-    404: "there is no such thing, or it is somebody else's",
-    409: "not before a federation is there, or not as things stand",
+    404: "there is no such thing, or it belongs to another owner",
+    409: "not without a federation, or not in the present state",
     410: "the pilot was given up",
-    411: "the size of the file is not told",
+    411: "the size of the file is missing",
     416: "not a range of the file",
     502: "the storage fails",
 }
@@ -61,7 +61,7 @@ def answer(value: object, status: int = 200) -> Response:
 
 
 class PageOfList(BaseModel):
-    """What a page of a list says besides its rows."""
+    """What a page of a list has besides its rows."""
 
     total: Annotated[
         int | None, Field(description="Rows of all pages; null: to count them would take too long.")
@@ -85,9 +85,9 @@ def documented(
     meanings: Mapping[int, str] | None = None,
     refuses_all: bool = False,
 ) -> dict[int | str, dict[str, Any]]:
-    """Describe a route's answers for OpenAPI, including refusals, and those with ``meanings`` of its own.
+    """Describe a route's answers for OpenAPI, including its refusals, some with special ``meanings``.
 
-    With ``refuses_all`` a 422 may also be the model: it says why each of the records was refused.
+    With ``refuses_all`` a 422 may also be the model, with the reason why each record was refused.
     """
     texts: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
         code: _MEANINGS[code] for code in refusals

@@ -1,4 +1,4 @@
-"""Bounds on the shape of a large JSON body, counted before anybody parses it.
+"""Bounds on the shape of a large JSON body, counted before it is parsed.
 
 A parser holds the interpreter, and so everybody's event loop, until it has read an object to its end: one of
 900,000 keys took a second. The count gives way to other threads after each bracket and comma.
@@ -29,7 +29,7 @@ _TO_STRUCTURE = re.compile(rb'(?:[^"{}\[\],]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}
 
 
 def shape_fault(body: bytes) -> str:
-    """Return why a JSON text is not parsed; empty if it may be. What is no JSON is the parser's to refuse."""
+    """Return why a JSON text is not parsed; empty if it may be. The parser refuses a text that is no JSON."""
     budgets: list[int] = []
     at = lists = 0
     while at < len(body):

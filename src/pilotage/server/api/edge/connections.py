@@ -36,7 +36,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     Reading a file through the server holds a process until the client has taken it. If a client takes
     nothing, its connection is aborted, so that it notices and can resume. At the limit, the connection that
-    has waited longest for a request makes way for a new one. So silent clients keep nobody out.
+    has waited longest for a request makes way for a new one. So silent clients do not keep others out.
     """
 
     limit = MOST_CONNECTIONS
@@ -51,7 +51,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Admit a connection. At the limit, close the one that has been idle longest."""
         idle: dict[LimitedProtocol, None] = self.app_state.setdefault("idle_connections", {})
-        # If none is idle, admit the new one all the same: busy ones are running requests, which end.
+        # If none is idle, still admit the new one: busy ones are running requests, which end.
         if len(self.connections) >= self.limit and idle:
             oldest = next(iter(idle))
             del idle[oldest]
@@ -121,7 +121,7 @@ class LimitedProtocol(HttpToolsProtocol):
         elif not self.transport.is_closing():
             super().on_headers_complete()
 
-    # httptools goes on parsing the same bytes even after a handler has refused the request.
+    # httptools parses the rest of the bytes even after a handler has refused the request.
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body. Drop it if the request was refused."""
         if not self.transport.is_closing():

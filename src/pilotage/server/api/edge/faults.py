@@ -1,4 +1,4 @@
-"""Answers to refusals, and to errors that no route expects: 503 or 500, also where a token is asked for."""
+"""Answers to refusals, and to unexpected errors of routes and of the check of a token: 503 or 500."""
 
 import logging
 import secrets
@@ -45,7 +45,7 @@ def refusal_of(
 
 
 class Faults:
-    """Answers a request whose application fails: with 503 if the database is away, else with 500.
+    """Answers a request if the application fails: with 503 if the database is away, else with 500.
 
     Each error is logged. An answer of 500 has the number of its line in the log. The store gives
     up sooner while a caller waits.

@@ -1,7 +1,7 @@
 """Surround every request: refuse early and cheaply, and keep room for pilots.
 
 The framework reads and parses a body before it checks the token, and does both in the shared event loop. So
-the guard identifies the caller before it reads, and limits the body before anybody parses it.
+the guard identifies the caller before it reads, and limits the body before it is parsed.
 """
 
 import asyncio
@@ -87,8 +87,8 @@ class Guard:
     """Admits requests to the application below ``prefix``.
 
     It refuses a body without a known token unread (401), a large one by its announced or its real size (413),
-    and a slow one after some time (408). While the database is ``away``, for the reason that this
-    returns, it admits nobody (503).
+    and a slow one after some time (408). While ``away`` returns a reason why the database is away, it admits
+    no request (503).
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Guard:
         budget: RequestBudget,
         stack: contextlib.AsyncExitStack,
     ) -> None:
-        """Admit one request, and serve it when there is room. ``stack`` gives back what it takes."""
+        """Admit one request, and serve it when there is room. ``stack`` frees the room at the end."""
         incoming, request = _Incoming(receive), Request(scope)
         try:
             self._ask_database()
@@ -172,7 +172,7 @@ class Guard:
         await answer(scope, incoming, send)
 
     async def _turn(self, sender: str, budget: RequestBudget) -> Callable[[], None]:
-        """Wait for a sender's turn. Return the function that takes what was computed. Raises _Refusal."""
+        """Wait for a sender's turn. Return the function that settles its computing. Raises _Refusal."""
         if not sender:
             return lambda: None
         turn = self._computing.turn(sender, budget)
@@ -344,7 +344,7 @@ class _Incoming:
 
 @contextlib.asynccontextmanager
 async def _watched(limit: asyncio.Timeout, receive: Receive | None) -> AsyncIterator[None]:
-    """Let a wait end at once if its client disconnects: what nobody waits for counts against nobody."""
+    """Let a wait end immediately if its client disconnects, so that it does not count against the person."""
 
     async def watch(receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -1,4 +1,4 @@
-"""Routes whose computing counts against their caller's share, and that read large bodies outside the loop."""
+"""Routes that charge computing to their caller's share, and read large bodies outside the event loop."""
 
 import json
 from collections.abc import Callable, Coroutine
@@ -22,7 +22,7 @@ SMALL_BODY = 64 * 1024
 
 
 def measured(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function whose computing counts for the request that a thread works on."""
+    """Wrap a function, so that its computing counts for the request that the thread works on."""
 
     @wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
@@ -33,7 +33,7 @@ def measured(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class MeasuredRoute(APIRoute):
-    """A route of the framework. A thread reads a large body: the event loop is everybody's."""
+    """A route of the framework. A thread reads a large body, because all requests share the event loop."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint if iscoroutinefunction(endpoint) else measured(endpoint), **options)
@@ -52,7 +52,7 @@ class MeasuredRoute(APIRoute):
 
 
 class _LargeRequest(Request):
-    """A request whose large body a thread reads."""
+    """A request with a large body, which a thread reads."""
 
     def __init__(self, request: Request, read: Callable[[bytes], BaseModel]) -> None:
         super().__init__(request.scope, request.receive, request._send)
@@ -69,8 +69,9 @@ class _LargeRequest(Request):
 def read_large(kind: type[BaseModel], body: bytes) -> BaseModel:
     """Return the record that a large body describes. Raises ``JSONDecodeError`` and HTTPException.
 
-    The parser calls back at each object, where other threads get their turn, and the request's budget is
-    asked. It would read UTF-16, too, whose bytes the count of the body's shape takes for other signs.
+    The parser calls back at each object: then other threads get their turn, and the request's budget is
+    checked. The text must be UTF-8: the count of the body's shape would misread UTF-16, which the parser
+    accepts.
     """
     document = json.loads(body.decode("utf-8-sig"), object_hook=_asking)
     try:

@@ -1,4 +1,4 @@
-"""What the API's process serves beside the API: pages for browsers, below every other path."""
+"""Pages for browsers, which the API's process serves below all paths besides the API's."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from starlette.types import ASGIApp, Scope, Send
 
 BY_SESSION = "pilotage.by_session"
-"""Marks the scope of a request by which a session reads the API."""
+"""Marks the scope of a session's request that reads the API."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Pages:
     ``serve`` answers requests outside the API's paths. ``admit`` returns the scope of a request with the
     credentials of its session, and may send it to another path. ``refuse`` makes a page of a refusal: status
     and sentence. ``safe`` adds the headers that keep browsers safe. ``open_bodies`` are paths that take a
-    body without credentials, with its most bytes; ``large_bodies`` those that take documents. ``at_once``
+    body without credentials, with its most bytes; ``large_bodies`` are paths that take documents. ``at_once``
     begins the paths that need no thread, such as style sheets.
     """
 

@@ -1,6 +1,6 @@
-"""Routes of the calls that pilots make most: plain, for the framework takes longer than the calls themselves.
+"""Plain routes for pilots' most frequent calls. The framework takes longer than the calls themselves.
 
-The framework documents these calls, by routes of the same paths that no request reaches.
+The framework only documents these calls: its routes of the same paths get no requests.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from pilotage.server.api.edge.access import RoleCheck, pilot_id
 from pilotage.server.api.edge.measured_routes import measured
 
 PilotCall = Callable[[Any, Credential, int, Runtime, float | None], Response]
-"""Answers a pilot: given are the body, the pilot's credential and id, and its newest answer's time."""
+"""Answers a pilot, from the body, the pilot's credential and id, and the time of its newest answer."""
 
 Heard = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """The time of the newest answer that a pilot knew when it called, in s since 1970."""
@@ -31,7 +31,7 @@ _PILOT = RoleCheck("pilot")
 
 
 def plain_route(path: str, body: type[BaseModel], call: PilotCall) -> Route:
-    """Return the route of a call of pilots, whose body is JSON of a model."""
+    """Return the route of a pilots' call. Its body is JSON of a model."""
 
     async def answered(request: Request) -> Response:
         credential = await _PILOT(request)
@@ -39,7 +39,7 @@ def plain_route(path: str, body: type[BaseModel], call: PilotCall) -> Route:
         if sent and not _is_json(request.headers.get("content-type", "")):
             raise HTTPException(415, NO_JSON)
         runtime: Runtime = request.app.state.runtime
-        # Parsed in the thread, too: a large report would hold up the event loop, which is everybody's.
+        # Parsed in the thread, too: a large report would hold up the event loop, which all requests share.
         header = request.headers.get(wire.HEARD)
         return await run_in_threadpool(measured(_answer), body, call, sent, credential, runtime, header)
 

@@ -57,7 +57,7 @@ class RequestLog:
             try:
                 await self._app({**scope, _ROUTE: note}, receive, sent)
             finally:
-                # Streams go on after their answer began: that time is their readers'.
+                # Streams last after their answer began: that time is their readers'.
                 took = time.perf_counter() - began if seconds is None else seconds
                 self._note(scope["method"], note.get("path", NO_ROUTE), status, took)
 
@@ -71,7 +71,7 @@ class RequestLog:
 
 
 class RouteNote:
-    """The innermost layer: notes for ``RequestLog`` the template of the path whose route answered."""
+    """The innermost layer: notes the path template of the route that answered, for ``RequestLog``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -19,7 +19,7 @@ SECONDS_AHEAD = 10.0
 """Seconds of computing that they may take before any of them waits."""
 
 LEAST_SECONDS = 0.001
-"""Seconds that each request takes of the event loop and the framework, where nobody measures."""
+"""Seconds that each request takes of the event loop and the framework, where they are not measured."""
 
 LONGEST_WAIT = 60.0
 """Seconds for which a request waits for its turn."""
@@ -41,7 +41,7 @@ MOST_WAITING = 200
 """Most requests of one sender that wait for room. Further ones are refused."""
 
 MOST_SENDERS = 10_000
-"""How many senders' seconds are remembered; those that did not ask for longest are forgotten first."""
+"""How many senders' seconds are remembered. The senders that were silent for longest go first."""
 
 
 def sender_of(caller: Credential | None) -> str:
@@ -60,7 +60,7 @@ class NoTurn(Exception):
 
 
 class _Account:
-    """The seconds that a sender's requests took, less those that have been paid back since."""
+    """The seconds that a sender's requests took, less the seconds that its share has paid back since."""
 
     def __init__(self) -> None:
         self._debt = 0.0

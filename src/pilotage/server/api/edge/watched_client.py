@@ -8,7 +8,7 @@ from pilotage.request_budget import RequestBudget
 
 
 class WatchedClient:
-    """The client of a request, after its body was read: hands that out, and ends the budget when it goes."""
+    """The client of a request after its body was read. Returns the body, and ends the budget when it goes."""
 
     def __init__(self, body: bytes, receive: Receive, budget: RequestBudget) -> None:
         self._body = [body]
@@ -20,7 +20,7 @@ class WatchedClient:
         self._gone = asyncio.create_task(self._watch())
 
     async def __aexit__(self, *_: object) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._gone.cancel()
 
     async def __call__(self) -> Message:

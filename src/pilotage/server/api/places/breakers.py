@@ -34,10 +34,10 @@ class ShownBreaker(BaseModel):
             max_length=2,
         ),
     ]
-    names: Annotated[list[str], Field(description="Names by each of which it may be lifted.")]
+    names: Annotated[list[str], Field(description="Names of its places. Each of them lifts it.")]
     what: Annotated[str, Field(description="What it holds back.")]
-    vo: Annotated[str, Field(description="VO of those whose jobs it holds back; empty: of all.")]
-    owner: Annotated[str, Field(description="Whose jobs it holds back; empty: everybody's.")]
+    vo: Annotated[str, Field(description="VO of the jobs that it holds back; empty: all.")]
+    owner: Annotated[str, Field(description="Owner of the jobs that it holds back; empty: everybody.")]
     task: Annotated[int, Field(description="The task whose jobs it holds back; 0: all of the owner's.")]
     state: Annotated[State, Field(description="Open: nothing passes. Half-open: one probe does.")]
     since: Annotated[float, Field(description="When it opened.")]
@@ -76,7 +76,7 @@ class Lifted(BaseModel):
 
 @router.get("", responses=documented(Breakers, 409))
 def get_breakers(caller: Person, runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
-    """Every circuit breaker that is open or half-open, with what it holds back, until when and why.
+    """Every circuit breaker that is open or half-open: the work that it holds back, until when and why.
 
     Users see the ones that concern their work, and no errors of other people's jobs.
 
@@ -96,14 +96,14 @@ def _place(breaker: CircuitBreaker) -> str:
 
 @router.post("/lift", responses=documented(Lifted, 404, 409))
 def post_lift(lift: Lift, caller: Operator, runtime: TheRuntime) -> Response:
-    """Close every breaker of a name: what failed there until now counts no more, and all is tried at once."""
+    """Close every breaker of a name: earlier failures stop counting, and all work may go there again."""
     now = runtime.clock()
     lifted = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
     return answer({"lifted": [breaker_view(breaker, now) for breaker in lifted]})
 
 
 def breaker_view(breaker: CircuitBreaker, now: float) -> ShownBreaker:
-    """A breaker as people see it now, in s since 1970 UTC."""
+    """Return a breaker as people see it now, in s since 1970 UTC."""
     vo, owner, task = breaker.whose
     return ShownBreaker(
         kind=breaker.kind,

@@ -108,7 +108,8 @@ def get_history(
 
 @router.post("/federation/rollback", responses=documented(Saved, 404, 409))
 def post_rollback(body: Rollback, caller: OperatorNow, runtime: TheRuntime) -> Response:
-    """Put an earlier version in force again, as a new one; nothing is new if it says what is in force.
+    """Put an earlier version in force again, as a new one. If it equals the federation in force, nothing
+    changes.
 
     Drains and closures stay as they are.
     """

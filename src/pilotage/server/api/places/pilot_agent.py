@@ -71,7 +71,7 @@ class Offer(_Offer):  # type: ignore[misc]
 
 
 class Reports(RequestBody):
-    """Every attempt that the pilot has, news of some of them in order, and logs."""
+    """Every attempt that the pilot has, reports on some of them in order, and logs."""
 
     holding: Annotated[tuple[Attempt, ...], Field(max_length=MOST_HELD)] = ()
     reports: Annotated[tuple[Report, ...], Field(max_length=MOST_REPORTS)] = ()
@@ -110,7 +110,7 @@ def post_enrol(
     """Exchange the token from a pilot's order for the pilot's own.
 
     This happens once. The same agent, by its nonce, gets the same answer again. Any other is refused (403).
-    The header ``User-Agent: pilotage-agent/VERSION`` tells the agent's version.
+    The header ``User-Agent: pilotage-agent/VERSION`` has the agent's version.
     """
     header = _AGENT.fullmatch(user_agent)
     agent = header[1] if header else ""
@@ -139,7 +139,7 @@ def post_report(
     """Report on attempts. The same call is the pilot's heartbeat.
 
     The header ``Pilotage-Heard`` has the ``time`` of the newest answer that the pilot knows. So a call that
-    arrives late says nothing about jobs that the pilot was given since.
+    arrives late does not count for jobs that the pilot got since.
     """
     enrol.renew(runtime, pilot, caller.expires)
     reports = [
@@ -178,7 +178,7 @@ def _storable(attempt_report: Report) -> Report:
 
 @router.post("/end", status_code=204, responses=documented(None, 410))
 def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Report that nothing runs any more and nothing will."""
+    """Report that nothing runs, and that the pilot ends."""
     pilot_end.end(runtime, pilot, body.reason, _agent_log(body.own_log, pilot), body.unfit)
     return Response(status_code=204)
 
@@ -203,7 +203,7 @@ def post_delivered(job: Id, attempt: Id, pilot: PilotId, runtime: TheRuntime) ->
 
 @router.get("/payload/{task}", responses=documented(PayloadFiles, 404, 410))
 def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
-    """The payload files of a task whose job the pilot holds."""
+    """The payload files of a task, for a pilot that holds a job of it."""
     files = store.queries.payload_files(task, pilot)
     if files is None:
         raise HTTPException(404, f"the pilot holds no job of task {task}")

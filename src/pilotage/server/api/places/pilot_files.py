@@ -78,7 +78,7 @@ async def put_pilot_content(file: Asked, request: Request, pilot: PilotId, runti
     """Write an output of a job through the server. 503 while it hands on as many files as it can."""
     length = request.headers.get("content-length", "")
     if not length.isdecimal():
-        raise HTTPException(411, "the size of a file has to be told: Content-Length")
+        raise HTTPException(411, "the size of a file is missing: send Content-Length")
     output = Wanted(file.job, file.attempt, file.name, size=int(length))
     store = partial(pilot_files.store, runtime, pilot, output, _Upload(request))
     with _explained():

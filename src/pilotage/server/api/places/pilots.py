@@ -33,8 +33,8 @@ def get_pilots(
     limit: Limit = 100,
     after: After = "",
 ) -> Response:
-    """List pilots, newest first. ``empty`` ones ended without ever having a job, or their machine lacks what
-    they were sent for.
+    """List pilots, newest first; with ``empty``, pilots that ended without a job, or were sent for work that
+    their machine cannot run.
 
     With these come circuit breakers that opened because of them (P12), and why no server of a queue takes
     pilots where jobs wait (P8).
@@ -83,7 +83,7 @@ def get_pilot(pilot: Id, runtime: TheRuntime) -> Response:
 
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))
 def get_explanation(pilot: Id, runtime: TheRuntime, text: Form) -> Response:
-    """Explain why a pilot was made, what it ran, and why it ended."""
+    """Explain a pilot: why it was made, which jobs it ran, and why it ended."""
     explanation = explained_pilot(runtime, pilot, text)
     if explanation is None:
         raise HTTPException(404, f"there is no pilot {pilot}")

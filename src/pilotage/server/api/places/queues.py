@@ -64,12 +64,12 @@ def get_explanation(queue: QueueName, caller: Person, runtime: TheRuntime, text:
 class QueueTest(BaseModel):
     """A pilot that tests a queue."""
 
-    pilot: Annotated[int, Field(description="Its number; its logs tell what it found of its node.")]
+    pilot: Annotated[int, Field(description="Its number; its logs describe its node.")]
 
 
 @router.post("/queues/{queue}/test", responses=documented(QueueTest, 404, 409))
 def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Response:
-    """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
+    """Send one pilot to a queue to report on its node. While one is under way, return that."""
     return answer({"pilot": queue_tests.send(runtime, queue, credential.identity, actor(credential))})
 
 

@@ -24,7 +24,7 @@ PIECE = 1 << 18
 """Bytes per piece of the answer."""
 
 NICENESS = 19
-"""Niceness of the process, which gives way to the server's work."""
+"""Niceness of the process: the server's work goes first."""
 
 _ONE = threading.Lock()
 
@@ -41,7 +41,7 @@ def pieces(runtime: Runtime) -> Generator[bytes]:
         raise HTTPException(503, "another world is being read", headers={"Retry-After": "5"})
     written = _written(runtime)
     try:
-        # The first piece shows that there is a world. Whoever has the pieces frees the lock.
+        # The first piece shows that there is a world. The generator of the pieces frees the lock.
         return _together(next(written), written)
     except (StopIteration, OSError) as error:
         raise HTTPException(
@@ -81,7 +81,7 @@ def _together(first: bytes, rest: Generator[bytes]) -> Generator[bytes]:
 
 
 def main() -> None:
-    """Write the world of the store whose address is on standard input."""
+    """Read the address of a store from standard input, and write the store's world."""
     os.nice(NICENESS)
     store = Store.open(sys.stdin.read())
     try:

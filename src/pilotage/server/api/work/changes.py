@@ -22,7 +22,7 @@ EXAMPLE = {"ram": 4000, "walltime": 7200}
 class Told(BaseModel):
     """Jobs by the state that they were in; of a dry run, jobs that would change, and where they would go.
 
-    Of a retry, ``lines`` say which inputs were not looked at again, and what to do.
+    Of a retry, ``lines`` name the inputs that were not looked at again, and what to do.
     """
 
     jobs: dict[JobState, int]
@@ -39,7 +39,7 @@ class Retry(RequestBody):
     def done(
         self, runtime: Runtime, verb: Verb, who: str, width: int, task: int, job: int | None = None
     ) -> Told | Response:
-        """Do it, or with ``dry_run`` say what it would do; answer with the faults of the fields."""
+        """Do it, or with ``dry_run`` preview it; answer with the faults of the fields."""
         changes = Wanted(fields=self.changes, anyway=self.anyway)
         try:
             if self.dry_run:

@@ -1,8 +1,8 @@
 """The events of one server for all of its open streams: one reader of the store, many readers of memory.
 
 A stream reads from the store what happened before. When it has caught up, it takes what the one reader hands
-out. Streams that want the same share the bytes. A stream that stops reading is ended: it delays nobody, and
-holds little memory.
+out. Streams that want the same share the bytes. A stream that stops reading is ended, so that it delays no
+others and holds little memory.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.2
-"""Seconds between two reads of the store. Streams get what happened in between at once."""
+"""Seconds between two reads of the store. Streams get what happened in between together."""
 
 PERIOD = 1.0
 """Seconds after which the store is read without a sign that anything happened: other processes of a SQLite
@@ -124,7 +124,7 @@ def frame(name: str, id_: int | None, data: object) -> bytes:
 
 
 STALE = frame("stale", None, {})
-"""Says that what its reader has seen is no longer so."""
+"""The sign that something changed since its reader looked."""
 
 
 class Stream:
@@ -181,7 +181,7 @@ class EventHub:
     def __init__(self, runtime: Runtime) -> None:
         self._log = runtime.store.event_log
         runtime.news.append(self._tell)
-        # Their own threads, so that they never wait for those of requests, nor the reader for the streams.
+        # Separate threads, so that streams never wait for requests, nor the reader for the streams.
         self._reading = ThreadPoolExecutor(1, "events")
         self._catching_up = ThreadPoolExecutor(2, "earlier-events")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -252,10 +252,10 @@ class EventHub:
         is_known: Callable[[], Awaitable[bool]],
         changed: Callable[[], bool] | None = None,
     ) -> AsyncIterator[bytes]:
-        """Yield a sign whenever wanted events came, whatever they say, and signs of life.
+        """Yield a sign whenever wanted events came, without the events, and signs of life.
 
-        The first sign comes at once if anything happened after an event. ``changed`` is asked in a thread now
-        and then: whether something changed that has no events.
+        The first sign comes immediately if anything happened after ``after``. A thread calls ``changed`` now
+        and then: it returns whether something changed that has no events.
         """
         newest = (await self.ends()).newest
         stream = Sign(event_filter, newest)

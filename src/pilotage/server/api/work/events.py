@@ -33,7 +33,7 @@ _LAST_EVENT = Header(max_length=20, include_in_schema=False)
 
 
 class Events(BaseModel):
-    """Events in the order in which they were committed."""
+    """Events in the order of their commits."""
 
     events: list[ShownEvent]
     next: Annotated[int, Field(description="The value of after for the page that follows.")]
@@ -47,7 +47,7 @@ async def _hub(request: Request) -> EventHub:
 
 Hub = Annotated[EventHub, Depends(_hub)]
 
-_REFUSALS = {410: "events that follow are no longer kept", 429: "too many streams are open"}
+_REFUSALS = {410: "events that follow have been deleted", 429: "too many streams are open"}
 _DOCUMENTED = documented(Events, 404, meanings=_REFUSALS)
 _DOCUMENTED[200]["content"] = {STREAM: {"schema": {"type": "string"}}}
 
@@ -68,14 +68,15 @@ async def get_events(
 
     An operator sees what happened to everything.
 
-    Each event tells of all records that made one transition together. To follow from now on, ask without
+    Each event has all records that made one transition together. To follow from now on, ask without
     ``after``, read the lists, and then ask for events after ``next``.
 
     With ``Accept: text/event-stream`` the answer is a stream of server-sent events that does not end. Its
-    first event, ``start``, has the number after which it begins. ``Last-Event-ID`` has precedence over
-    ``after``. The event ``end`` says why the server ends a stream: its reader is too slow, for example.
+    first event, ``start``, has the number that it begins after. ``Last-Event-ID`` has precedence over
+    ``after``. The event ``end`` has the reason why the server ends a stream: its reader is too slow, for
+    example.
 
-    410: events after that one are no longer kept, or it is an event of another store.
+    410: events after that one have been deleted, or it is an event of another store.
     """
     unseen = await _unseen(hub, store, caller, task or ())
     if unseen is not None:
@@ -99,7 +100,7 @@ async def _unseen(hub: EventHub, store: Store, caller: Credential, tasks: Sequen
 
 
 def _begin(header: str, after: int | None) -> int | None:
-    """Return the event after which a reader begins; None if it names none."""
+    """Return the event that a reader begins after; None if it names none."""
     if not header:
         return after
     if header.isascii() and header.isdigit() and int(header) <= LARGEST_ID:

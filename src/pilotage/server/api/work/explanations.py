@@ -102,7 +102,7 @@ MOST_FAILED = 2000
 def explained_queue(
     runtime: Runtime, name: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
 ) -> QueueExplanation | None:
-    """Return what a person (None: an operator) sees of a queue, and what these decisions say of it."""
+    """Return what a person (None: an operator) sees of a queue, and its part in these decisions."""
     queue_conditions = conditions.of_queues(runtime, [name])
     if not queue_conditions:
         return None
@@ -136,7 +136,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, text: TextForm = PL
 
 
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
-    """Return what a transfer waits for in its queue. The accounts are those of the next pass."""
+    """Return what a transfer waits for in its queue, by the accounts of the next pass."""
     world, accounts = slot_accounts(runtime)
     staging_world, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
     room, live = sources_now.room_of(staging_world, queue), queries.live()
@@ -260,7 +260,7 @@ def _eligible(runtime: Runtime, job: JobDetails) -> Iterator[str]:
 
 
 def explained_pilot(runtime: Runtime, number: int, text: TextForm = PLAIN) -> PilotExplanation | None:
-    """Return why a pilot was made, what it ran, and why it ended; None if it is unknown."""
+    """Return why a pilot was made, which jobs it ran, and why it ended; None if it is unknown."""
     queries = runtime.store.queries
     pilot = queries.pilot(number)
     if pilot is None:

@@ -92,13 +92,13 @@ def read_logs(runtime: Runtime, job: JobDetails, attempt: int, known_bytes: dict
 def post_retry(
     job: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
 ) -> Response:
-    """Retry one job that ended badly, with changes; its task goes on. A dry run says where it would go."""
+    """Retry one job that ended badly, with changes; its task continues. A dry run shows where it would go."""
     return _done(runtime, caller, job, RETRY, body or Retry(), width)
 
 
 @router.post("/{job}/set", responses=documented(SteeredJob | Told, 404, 409))
 def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
-    """Change fields of one job that has not started. A dry run says where it would go."""
+    """Change fields of one job that has not started. A dry run shows where it would go."""
     return _done(runtime, caller, job, SET, body, width)
 
 

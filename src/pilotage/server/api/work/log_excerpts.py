@@ -20,8 +20,8 @@ LONGEST_LINE = 500
 class LogExcerpt:
     """Lines of a stream of ``size`` bytes: its head and tail, or as ``head`` the lines with a text.
 
-    ``left_out`` counts the lines that are not shown, or with a text, further lines with it. Bytes that no
-    store kept are ``lost``; they lie between head and tail.
+    ``left_out`` counts the lines that are not shown, or with a text, further lines with it. ``lost`` counts
+    bytes between head and tail that no store kept.
     """
 
     stream: LogStream

@@ -33,10 +33,11 @@ class LogView:
 class KeptLogs:
     """The logs of a job's attempt, or of a pilot.
 
-    ``attempts`` are those with any kept log. With ``runs``, more may come: first within a pilot's heartbeat,
-    then every few seconds while somebody reads. ``points`` are the time line of the payload: s, s of CPU
-    time, MB of memory, and kB read, written, received and sent. All but the memory are sums. ``node`` is what
-    a pilot found of its node: slot and machine, GPUs, containers, routes, and how many s its clock is ahead.
+    ``attempts`` are the ones with any kept log. With ``runs``, more may come: first within a pilot's
+    heartbeat, then every few seconds while a person reads. ``points`` are the time line of the payload: s, s
+    of CPU time, MB of memory, and kB read, written, received and sent. All but the memory are sums. ``node``
+    is what a pilot found of its node: slot and machine, GPUs, containers, routes, and how many s its clock is
+    ahead.
     """
 
     attempt: int
@@ -61,7 +62,7 @@ def kept_logs(store: Store, key: LogKey, known_bytes: dict[str, int], runs: bool
 
 
 def _view(log: StoredLog, known_bytes: int, grows: bool) -> LogView:
-    # The gap lies between head and tail; the tail ends where the stream ends.
+    # The gap is between head and tail; the tail ends where the stream ends.
     tail = log.size - (len(log.data) - log.head)
     pieces = ((0, log.data[: log.head]), (tail, log.data[log.head :]))
     return LogView(
@@ -73,7 +74,7 @@ def _view(log: StoredLog, known_bytes: int, grows: bool) -> LogView:
 
 
 def _part(start: int, data: bytes, known_bytes: int, grows: bool) -> Iterable[LogPart]:
-    """Yield the unseen part of a piece, without a character whose rest is still to come."""
+    """Return the unseen part of a piece, without an incomplete character at its end."""
     at = max(start, known_bytes)
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[at - start :], final=not grows)

@@ -84,14 +84,14 @@ def put_settings(body: Receivers, caller: Person, runtime: TheRuntime) -> Respon
 
 @router.post("/secret", status_code=201, responses=documented(WebhookSecret, status=201))
 def post_secret(caller: Person, runtime: TheRuntime) -> Response:
-    """Make the caller's secret, which signs their webhooks. One of before signs no more."""
+    """Make the caller's secret, which signs their webhooks. It replaces an earlier one."""
     secret = runtime.store.notification_settings.make_secret(caller.identity)
     return answer({"secret": secret_text(secret)}, 201)
 
 
 @router.post("/test", status_code=202, responses=documented(TestSent, 409, status=202))
 def post_test(body: Receivers, caller: Person, runtime: TheRuntime) -> Response:
-    """Send a test at once to these receivers, or to the caller's own ones if there are none.
+    """Send a test to these receivers, or to the caller's own ones if there are none.
 
     409: the caller sent many within an hour.
     """

@@ -1,4 +1,4 @@
-"""What makes no progress for longer than is usual for its kind, or because somebody must act."""
+"""Records without progress for longer than is usual for their kind, or because a person must act."""
 
 from typing import Annotated
 
@@ -22,8 +22,8 @@ class Stuck(BaseModel):
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Stuck, 409))
 def get_stuck(runtime: TheRuntime) -> Response:
-    """What makes no progress, why, and what to do: for longer than usual, or because somebody must act.
+    """Records without progress for longer than usual, or because a person must act; why, and what to do.
 
-    What is usual comes from the newest records that ended, by kind, state and place, above a floor.
+    The usual times come from the newest records that ended, by kind, state and place, above a floor.
     """
     return answer(Stuck(stuck=stuck.everything(runtime)))

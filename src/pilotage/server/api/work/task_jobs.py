@@ -35,7 +35,7 @@ Failed = Annotated[
 
 @router.get("/{task}/queues", responses=documented(JobsByQueue, 404))
 def get_jobs_by_queue(task: Id, caller: Person, store: TheStore) -> Response:
-    """How many jobs of a task each queue has, by state. Jobs at no queue stand under an empty name."""
+    """How many jobs of a task each queue has, by state. Jobs at no queue have an empty name."""
     visible_task(store, caller, task)
     return answer({"queues": store.job_lists.by_queue(task)})
 
@@ -90,7 +90,7 @@ def get_logs(
 ) -> Response:
     """What the latest attempts of jobs wrote: the first and last lines, or the lines with a text.
 
-    One answer covers ``limit`` jobs; ``next`` is the value of ``after`` for those that follow.
+    One answer covers ``limit`` jobs; ``next`` is the value of ``after`` for the next ones.
     """
     visible_task(runtime.store, caller, task)
     page = JobPage(failed=failed, limit=limit, after=after)

@@ -60,7 +60,7 @@ IdempotencyKey = Annotated[
 ]
 
 MOST_READERS = 20
-"""Most tasks that have read outputs of a retried one which an answer names."""
+"""Most tasks that an answer names because they have read outputs of a retried one."""
 
 _OF_KEY = "only those that the caller's request with this Idempotency-Key created"
 
@@ -87,7 +87,7 @@ class Submission(Specs):
 
 
 class Lease(RequestBody):
-    """The seconds after which nothing of a task may run, unless its lease is renewed again."""
+    """How many seconds a task may run, unless its lease is renewed again."""
 
     lease: Annotated[float, Field(gt=0, le=1e8, description="s from now"), FINITE]
 
@@ -250,7 +250,8 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 class Steered(BaseModel):
     """What a person's verb did to a task: jobs by the state that they were in, and the task as it is now.
 
-    A dry run's ``lines`` say where the jobs would go, those of a retry which inputs were not looked at again.
+    A dry run's ``lines`` show where the jobs would go; a retry's name the inputs that were not looked at
+    again.
     """
 
     jobs: dict[JobState, int]
@@ -327,7 +328,7 @@ def get_outputs(
     after: After = "",
     limit: Limit = 10_000,
 ) -> Response:
-    """The files that a task's jobs made, and where they lie: a page, by identifier (``file``)."""
+    """The files that a task's jobs made, and where they are: a page, by identifier (``file``)."""
     visible_task(store, caller, task)
     return listed("files", store.queries.outputs(task, parameters, OutputPage(after, limit)))
 

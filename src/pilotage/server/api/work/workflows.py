@@ -52,7 +52,7 @@ class Workflows(PageOfList):
 
 
 class WorkflowDetails(BaseModel):
-    """A workflow with its tasks, each after its predecessors, and remarks on those that stop or wait."""
+    """A workflow with its tasks, each after its predecessors, and remarks on tasks that stop or wait."""
 
     id: int
     name: str
@@ -133,7 +133,7 @@ def steerable_workflow(store: Store, caller: Credential, workflow: int) -> Workf
 
 @router.get("/{workflow}", responses=documented(WorkflowDetails, 404))
 def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
-    """One workflow with its tasks, with remarks on those that stop or wait."""
+    """One workflow with its tasks, and remarks on tasks that stop or wait."""
     view = visible_workflow(store, caller, workflow)
     stages = chains.in_order(store.workflow_queries.stages(workflow))
     remarks = [remark for _, remark in chains.of_stages(stages)]
@@ -143,7 +143,7 @@ def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
 
 @router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))
 def get_workflow_explanation(workflow: Id, caller: Person, store: TheStore, width: Width = 0) -> Response:
-    """Explain how the tasks of a workflow stand, and what holds some of them."""
+    """Explain the states of a workflow's tasks, and what holds some of them."""
     view = visible_workflow(store, caller, workflow)
     stages = store.workflow_queries.stages(workflow)
     lines = folded(chains.of_workflow(view.id, view.name, stages, width), width)

@@ -105,7 +105,7 @@ def federation(visit: Visit) -> Page:
 
 
 class HistoryQuery(BaseModel):
-    """After which version the page begins."""
+    """The version that the page begins after."""
 
     after: Cursor = ""
 
@@ -152,7 +152,7 @@ def tokens(visit: Visit) -> Page:
 
 
 def servers(visit: Visit) -> Page:
-    """Show the server processes of the store, their loops, and what they leave to others."""
+    """Show the server processes of the store, their loops, and the work that they cannot do."""
     visit.for_operators("administer")
     part = shown_servers(visit.store)
     return _page("Servers", part, "/servers", command("servers"), Staleness(seconds=15))
@@ -173,7 +173,7 @@ class RecordedDay:
 
 
 class DayQuery(BaseModel):
-    """The day whose worlds are listed; empty: none."""
+    """The day of the listed worlds; empty: none."""
 
     day: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")] = ""
 

@@ -44,7 +44,7 @@ _MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitFor:
-    """Jobs that wait for one thing, and a task of theirs."""
+    """Jobs that wait for one thing, and a task with such jobs."""
 
     remark: Remark
     jobs: int
@@ -61,7 +61,7 @@ class FailingGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovingData:
-    """A task with jobs whose files move: how many jobs, and the number of waiting files by route."""
+    """A task with moving files: for how many jobs, and the number of waiting files by route."""
 
     task: TaskView
     jobs: int
@@ -88,7 +88,7 @@ class NowModel:
 
 
 def now(visit: Visit) -> Page:
-    """Answer the questions of somebody who comes to look."""
+    """Show waiting and failing work, resting places, moving data, and the use of shares."""
     by_state = {state: _tasks(visit, state) for state in (*LIVE_TASKS, TaskState.FAILED)}
     # By number: a task may go on while the pages are read.
     live = list({task.id: task for state in LIVE_TASKS for task in by_state[state]}.values())
@@ -158,7 +158,7 @@ def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
 
 
 def _data(visit: Visit, live: Sequence[TaskView]) -> list[MovingData]:
-    """Return the tasks of most jobs whose files move, with the routes of files that no server moves yet."""
+    """Return the tasks with the most jobs that wait for files, and the routes of files not moving yet."""
     moving = [(sum(task.jobs.get(state, 0) for state in _MOVING), task) for task in live]
     busiest = sorted((pair for pair in moving if pair[0]), key=lambda pair: (-pair[0], pair[1].id))[
         :MOST_MOVING
@@ -179,7 +179,7 @@ def _breakers(visit: Visit) -> list[ShownBreaker]:
 
 
 def _stuck(visit: Visit) -> Sequence[str]:
-    """Return what is stuck, the worst first. Whoever looks again within seconds gets the same."""
+    """Return stuck records as lines, the worst first; the same ones for some seconds."""
 
     def read_lines() -> list[str]:
         return [group.what for group in stuck.everything(visit.runtime)]

@@ -81,7 +81,7 @@ class PilotModel:
 
 
 def pilot(visit: Visit) -> Page:
-    """Show why a pilot was made, what it ran, why it ended, and its agent's log."""
+    """Show why a pilot was made, which jobs it ran, why it ended, and its agent's log."""
     visit.for_operators("see pilots")
     number = visit.number("pilot")
     explanation = explained_pilot(visit.runtime, number)

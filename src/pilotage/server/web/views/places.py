@@ -49,7 +49,7 @@ class PlacePage(Generic[_Place]):
 
     @property
     def is_filtered(self) -> bool:
-        """Return whether somebody asks for a selection."""
+        """Return whether the query selects some places."""
         return bool(self.query.name or self.query.site)
 
 

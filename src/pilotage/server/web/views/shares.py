@@ -54,7 +54,7 @@ class DrawnTrend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendsModel:
-    """What shares used over some days. ``length`` is that of a step in s; ``more`` shares are not drawn."""
+    """What shares used over some days. A step has ``length`` s; ``more`` shares are not drawn."""
 
     span: DaysSpan
     drawn: Sequence[DrawnTrend]
@@ -64,7 +64,7 @@ class TrendsModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesModel:
-    """Shares of work, and those of transfers alone."""
+    """Shares of work, and shares of transfers alone."""
 
     trends: TrendsModel
     shares: Sequence[ShareUse]

@@ -51,7 +51,7 @@ Word = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]
 
 
 class SimulateForm(BaseModel):
-    """What is simulated, under which policies."""
+    """The work to simulate, and two policies for it."""
 
     work: Literal["recorded", "day", "scenario"] = "scenario"
     day: Annotated[str, Field(pattern=r"^(yesterday|today|\d{4}-\d\d-\d\d)$")] = "yesterday"
@@ -104,7 +104,7 @@ def _page(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
 
 
 def _days(visit: Visit, form: SimulateForm) -> list[str]:
-    """Return the days to choose from: the last two, those with kept worlds, and the one that is asked for."""
+    """Return the days to choose from: the last two, days with kept worlds, and the requested one."""
     return list(dict.fromkeys(["yesterday", "today", *worlds_by_day(visit), form.day]))
 
 
@@ -117,7 +117,7 @@ def _runs(visit: Visit) -> SimulationRuns:
 
 
 def start(visit: Visit) -> Page | Redirect:
-    """Start a simulation in a process of its own."""
+    """Start a simulation in a separate process."""
     visit.for_operators("simulate")
     form = visit.sent(SimulateForm)
     files = {FEDERATION: write(without_options(visit.store.declared_federation()))}

@@ -51,7 +51,7 @@ class SiteRow:
 
     @property
     def is_bad(self) -> bool:
-        """Return whether somebody restricts it, or one of its circuit breakers is open."""
+        """Return whether an operator restricts it, or one of its circuit breakers is open."""
         return bool(self.restriction or self.tripped)
 
 

@@ -1,4 +1,4 @@
-"""One task: why it waits, its jobs, its data, its logs and its use, each under an address of its own."""
+"""One task: why it waits, its jobs, its data, its logs and its use, each at a separate address."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -144,7 +144,7 @@ class WhyPart:
     obstacles: Sequence[Obstacle]
     considered: int
     is_outdated: bool
-    """Whether somebody has changed jobs since that decision."""
+    """Whether a person has changed jobs since that decision."""
     fits: int
     placed: Mapping[str, int]
     unplaced: int

@@ -30,7 +30,7 @@ Text = Annotated[str, Field(max_length=200, pattern=TEXT)]
 
 
 class TaskQuery(BaseModel):
-    """What the address of the list says."""
+    """The parameters of the list's address."""
 
     name: Text = ""
     owner: Text = ""

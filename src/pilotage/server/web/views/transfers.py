@@ -1,4 +1,4 @@
-"""Transfers: slots of shares and lists for operators; one transfer for whoever has its file's scope."""
+"""Transfers: slots of shares and lists for operators; one transfer for people with its file's scope."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ MOST_SHARES = 50
 
 
 class TransferQuery(BaseModel):
-    """What the address of the list says."""
+    """The parameters of the list's address."""
 
     state: TransferState | None = None
     after: Cursor = ""
@@ -64,7 +64,7 @@ class TransfersModel:
 
 
 def transfers(visit: Visit) -> Page:
-    """Show which share holds how many slots of what it is promised, and the newest transfers."""
+    """Show how many slots each share holds and was promised, and the newest transfers."""
     visit.for_operators("see all transfers")
     query = visit.query(TransferQuery)
     counts = visit.store.transfer_queries.counts_by_share()

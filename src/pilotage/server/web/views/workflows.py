@@ -24,7 +24,7 @@ ROWS = 50
 
 
 class WorkflowQuery(BaseModel):
-    """What the address of the list says."""
+    """The parameters of the list's address."""
 
     name: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
     after: Cursor = ""
