@@ -140,7 +140,7 @@ class CircuitBreaker:
         return f"{self.what}: {self.text}"
 
     def line(self, time: float) -> str:
-        """Describe it at a time: what it holds back, its state, and why."""
+        """Describe it at a time: the work that it holds back, its state, and why."""
         if self.state(time) == "open":
             return self.sentence
         return f"{self.what}: circuit breaker half-open, {self.words.probe} probes it next: {self.reason}"

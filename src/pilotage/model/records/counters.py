@@ -1,4 +1,4 @@
-"""Counters of the store, of records by kind, state and some columns, and claims on what they bound."""
+"""Counters of the store, of records by kind, state and some columns, and claims on their limits."""
 
 from dataclasses import dataclass
 
@@ -31,22 +31,22 @@ COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Capacity that a change takes: of its records only as many are accepted as still fit."""
+    """Capacity that a change takes. The commit accepts only as many of its records as still fit."""
 
     __pydantic_config__ = DESCRIBED
 
     counter: str
     """Name of a counter (``model.counters``)."""
     key: tuple[str | int | None, ...]
-    """A row of it; none stands for any value."""
+    """A row of it; none means any value."""
     others: tuple[tuple[str | None, ...], ...] = ()
-    """More rows that count together with it, each once: what comes to a storage besides what leaves it."""
+    """More rows that count together with it, each once, such as transfers to a storage and from it."""
     states: tuple[State, ...]
     """States whose records count."""
     limit: int
     """Most records in these states, or most parts of slots."""
     takes: int = 0
-    """Parts of a slot that each transfer takes which claims (D8), or slots of each pilot (M5); 0: records are
-    counted, not their parts."""
+    """Parts of a slot that each claiming transfer takes (D8), or slots of each pilot (M5); 0: count records,
+    not parts."""
     slot: int = BUNDLE
     """Parts of a slot of transfers."""

@@ -175,10 +175,10 @@ class SpaceSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingResults:
-    """What a pilot left of an attempt because no server was there.
+    """Results of an attempt that a pilot left in the spool because it reached no server.
 
-    The job stays with that pilot, although the pilot has ended. If the pilot left anything, the record is
-    there before anybody hears that the pilot ended.
+    The job stays with that pilot, although the pilot has ended. The store has the record before it learns
+    that the pilot ended.
     """
 
     __pydantic_config__ = DESCRIBED

@@ -59,7 +59,7 @@ class QuotaConstants:
 class GlobalShare:
     """A share of the federation.
 
-    Shares without parent are siblings, whatever their VO. Together they divide the federation.
+    Shares without parent are siblings, also across VOs. Together they divide the federation.
     """
 
     __pydantic_config__ = CLOSED

@@ -174,7 +174,7 @@ T = TypeVar("T")
 
 
 class FieldMark(Enum):
-    """What a field's type does not say of its column."""
+    """Properties of a field's column besides its type."""
 
     SETTABLE = auto()
     """A decision may set it."""
