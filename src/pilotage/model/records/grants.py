@@ -1,4 +1,4 @@
-"""Grants: who may read a task, a workflow or a dataset of somebody else."""
+"""Grants: who may read another person's task, workflow or dataset."""
 
 from dataclasses import dataclass
 from typing import Literal

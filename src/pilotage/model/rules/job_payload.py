@@ -80,7 +80,7 @@ def variables(task: "Task", job: "Job") -> dict[str, str]:
 
 
 def payload_of(task: "Task", job: "Job", spec: TaskSpec) -> TaskSpec:
-    """Return the specification of a job, given that of its kind: its own values stand in all texts."""
+    """Return the specification of a job: ``spec``, for its kind, with its own values in all texts."""
     if job.index is None or job.kind == "merge":
         return spec
     strict = bool(spec.parameters)

@@ -35,7 +35,7 @@ RestrictedPlaces = Mapping[tuple[RestrictedKind, str], Sequence[Restriction]]
 
 
 def by_place(restrictions: Iterable[Restriction]) -> RestrictedPlaces:
-    """Return restrictions by their place, to find those of one among thousands of queues."""
+    """Return restrictions by their place, for quick look-ups among thousands of queues."""
     places: dict[tuple[RestrictedKind, str], list[Restriction]] = {}
     for restriction in restrictions:
         places.setdefault((restriction.kind, restriction.name), []).append(restriction)
@@ -43,7 +43,7 @@ def by_place(restrictions: Iterable[Restriction]) -> RestrictedPlaces:
 
 
 def of_queue(places: RestrictedPlaces, queue: Queue) -> list[Restriction]:
-    """Return the restrictions that hold at a queue: its own, its unified queue's, then those of its site."""
+    """Return the restrictions that hold at a queue: its own, its unified queue's, then its site's."""
     # A queue without a unified one has an empty parent, which is no name of a queue.
     own, unified = places.get(("queue", queue.name), ()), places.get(("queue", queue.parent), ())
     return [*own, *unified, *places.get(("site", queue.site), ())]

@@ -105,7 +105,7 @@ def is_output(file: str) -> bool:
 
 
 def is_of_job(path: str) -> bool:
-    """Return whether a path is that of one output of a job: ``tasks/INSTANCE/TASK/JOB/NAME``."""
+    """Return whether a path belongs to an output of a job: ``tasks/INSTANCE/TASK/JOB/NAME``."""
     folder, instance, task, job, name = (*path.split("/", 4), *[""] * 4)[:5]
     return folder == OUTPUTS and task.isdecimal() and job.isdecimal() and bool(instance and name)
 

@@ -93,7 +93,7 @@ def _steering(verb: Verb, visit: Visit, work: _WorkSubject, _: str) -> ActionPre
 
 
 def _ends_late(verb: Verb, work: _WorkSubject) -> bool:
-    """Return whether a task that ended badly is to end with what it has."""
+    """Return whether a task that ended badly should finish with its present outputs."""
     return verb is FINISH and work.task.state in (TaskState.FAILED, TaskState.CANCELLED)
 
 

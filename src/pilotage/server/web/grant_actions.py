@@ -1,4 +1,4 @@
-"""Let somebody read a task or a workflow on the page, and revoke that."""
+"""Let another person read a task or a workflow on the page, and revoke that."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ReaderForm(BaseModel):
     until: Annotated[str, Field(max_length=40)] = ""
 
     def subject(self, of: "_GrantedSubject") -> dict[str, object]:
-        """Return what a grant is of, and whose."""
+        """Return the record of a grant, and its reader."""
         group = self.reader.removeprefix(GROUP) if self.reader.startswith(GROUP) else ""
         person = "" if group else self.reader
         return {"kind": of.kind, "record": str(of.number), "person": person, "group": group, "vo": self.vo}
@@ -42,7 +42,7 @@ class ReaderForm(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GrantedSubject(ActionSubject):
-    """What is read, and the grants of it that are in force. ``word`` is how commands call it."""
+    """A record to read, and its grants in force. ``word`` is how commands call it."""
 
     kind: GrantKind
     number: int

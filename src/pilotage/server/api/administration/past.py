@@ -121,7 +121,7 @@ def get_usage(
 ) -> Response:
     """What attempts of the caller's jobs, or for an operator of all jobs, used, and what is lost.
 
-    An attempt counts on the day, in UTC, on which it ended, 10 s later at most. Days are kept for a month.
+    An attempt counts on the day when it ended, in UTC, 10 s later at most. Days are kept for a month.
     """
     after = since or runtime.clock() - USUAL_DAYS * DAY
     owner = caller.identity if mine else owner_seen(caller)

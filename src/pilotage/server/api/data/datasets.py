@@ -159,7 +159,7 @@ def _identified(caller: Credential, dataset: str) -> str:
 
 
 def _readable(caller: Credential, store: Store, dataset: str) -> str:
-    """Return the identifier of a dataset that the caller may read: in a scope of theirs, or by a grant."""
+    """Return the identifier of a dataset that the caller may read: in their scopes, or by a grant."""
     name = _identified(caller, dataset)
     if not store.grants.covers(caller.identity, ("dataset", name)):
         check_scope(caller, split_identifier(name)[0])

@@ -183,7 +183,8 @@ def may_see(credential: Credential, owner: str, vo: str) -> bool:
 def may_read(store: Store, credential: Credential, owner: str, vo: str, *grounds: Ground) -> bool:
     """Return whether the caller may read something of this owner's: as may see it, or by a grant.
 
-    Each route that reads what is somebody's asks here, or ``may_read_file``; to change it needs ``may_see``.
+    Each route that reads records of an owner asks here, or ``may_read_file``. To change them needs
+    ``may_see``.
     """
     return may_see(credential, owner, vo) or store.grants.covers(credential.identity, *grounds)
 

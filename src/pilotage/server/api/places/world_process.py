@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _in_a_file(world: World) -> IO[bytes]:
-    """Return a file with the world. A client may be slow, and the store's transaction waits for nobody."""
+    """Return a file with the world, so that the store's transaction does not wait for a slow client."""
     file = TemporaryFile()  # noqa: SIM115 -- the caller closes it
     file.writelines(json_pieces(without_webhooks(world)))
     file.seek(0)

@@ -22,7 +22,7 @@ router = APIRouter(prefix=PREFIX, tags=["tasks"], route_class=MeasuredRoute)
 
 
 class DeletionRequest(RequestBody):
-    """Whether outputs go too; with ``dry_run`` nothing is done, and the answer says what would be."""
+    """Whether outputs go too; with ``dry_run`` nothing is done, and the answer shows what would be."""
 
     outputs: bool = False
     dry_run: bool = False
@@ -38,7 +38,7 @@ class DeletedTask(BaseModel):
 
 
 class DeletionAnswer(BaseModel):
-    """The deleted tasks, and what they had at storages: ``kept`` outputs stay in any case.
+    """The deleted tasks, and their files at storages: ``kept`` outputs stay in any case.
 
     ``lines`` are the same in words. ``outputs`` that were not asked for stay, too.
     """
@@ -70,12 +70,12 @@ def post_workflow_deletion(
 
 
 def deleted_task(view: TaskView) -> DeletedTask:
-    """Return what is said of a deleted task."""
+    """Return the answer's record of a deleted task."""
     return DeletedTask(id=view.id, name=view.name, state=view.state, jobs=sum(view.jobs.values()))
 
 
 def deleted(runtime: Runtime, tasks: Sequence[DeletedTask], body: DeletionRequest) -> DeletionAnswer:
-    """Delete tasks, or only say what would go. Raises ``NotNow``."""
+    """Delete tasks, or only return what would go. Raises ``NotNow``."""
     ids = [task.id for task in tasks]
     act = deletion.plan if body.dry_run else deletion.delete
     volumes = to_document(act(runtime, ids, body.outputs))

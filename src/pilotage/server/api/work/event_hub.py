@@ -79,7 +79,7 @@ class ShownEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """What a reader wants, of what it may see: some kinds, and some tasks, which it may see; empty: all."""
+    """The events that a reader wants and may see: some kinds, and some visible tasks; empty: all."""
 
     owner: tuple[str, str] | None
     """Name and VO of the only owner whose tasks it sees besides ``tasks``; None: it sees everything."""

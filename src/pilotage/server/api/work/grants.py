@@ -25,7 +25,7 @@ router = APIRouter(prefix=f"{PREFIX}/grants", tags=["grants"], route_class=Measu
 
 
 class GrantSubject(RequestBody):
-    """What may be read, and by whom: a person, or a group. Without a ``vo``, they are of the caller's."""
+    """A record to read, and its reader: a person, or a group. Without a ``vo``, of the caller's VO."""
 
     kind: GrantKind
     record: Annotated[str, Field(min_length=1, max_length=1000, description="a number, or SCOPE:NAME")]
@@ -80,7 +80,7 @@ def post_revocation(body: GrantSubject, caller: Person, runtime: TheRuntime) -> 
 
 
 def given(store: Store, caller: Credential, body: NewGrant, now: float) -> ReadGrant:
-    """Give a grant. Raises HTTPException for what is not the caller's, and ``NotNow`` beyond the bound."""
+    """Give a grant. Raises HTTPException for other people's records, and ``NotNow`` beyond the bound."""
     grant = _grant(store, caller, body, now, body.until)
     if not store.grants.put(grant):
         raise NotNow(f"you have given {MOST_OF_PERSON} grants, the most; revoke some: pilotage grants")
@@ -118,7 +118,7 @@ def _owned(store: Store, caller: Credential, kind: GrantKind, record: str) -> st
     if kind == "dataset":
         scope, plain = split_identifier(record)
         name = changeable(caller, identifier(scope or personal_scope(caller.identity), plain))
-        # What is of a VO is every member's to read, and nobody's alone to give away.
+        # Every member of a VO reads its datasets, so no single one may give them away.
         if caller.role != "operator" and split_identifier(name)[0] != personal_scope(caller.identity):
             raise HTTPException(403, f"{name} is of your VO; an operator may grant it")
         if store.datasets.version(name) is None:

@@ -132,7 +132,7 @@ def post_what_if(
 
 
 def visible_job(store: Store, caller: Credential, job: int) -> JobDetails:
-    """Return a job that the caller may read; 404 if there is none, or if it belongs to somebody else."""
+    """Return a job that the caller may read; 404 if there is none, or if it belongs to another owner."""
     return _with_task(store, caller, job)[0]
 
 

@@ -207,7 +207,7 @@ def _with_set_aside(store: Store, tasks: Iterable[TaskView]) -> list[TaskView]:
 
 
 def visible_task(store: Store, caller: Credential, task: int) -> TaskDetails:
-    """Return a task that the caller may read; 404 if there is none, or if it belongs to somebody else.
+    """Return a task that the caller may read; 404 if there is none, or if it belongs to another owner.
 
     Only its owner sees the addresses of its webhooks.
     """
@@ -263,7 +263,7 @@ class Steered(BaseModel):
 def post_retry(
     task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
 ) -> Response:
-    """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
+    """Retry the jobs of a task that ended badly, with changes. Finished ones stay, and the task continues."""
     steerable_task(runtime.store, caller, task)
     body = body or Retry()
     outcome = body.done(runtime, RETRY, actor(caller), width, task)

@@ -116,7 +116,7 @@ def get_workflows(
 
 
 def visible_workflow(store: Store, caller: Credential, workflow: int) -> WorkflowView:
-    """Return a workflow that the caller may read; 404 if there is none, or if it is somebody else's."""
+    """Return a workflow that the caller may read; 404 if there is none, or if it belongs to another owner."""
     view = store.workflow_queries.workflow(workflow)
     if view is None or not may_read(store, caller, view.owner, view.vo, ("workflow", str(workflow))):
         raise HTTPException(404, f"there is no workflow {workflow}, or it is not yours")

@@ -129,7 +129,7 @@ def verbs(task: TaskDetails) -> list[ActionLink]:
 
 
 def _has_results(task: TaskDetails) -> bool:
-    """Return whether a task may be ended with what it has."""
+    """Return whether a task may be finished with its present outputs."""
     if task.state not in ENDED["task"]:
         return any(map(task.jobs.get, _UNDERWAY))
     # Jobs that waited for the merge of a failed task are closed.

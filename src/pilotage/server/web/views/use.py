@@ -1,4 +1,4 @@
-"""What jobs used, and what was lost: the caller's, or everybody's for an operator."""
+"""The use of jobs, and losses: the caller's, or everybody's for an operator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ CHOICES: Sequence[UseBy] = ("day", "task", "queue")
 
 
 class UseQuery(DaysQuery):
-    """How many days back the page looks, and what its rows are of."""
+    """How many days back the page looks, and whether its rows are days, tasks or queues."""
 
     by: UseBy = "day"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseModel:
-    """What was used, and core time of each day as a line with the largest of them."""
+    """The use, and the core time of each day as a line with its largest value."""
 
     usage: UseReport
     rows: Sequence[Use]
@@ -38,7 +38,7 @@ class UseModel:
 
 
 def use(visit: Visit) -> Page:
-    """Show core hours by day, task or queue, and what was lost by cause."""
+    """Show core hours by day, task or queue, and losses by cause."""
     query = visit.query(UseQuery)
     span = span_of(visit, query.days)
     usage = visit.store.past.usage(visit.owner, span.begin, query.by)
