@@ -40,7 +40,7 @@ def many(server: FakeServer) -> FakeServer:
     return server
 
 
-VERBS = [("cancel", [5, 6]), ("hold", [5]), ("release", [6]), ("finish", [5, 6]), ("retry", [5, 6, 7, 9])]
+VERBS = [("cancel", [5, 6]), ("hold", [5]), ("release", [6]), ("finish", [5, 6, 7]), ("retry", [5, 6, 7, 9])]
 
 
 @pytest.mark.parametrize(("verb", "tasks"), VERBS)

@@ -8,11 +8,10 @@ from pilotage.flow.loops.broker_read_plan import BrokerReadPlan
 from pilotage.flow.step import read_world, take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create, Decision, Move
-from pilotage.model.documents.moves import FULL
+from pilotage.model.documents.moves import FULL, PATIENCE
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, MergeSpec, NewJob, Replica
-from pilotage.policies.brokerage.production.cycle import PATIENCE
 from pilotage.testing.stores import new_task
 from tests.reading import BROKERED, world_of
 

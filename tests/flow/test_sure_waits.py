@@ -9,6 +9,7 @@ from pilotage.explain.remarks import sentence
 from pilotage.flow.calls.work import sure_waits
 from pilotage.flow.calls.work.changes import Wanted, set_fields
 from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.moves import PATIENCE
 from pilotage.model.records.states import JobState
 
 from .house import House
@@ -94,6 +95,7 @@ def test_what_only_waits_for_its_turn_is_no_warning(house: House) -> None:
     for _ in range(2):
         house.take("split")
         house.take("broker")
+        house.now += PATIENCE
     assert house.states(tasks[0]).get(JobState.PENDING) or house.states(tasks[1]).get(JobState.PENDING)
     assert [warned(house, task) for task in tasks] == [[], []]
 

@@ -14,6 +14,10 @@ from pilotage.model.records.work import Job, Task, Transfer
 FULL = "every queue that fits has its fill of waiting jobs"
 """Cause of moves of jobs that are pending for lack of room. They go on as soon as there is some."""
 
+PATIENCE = 5.0
+"""Seconds for which a job that lacks only room stays DEFINED (B37). Pilots take most such jobs in that time,
+so each is written once less."""
+
 _ORDER = {state: place for place, state in enumerate(JobState)}
 
 FRESH: Mapping[str, Value] = {

@@ -16,8 +16,6 @@ from pilotage.ports.moving import StorageError
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-from html.parser import HTMLParser
-
 NO_WEBDAV = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
@@ -97,6 +95,7 @@ def parsed(document: bytes) -> "Element":
 
 def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
     """Yield names and entries of an index page. It gives no sizes of files."""
+    from pilotage.adapters.movers.http.index_pages import links  # few servers need the parser
 
     for link in sorted(links(page.decode(errors="replace"))):
         name = None if "?" in link else _below(urljoin(folder, link), folder)
@@ -112,21 +111,3 @@ def _below(link: str, folder: str) -> str | None:
         return ""
     name = path.removeprefix(f"{at}/")
     return name if name != path and "/" not in name else None
-
-
-def links(page: str) -> set[str]:
-    """Return the addresses that a page links to, as written there."""
-    parser = _Links()
-    parser.feed(page)
-    return parser.links
-
-
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record the target of a link."""
-        if tag == "a":
-            self.links.update(value for name, value in attrs if name == "href" and value)

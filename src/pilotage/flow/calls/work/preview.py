@@ -11,6 +11,7 @@ from pilotage.flow.calls.work import submit
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice
+from pilotage.model.documents.moves import PATIENCE
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import JobState, TaskState
@@ -134,8 +135,10 @@ def _of_at_most(limit: int, task: Task) -> Task:
 
 
 def _defined(number: int, job: NewJob, time: float) -> Job:
+    """Return a job that has waited for room for long enough to be pending without it."""
     plan = {field.name: getattr(job, field.name) for field in fields(JobPlan)}
-    return Job(**plan, id=number, state=JobState.DEFINED, attempt=1, since=time, created=time)
+    since = time - PATIENCE
+    return Job(**plan, id=number, state=JobState.DEFINED, attempt=1, since=since, created=since)
 
 
 def _replicas(inputs: Iterable[InputFile]) -> tuple[Replica, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pilotage.model.documents.decision import Decision
-from pilotage.model.documents.moves import FULL
+from pilotage.model.documents.moves import FULL, PATIENCE
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import binding_of
 from pilotage.model.records.counters import JOBS_BY_QUEUE, Claim
@@ -32,10 +32,6 @@ from pilotage.policies.brokerage.production.waivers import waive
 
 BLOCK = 1 << 22
 """Pairs of task and queue examined together. This bounds the memory of a pass."""
-
-PATIENCE = 5.0
-"""Seconds for which a job that lacks only room stays DEFINED. Pilots take most such jobs in that time, so
-each is written once less."""
 
 OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
 """Rules that can be switched off: all but the task's choice of queues (B2) and the limit on waiting jobs
