@@ -110,6 +110,7 @@ def pilots(house: House, queue: str) -> list[dict[str, Any]]:
     return [pilot for pilot in house.call("GET", "/pilots")["pilots"] if pilot["queue"] == queue]
 
 
+@pytest.mark.endurance
 def test_by_default_a_payload_sees_nothing_of_the_server_on_the_same_machine(contained: House) -> None:
     place = contained.home.parent
     task = ended(
@@ -133,6 +134,7 @@ def test_by_default_a_payload_sees_nothing_of_the_server_on_the_same_machine(con
     }
 
 
+@pytest.mark.endurance
 def test_a_payload_that_kills_its_pilot_uses_up_its_attempts(uncontained: House) -> None:
     """Uncontained it can; each death of a pilot is a try, however early it comes."""
     attack = {"command": ["python3", "killer.py"], "payload_files": {"killer.py": KILLER}}
@@ -143,6 +145,7 @@ def test_a_payload_that_kills_its_pilot_uses_up_its_attempts(uncontained: House)
     assert {pilot["containment"] for pilot in pilots(uncontained, "off")} <= {"off", ""}
 
 
+@pytest.mark.endurance
 def test_a_contained_payload_cannot_kill_its_pilot(contained: House) -> None:
     attack = {"command": ["python3", "killer.py"], "payload_files": {"killer.py": KILLER}}
     task = ended(contained, "required", **attack, max_attempts=1)

@@ -59,6 +59,7 @@ def finish(house: House, task: int) -> None:
     assert house.call("GET", f"/tasks/{task}")["state"] == "finished"
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("binding", ["elastic", "late"])
 def test_e2_jobs_that_wait_at_a_narrow_queue_run_at_a_wide_one(house: House, binding: str) -> None:
     # Both have a pilot from the start: else a slow start would leave nothing for it.

@@ -51,6 +51,7 @@ def failures(house: House, task: int) -> int:
     return max((one["failures"] for one in found if "writing to home-disk" in one["what"]), default=0)
 
 
+@pytest.mark.endurance
 @pytest.mark.acceptance
 @pytest.mark.slow
 def test_f4_a_full_disk_at_the_nucleus_spends_no_attempt(tmp_path: Path, free_port: int) -> None:

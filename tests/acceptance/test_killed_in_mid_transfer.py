@@ -101,6 +101,7 @@ def workers(server: int) -> list[psutil.Process]:
     ]
 
 
+@pytest.mark.endurance
 def test_a_killed_server_leaves_nothing_half_written_and_the_next_one_goes_on(
     tmp_path: Path, source: int, sqlite_url: str
 ) -> None:

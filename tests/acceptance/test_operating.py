@@ -62,6 +62,7 @@ def lines(house: House) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (house.home / "all.log").read_text().splitlines()]
 
 
+@pytest.mark.endurance
 def test_each_line_about_a_task_names_it_and_its_job(house: House) -> None:
     secret = "hunter2-of-the-payload"
     house.call("POST", "/secrets", {"name": "mine", "value": secret})
@@ -137,6 +138,7 @@ def test_a_drain_tells_when_it_is_empty_and_open_what_else_shuts(house: House, p
     )
 
 
+@pytest.mark.endurance
 def test_stuck_names_what_waits_too_long_with_the_command(house: House, pilotage: Pilotage) -> None:
     assert said(pilotage, "stuck") == "Nothing is stuck.\n"
     task = submit(house, ram=1_000_000)

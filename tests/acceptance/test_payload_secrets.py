@@ -41,6 +41,7 @@ def pilotage(house: House, *words: str, given: str = "") -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.endurance
 def test_a_secret_from_a_pipe_reaches_the_payload_and_nothing_else(house: House, tmp_path: Path) -> None:
     house.call("GET", "/secrets")
     told = pilotage(house, "secrets", "set", "TOKEN", given=f"{WORD}\n")

@@ -115,6 +115,7 @@ def _federation(place: Path, served: dict[str, Served]) -> Path:
     return federation
 
 
+@pytest.mark.endurance
 @pytest.mark.acceptance
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_reads_and_writes_at_a_storage_that_its_pilot_cannot_open(

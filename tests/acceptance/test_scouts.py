@@ -84,6 +84,7 @@ def fitting(house: House, task: int, kind: str) -> set[str]:
     return set(first["candidates"]["queues"])
 
 
+@pytest.mark.endurance
 def test_estimates_far_too_high_or_too_low_are_replaced(house: House) -> None:
     """High ones keep the other jobs from no queue; low ones end no payload, and lead it nowhere too small."""
     high = submit(house, ram=6000, cpu_time=50_000, out_disk=1, work_disk=500)

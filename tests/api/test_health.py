@@ -121,6 +121,7 @@ def test_one_person_s_requests_leave_room_to_others_and_to_health(
     assert answers.count(429) == 60 - 30 - guard.EACH_AT_ONCE, "what would wait beyond the bound is refused"
 
 
+@pytest.mark.endurance
 def test_a_world_that_cannot_be_read_is_told_and_the_next_is_sent_by_another_process(
     server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def read_routes() -> list[str]:
     return sorted(re.sub(r"\{[^}]+\}", "1", path.removeprefix(PREFIX)) for path in found)
 
 
+@pytest.mark.endurance
 def test_no_route_answers_a_password_that_a_stored_url_holds(
     old: House, caplog: pytest.LogCaptureFixture
 ) -> None:

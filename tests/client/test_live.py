@@ -92,6 +92,7 @@ def test_five_hundred_jobs_are_read_as_they_end(site: Settings) -> None:
     assert done.stdout.splitlines()[-1] == "500 jobs, sum of squares 41791750"
 
 
+@pytest.mark.endurance
 def test_the_notebook_runs(site: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import nbformat
     from nbclient import NotebookClient

@@ -83,6 +83,7 @@ def test_whoever_interrupts_it_finds_everything_stopped(tmp_path: Path, number: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.endurance
 def test_a_server_that_does_not_start_is_told_with_its_reason(
     tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -157,6 +157,7 @@ def _waiting_ends_where_a_failure_holds_the_rest() -> None:
         assert client.explain_workflow(made["id"], width=80)["lines"]
 
 
+@pytest.mark.endurance
 def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
     """In a folder of the test instead of the page's, with pilots that come sooner."""
     text = (PAGES / "federation.md").read_text().replace("/tmp/two-sites", str(place))
@@ -179,6 +180,7 @@ def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
     assert "share alice-download, priority 40" in shown["pilotage explain job:9"]
 
 
+@pytest.mark.endurance
 def test_a_chain_runs_from_a_notebook_twice(reader: Reader) -> None:
     """The cells of the page are those of the notebook among the examples."""
     import nbformat

@@ -195,7 +195,7 @@ def _lives(house: House, seed: int, placements: int, scale: int = 1) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_m5_no_site_is_overrun_beside_other_people(house: House, seed: int) -> None:
-    _lives(house, seed, 400)
+    _lives(house, seed, 150)
 
 
 @pytest.mark.endurance

@@ -66,6 +66,7 @@ def end_listeners(store: Store) -> None:
             connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_a_task_passes_from_process_to_process_though_no_period_ends(
     postgresql_url: str, tmp_path: Path

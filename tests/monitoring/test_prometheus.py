@@ -127,6 +127,7 @@ def test_each_query_of_the_dashboards_gives_an_answer(house: House, prometheus: 
     assert {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] != "ok"} == {}
 
 
+@pytest.mark.endurance
 def test_the_alerts_fire_when_they_should_and_else_do_not() -> None:
     for words in (("check", "config", "prometheus.yml"), ("test", "rules", "alerts_test.yml")):
         done = subprocess.run(["promtool", *words], cwd=FOLDER, capture_output=True, text=True, check=False)

@@ -3,6 +3,8 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from pilotage.model.records.constants import DirectorConstants, TimeoutConstants
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.work import TaskSpec
@@ -52,6 +54,7 @@ def at_dead(made: Simulation, jobs: int) -> set[int]:
     return {one.id for one in found if one and one.queue == "dead"}
 
 
+@pytest.mark.endurance
 def test_b30_jobs_do_not_return_to_a_queue_that_never_called() -> None:
     made = simulation(tick=15)
     submit(made, 30)

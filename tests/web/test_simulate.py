@@ -38,6 +38,7 @@ def sent(operator: TestClient, **fields: str) -> dict[str, str]:
     return {"form_token": token_of(operator.get("/tasks").text), "scenario": SMALL, **fields}
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_two_policies_are_simulated_and_drawn_at_whatever_server(
     pages: PageHouse, operator: TestClient

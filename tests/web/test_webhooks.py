@@ -65,6 +65,7 @@ def told(house: House, submit: Submit, tmp_path: Path) -> House:
     return house
 
 
+@pytest.mark.endurance
 def test_nobody_but_its_owner_sees_a_webhook(
     told: House, pages: PageHouse, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
