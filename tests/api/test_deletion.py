@@ -111,6 +111,23 @@ def test_outputs_go_if_they_are_asked_for_unless_a_dataset_has_them(
     assert [file["file"] for file in files] == [output["file"]]
 
 
+@pytest.mark.parametrize("after", [[], ["first"]], ids=["not yet split", "waiting"])
+def test_an_output_stays_that_a_job_will_read_which_is_not_made_yet(
+    house: House, alice: TestClient, submit: Submit, after: list[str]
+) -> None:
+    task = with_files(house, submit)
+    (output,) = alice.get(f"/tasks/{task}/outputs").json()["files"]
+    asked = {"name": output["name"], "scope": "user.alice~atlas", "size": 50, "replicas": ["north-disk"]}
+    submit(name="first")
+    submit(name="reader", inputs=[asked], after=after)
+    house.now += 3600
+    plan = alice.post(f"/tasks/{task}/delete", json={"outputs": True, "dry_run": True}).json()
+    assert (plan["outputs"]["files"], plan["kept"]["files"]) == (0, 1)
+    assert alice.post(f"/tasks/{task}/delete", json={"outputs": True}).json() == plan
+    assert {storage for storage, _ in removed(house)} == {"south-disk"}
+    assert alice.get("/files/describe", params={"file": output["file"]}).json()["replicas"]
+
+
 def test_only_what_has_ended_and_is_not_waited_for_is_deleted(
     house: House, alice: TestClient, submit: Submit
 ) -> None:

@@ -128,9 +128,28 @@ def test_a_task_is_not_read_by_all_who_have_no_group(house: House) -> None:
     assert nobody.get(f"/tasks/{task}").status_code == 404
 
 
-def test_a_deleted_task_takes_its_grants_along(house: House, alice: TestClient, submit: Submit) -> None:
-    task = submit()
-    alice.post("/grants", json={"kind": "task", "record": str(task), "person": "bob"})
+def test_what_is_deleted_takes_its_grants_along(house: House, alice: TestClient, submit: Submit) -> None:
+    made = alice.post("/workflows", json={"name": "flow", "tasks": [{"name": "a"}]}).json()
+    task = made["tasks"][0]["id"]
+    for kind, record in (("task", task), ("workflow", made["id"])):
+        grant = {"kind": kind, "record": str(record), "person": "bob"}
+        assert alice.post("/grants", json=grant).status_code == 200
     alice.post(f"/tasks/{task}/cancel")
     assert alice.post(f"/tasks/{task}/delete").status_code == 200
     assert house.store.grants.concerning(ALICE) == []
+
+
+def test_a_dataset_of_the_same_name_is_not_read_by_a_grant_of_a_forgotten_one(
+    house: House, alice: TestClient, bob: TestClient, submit: Submit, tmp_path: Path
+) -> None:
+    file = output_of(house, submit(), tmp_path)
+    members = {"dataset": "mine", "scope": "user.alice~atlas", "files": [file.partition(":")[2]]}
+    name = {"dataset": "user.alice~atlas:mine"}
+    alice.post("/datasets", json=members)
+    alice.post("/grants", json={"kind": "dataset", "record": "mine", "person": "bob"})
+    assert bob.get("/datasets/files", params=name).status_code == 200
+    assert alice.post("/datasets/forget", json=name).status_code == 204
+    assert house.store.grants.concerning(ALICE) == []
+    assert alice.post("/datasets", json=members).status_code == 200
+    assert bob.get("/datasets/files", params=name).status_code == 403
+    assert bob.get("/files/content", params={"file": file}).status_code == 403

@@ -106,7 +106,7 @@ class Store:
         self.notices = Notices(database)
         self._beside = 0
         self.logs, self.log_retention = Logs(database), log_volumes.LogRetention(database)
-        self.archive, self.deletion = Archive(database, specs), Deletion(database)
+        self.archive, self.deletion = Archive(database, specs), Deletion(database, specs)
         self.event_log = EventLog(database)
         self.event_retention = EventRetention(database)
         self.catalogue = Catalogue(database, specs)

@@ -87,8 +87,10 @@ _TASKS = (
     .order_by(_t.id)
     .limit(TASKS)
 )
-_EMPTY_WORKFLOWS = delete(workflows).where(
-    ~select(_t.id).where(_t.workflow == workflows.c.id, _t.workflow.is_not(None)).exists()
+_EMPTY_WORKFLOWS = (
+    delete(workflows)
+    .where(~select(_t.id).where(_t.workflow == workflows.c.id, _t.workflow.is_not(None)).exists())
+    .returning(workflows.c.id)
 )
 _JOBS = JOB_VIEW.add_columns(_j.history).where(among(_j.task, "tasks")).order_by(_j.task, _j.id).limit(_LIMIT)
 _INPUTS = (
@@ -276,7 +278,8 @@ def delete_records(connection: Connection, kind: What, numbers: Sequence[int]) -
             connection.execute(delete(of_jobs).where(among(of_jobs.c.job, "ids")), ids)
     if kind == "task":
         connection.execute(delete(predecessors).where(among(predecessors.c.task, "ids")), ids)
-        grant_rows.forget(connection, numbers)
+        grant_rows.forget(connection, "task", map(str, numbers))
     connection.execute(delete(RECORDS[kind]).where(among(table.id, "ids")), ids)
     if kind == "task":
-        connection.execute(_EMPTY_WORKFLOWS)
+        empty = connection.execute(_EMPTY_WORKFLOWS).scalars().all()
+        grant_rows.forget(connection, "workflow", map(str, empty))

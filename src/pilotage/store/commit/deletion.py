@@ -20,13 +20,15 @@ from pilotage.store.commit.archive import LARGER, delete_records
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import among
+from pilotage.store.files.catalogue import asked_by_tasks
 from pilotage.store.files.datasets import dataset_files
 from pilotage.store.files.publications import publications
 from pilotage.store.files.table import IS_COPY, files, replicas
 from pilotage.store.history.decisions import decisions
 from pilotage.store.jobs.logs import logs
 from pilotage.store.jobs.table import job_inputs, jobs
-from pilotage.store.tasks.table import tasks
+from pilotage.store.reader import RecordReader
+from pilotage.store.tasks.table import SpecCache, tasks
 from pilotage.store.tasks.workflows import predecessors
 from pilotage.store.transfers.table import transfers
 
@@ -55,8 +57,9 @@ _PUBLISHED = select(publications.c.id).where(
     publications.c.file == _f.name, has_state(publications, PublicationState.PUBLISHED, *LIVE_PUBLICATIONS)
 )
 _IS_OUTPUT = among(_f.task, "ids") & _f.task.is_not(None) & _f.job.is_not(None)
-_MAY_GO = ~(_READ.exists() | _MOVING.exists() | _IN_DATASET.exists() | _PUBLISHED.exists())
-"""Outputs that no dataset has, and that nobody reads, moves or publishes."""
+_ASKED = among(_f.name, "asked")
+_MAY_GO = ~(_READ.exists() | _MOVING.exists() | _IN_DATASET.exists() | _PUBLISHED.exists() | _ASKED)
+"""Outputs that no dataset has, and that nobody reads, will read, moves or publishes."""
 
 _MINE = (
     select(_i.file)
@@ -70,6 +73,7 @@ _COPIES = (
     _HELD_ELSEWHERE.exists(),
     ~_OF_OTHERS.exists(),
     ~_MOVING.exists(),
+    ~_ASKED,
 )
 _AT_STORAGES = replicas.join(files, _f.name == _r.file)
 _VOLUME = (func.count(_f.name.distinct()), func.coalesce(func.sum(_f.size), 0))
@@ -123,8 +127,9 @@ class TaskFiles:
 class Deletion:
     """Reads what belongs to ended tasks, and deletes their records."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, specs: SpecCache) -> None:
         self._database = database
+        self._specs = specs
 
     def check(self, ids: Sequence[int]) -> None:
         """Raise ``NotEnded`` if one of the tasks is live, has live jobs, or is waited for."""
@@ -135,9 +140,11 @@ class Deletion:
         own = _IS_OUTPUT & _MAY_GO
 
         def read(connection: Connection) -> TaskFiles:
+            values = self._values(connection, ids)
+
             def volume(*conditions: ColumnElement[bool]) -> FileVolume:
                 query = select(*_VOLUME).select_from(_AT_STORAGES).where(*conditions)
-                count, size = connection.execute(query, {"ids": list(ids)}).one()
+                count, size = connection.execute(query, values).one()
                 return FileVolume(files=int(count), bytes=int(size))
 
             copies = (*_COPIES, ~own) if outputs else _COPIES
@@ -147,14 +154,18 @@ class Deletion:
 
     def copies(self, ids: Sequence[int]) -> list[Replica]:
         """Return some copies that no other task needs."""
-        return _replicas(self._database, ids, *_COPIES)
+        query = select(_r.file, _r.storage, _r.path).select_from(_AT_STORAGES).where(*_COPIES)
+        query = query.order_by(_r.file, _r.storage).limit(MOST_FILES)
+        return self._database.read(
+            lambda connection: _read(connection.execute(query, self._values(connection, ids)))
+        )
 
     def outputs(self, ids: Sequence[int]) -> tuple[list[str], list[Replica]]:
         """Return some outputs that no other task needs, by identifier, and all their replicas."""
         names = select(_f.name).where(_IS_OUTPUT, _MAY_GO).order_by(_f.name).limit(MOST_FILES)
 
         def read(connection: Connection) -> tuple[list[str], list[Replica]]:
-            gone = list(connection.execute(names, {"ids": list(ids)}).scalars())
+            gone = list(connection.execute(names, self._values(connection, ids)).scalars())
             query = select(_r.file, _r.storage, _r.path).where(among(_r.file, "names"))
             return gone, _read(connection.execute(query, {"names": gone}))
 
@@ -165,11 +176,10 @@ class Deletion:
         while self._database.write(lambda connection: _delete_some(connection, ids)):
             pass
 
-
-def _replicas(database: Database, ids: Sequence[int], *conditions: ColumnElement[bool]) -> list[Replica]:
-    query = select(_r.file, _r.storage, _r.path).select_from(_AT_STORAGES).where(*conditions)
-    query = query.order_by(_r.file, _r.storage).limit(MOST_FILES)
-    return database.read(lambda connection: _read(connection.execute(query, {"ids": list(ids)})))
+    def _values(self, connection: Connection, ids: Sequence[int]) -> dict[str, Any]:
+        """Return the tasks, and the files that jobs will read that are not made yet."""
+        asked = asked_by_tasks(RecordReader(connection, self._specs))
+        return {"ids": list(ids), "asked": sorted(asked)}
 
 
 def _read(rows: Iterable[Any]) -> list[Replica]:

@@ -12,6 +12,7 @@ from pilotage.store.files import datasets
 from pilotage.store.files.catalogue import wanted_of
 from pilotage.store.files.table import files, replicas
 from pilotage.store.jobs.table import job_inputs, jobs
+from pilotage.store.people import grants
 from pilotage.store.queues import circuit_breakers
 from pilotage.store.reader import RecordReader
 from pilotage.store.tasks.table import SpecCache
@@ -60,7 +61,9 @@ def forget(connection: Connection, change: Forget, time: float, actor: str) -> N
         connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
         gone += connection.execute(_FORGET_FILES, {"names": list(change.files)}).rowcount
     if change.datasets:
-        gone += datasets.forget(connection, change.datasets)
+        forgotten, members = datasets.forget(connection, change.datasets)
+        grants.forget(connection, "dataset", forgotten)
+        gone += members
     datasets.add_registrations(connection, actor, -gone)
     if change.failed_at:
         circuit_breakers.clear(connection, change.failed_at)

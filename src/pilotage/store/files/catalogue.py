@@ -29,7 +29,7 @@ _MOVING = select(transfers.c.file).where(
     among(transfers.c.file, "names"), is_state(transfers, *LIVE_TRANSFERS)
 )
 _UNSPLIT = select(*TASK_COLUMNS).where(
-    is_state(tasks, TaskState.REGISTERED, TaskState.SCOUTING, TaskState.SPLITTING),
+    is_state(tasks, TaskState.WAITING, TaskState.REGISTERED, TaskState.SCOUTING, TaskState.SPLITTING),
     tasks.c.created >= bindparam("since"),
 )
 

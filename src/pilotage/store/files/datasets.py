@@ -218,18 +218,19 @@ def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
     return True
 
 
-def forget(connection: Connection, names: Sequence[str]) -> int:
+def forget(connection: Connection, names: Sequence[str]) -> tuple[list[str], int]:
     """Delete datasets that no live task names, with all versions. Their files stay in the catalogue.
 
-    Return the number of deleted members.
+    Return the deleted ones, and the number of their members.
     """
-    gone = 0
+    forgotten, gone = [], 0
     for name in names:
         if not _readers(connection, name):
+            forgotten.append(name)
             gone += connection.execute(_FORGET_MEMBERS, {"gone": name}).rowcount
             for statement in _FORGET:
                 connection.execute(statement, {"gone": name})
-    return gone
+    return forgotten, gone
 
 
 def _readers(connection: Connection, dataset: str) -> list[int]:

@@ -140,10 +140,9 @@ class Grants:
         return or_(_g.until.is_(None), _g.until > self._clock())
 
 
-def forget(connection: Connection, task_ids: Iterable[int]) -> None:
-    """Delete the grants of tasks that are gone."""
-    records = [str(id_) for id_ in task_ids]
-    connection.execute(delete(grants).where(_g.kind == "task", _g.record.in_(records)))
+def forget(connection: Connection, kind: GrantKind, records: Iterable[str]) -> None:
+    """Delete the grants of records that are gone: another one may get the name of a dataset."""
+    connection.execute(delete(grants).where(_g.kind == kind, _g.record.in_(list(records))))
 
 
 def _is_same(grant: ReadGrant) -> list[ColumnElement[bool]]:
