@@ -65,6 +65,19 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
     ]
 
 
+def test_tasks_of_a_workflow_lie_by_name_and_never_outside_of_the_folder(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    view = {"id": 12, "state": "finished", "jobs": {}, "after": [], "on_end": False, "remarks": []}
+    for name, folder in (("reco", "reco"), ("../outside", "task-12"), (str(outside), "task-12")):
+        served.answers["GET /workflows/3"] = {"id": 3, "name": "w", "tasks": [{**view, "name": name}]}
+        shown = pilotage("fetch", "workflow:3", "--to", tmp_path / "home")
+        assert shown.exit_code == 0, shown.stderr
+        assert (tmp_path / "home" / folder / "1" / "out.txt").read_bytes() == CONTENT
+        assert not outside.exists()
+
+
 def archived(*members: tuple[str, bytes]) -> bytes:
     """A tar archive; a member without bytes is a link that leads out."""
     written = io.BytesIO()

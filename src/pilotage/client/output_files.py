@@ -13,6 +13,7 @@ from pilotage.model.values.paths import is_file_name, path_in_job
 
 from .destination import Destination, OpenFolder
 from .errors import BadAnswer, FetchFailed, NotFound
+from .subjects import TASK_NAME
 
 CHUNK = 1 << 20
 """Bytes of one read."""
@@ -107,6 +108,11 @@ class FetchResult:
             more = len(self.failed) - MOST_TOLD
             rest = [f"and {more} more files"] if more > 0 else []
             raise FetchFailed("; ".join([*list(self.failed.values())[:MOST_TOLD], *rest]))
+
+
+def folder_name(task: str, number: int) -> str:
+    """Return the name of a folder for a task's outputs. A server may lie, and its names may be paths."""
+    return task if TASK_NAME.fullmatch(task) else f"task-{number}"
 
 
 def is_right(output: FetchedFile, folder: OpenFolder) -> bool:

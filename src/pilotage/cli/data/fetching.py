@@ -64,11 +64,14 @@ def _of_workflow(
 ) -> "list[FetchResult]":
     """Fetch the outputs of the tasks of a workflow, each into a folder of its name. Skip tasks without."""
     from pilotage.client import NotFound
+    from pilotage.client.output_files import folder_name
 
     brought = []
     for view in tasks_of(client, work):
         try:
-            brought.append(_fetched(client, view["id"], to / view["name"], options, quiet))
+            brought.append(
+                _fetched(client, view["id"], to / folder_name(view["name"], view["id"]), options, quiet)
+            )
         except NotFound as error:
             echo(str(error), err=True)
     if not brought:

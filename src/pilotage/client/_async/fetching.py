@@ -14,12 +14,13 @@ from pilotage.client.output_files import (
     Digest,
     FetchedFile,
     FetchResult,
+    folder_name,
     hidden_files,
     is_right,
     stored_outputs,
     with_places,
 )
-from pilotage.client.subjects import TASK_NAME, RequestSubject
+from pilotage.client.subjects import RequestSubject
 from pilotage.client.unpacking import FEWEST, MOST_BYTES, missing, unpack
 
 from .files import AsyncCatalogueRequests
@@ -83,8 +84,7 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         if not manifest.is_of_others(to, outputs):
             return to
         name = (await self.task(task)).name
-        # The user may not trust the server: its names are no paths.
-        named = to / (name if TASK_NAME.fullmatch(name) else f"task-{task}")
+        named = to / folder_name(name, task)
         return named.with_name(f"{named.name}-{task}") if manifest.is_of_others(named, outputs) else named
 
     async def _unpack_archives(
