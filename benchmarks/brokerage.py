@@ -11,6 +11,7 @@ import numpy as np
 
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
+from pilotage.model.documents.moves import PATIENCE
 from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
 from pilotage.model.records.federation import (
     BrokerageConstants,
@@ -333,8 +334,8 @@ def _job(task: Task, inputs: list[str], random: np.random.Generator) -> Job:
         requirements="",
         state=JobState.DEFINED,
         attempt=1,
-        since=NOW,
-        created=NOW,
+        since=NOW - PATIENCE,
+        created=NOW - PATIENCE,
         inputs=reads,
     )
 
