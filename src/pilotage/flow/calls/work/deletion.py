@@ -27,15 +27,15 @@ def delete(runtime: Runtime, tasks: Sequence[int], outputs: bool) -> TaskFiles:
     """
     planned = plan(runtime, tasks, outputs)
     deletion = runtime.store.deletion
-    while outputs and (going := deletion.outputs(tasks))[0]:
+    names: list[str] = []
+    # Files that a task came to read a moment ago stay, and are returned again.
+    while outputs and (going := deletion.outputs(tasks))[0] != names:
         names, replicas = going
         _forget(runtime, Forget(replicas=tuple(replicas), files=tuple(names), if_unwanted=True))
-        if set(deletion.outputs(tasks)[0]) >= set(names):
-            break  # a task came a moment ago that reads all of these
-    while copies := deletion.copies(tasks):
+    copies: list[Replica] = []
+    while (unread := deletion.copies(tasks)) != copies:
+        copies = unread
         _forget(runtime, Forget(replicas=tuple(copies), if_unwanted=True, if_unread=True))
-        if set(deletion.copies(tasks)) >= set(copies):
-            break
     try:
         deletion.delete(tasks)
     except NotEnded as error:
