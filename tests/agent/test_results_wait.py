@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import shutil
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -11,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from pilotage.adapters.computing.process.local_spool import LocalSpool
 from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, UnreachableError
+from pilotage.agent.files.courier import _attempt_folders
 from pilotage.agent.files.leaving import leave
 from pilotage.agent.files.spool_wire import LeftResults, seal
 from pilotage.agent.parsing import parse
@@ -134,6 +138,32 @@ def test_a_full_spool_takes_no_results(tmp_path: Path) -> None:
     assert list((tmp_path / "spool/mine").iterdir()) == []
     (tmp_path / "spool/other/file").unlink()
     leave(tmp_path / "spool/mine", 1.0, "hash", report, None, tmp_path, ("out",))
+
+
+def test_pilots_leave_results_while_others_move_theirs(tmp_path: Path) -> None:
+    """Pilots of a site end together and share the spool, and couriers empty it."""
+    (tmp_path / "out").write_bytes(b"result")
+    ended = threading.Event()
+
+    def move() -> None:
+        while not ended.is_set():
+            for number in range(20):
+                (tmp_path / f"spool/other/.{number}.1/folder").mkdir(parents=True, exist_ok=True)
+                (tmp_path / f"spool/other/.{number}.1/file").touch()
+                (tmp_path / f"spool/other/.{number}.1").rename(tmp_path / f"spool/other/{number}.1")
+            shutil.rmtree(tmp_path / "spool/other")
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    try:
+        for attempt in range(1, 101):
+            report = Report(1, attempt, "done")
+            leave(tmp_path / "spool/mine", 1.0, "hash", report, None, tmp_path, ("out",))
+            LocalSpool(tmp_path / "spool", 1.0, 1.0).pilots()
+            assert len([*_attempt_folders(tmp_path / "spool/another")]) >= attempt
+    finally:
+        ended.set()
+        mover.join()
 
 
 def test_results_of_an_attempt_that_another_pilot_has_are_dropped(away: Site) -> None:

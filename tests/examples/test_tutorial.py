@@ -64,7 +64,7 @@ class Reader:
             if line in NOT_TYPED:
                 continue
             if line.partition("#")[0].strip() == "pilotage up":
-                self._start()
+                self.start()
                 continue
             done = run(line)
             print(f"$ {line}\n{done.stdout}{done.stderr}")
@@ -75,7 +75,7 @@ class Reader:
                 assert "is held: task" in done.stdout
         return failed
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Start a server in another terminal; where one runs already, that one stays."""
         server = subprocess.Popen(["pilotage", "up"])
         self.servers.append(server)
@@ -192,6 +192,9 @@ def test_a_chain_runs_from_a_notebook_twice(reader: Reader) -> None:
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     page = re.findall(r"```python\n(.*?)\n```", (PAGES / "notebook.md").read_text(), re.DOTALL)
     assert page == [cell.source for cell in cells]
+    if not (reader.place / "federation.yaml").exists():
+        assert run("pilotage init").returncode == 0
+    reader.start()
     for _ in range(2):
         NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(reader.place)}}).execute()
     shown = json.dumps([cell.outputs for cell in cells])

@@ -186,7 +186,8 @@ def ended_together(house: House, place: Path) -> int:
     task = begun(house, "home-queue")
     house.running["all"].kill()
     house.running["all"].wait()
-    time.sleep(6)  # each payload takes 2 s
+    logs = [*place.glob("work/*/agent.log")]
+    wait_for(lambda: sum(log.read_text().count(": done") for log in logs) == 4, "the payloads end")
     agents = house.agents()
     for agent in agents:
         agent.terminate()

@@ -16,7 +16,7 @@ from ..machine import now
 from ..node import Resources
 from ..parsing import WireError, parse
 from ..payload.attempt import Attempt, AttemptFailedError, legal
-from ..payload.trees import remove_tree
+from ..payload.trees import entries, remove_tree
 from ..wire import Work
 from . import transfer
 from .file_access import StorageRoutes
@@ -124,9 +124,9 @@ class Courier:
 
 def _attempt_folders(spool: Path) -> Iterator[Path]:
     """Yield the folders of attempts that other pilots left. A folder with a manifest is complete."""
-    for manifest in sorted(spool.parent.glob(f"*/*.*/{MANIFEST}")):
-        folder = manifest.parent
-        if folder.parent != spool and not folder.name.startswith("."):
+    others = [pilot for pilot in entries(spool.parent) if pilot != spool]
+    for folder in [folder for pilot in others for folder in entries(pilot)]:
+        if not folder.name.startswith(".") and (folder / MANIFEST).exists():
             yield folder
 
 

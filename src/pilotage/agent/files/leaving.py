@@ -12,6 +12,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..machine import MEGABYTE
@@ -76,5 +77,10 @@ def _copied(directory: Path, path: str, target: Path, room: int) -> tuple[LeftFi
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
-    return sum(entry.stat().st_size for entry in folder.rglob("*") if entry.is_file())
+    """Return the bytes of all files below a folder, to which other pilots may write now."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += Path(place, name).lstat().st_size
+    return size

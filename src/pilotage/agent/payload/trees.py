@@ -13,6 +13,7 @@ from contextlib import suppress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 DEEPEST = 100
 """Deepest nesting of folders that is measured: each level takes a descriptor."""
@@ -170,3 +171,11 @@ def _emptied(above: int, name: str) -> None:
             os.rmdir(inner, dir_fd=top)
     finally:
         os.close(top)
+
+
+def entries(folder: Path) -> list[Path]:
+    """Return what a folder holds, in order: nothing, if somebody removes it now. Raises other OSErrors."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []

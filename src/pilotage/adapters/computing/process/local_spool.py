@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pilotage.agent.files.spool_wire import MANIFEST
+from pilotage.agent.payload.trees import entries
 from pilotage.ports.computing import MOST_MANIFEST, LeftBehind
 
 _ATTEMPT = re.compile(r"\d+\.\d+")
@@ -27,18 +28,22 @@ class LocalSpool:
 
     def pilots(self) -> list[str]:
         """Return the pilots that left something. Remove old results. Raises OSError."""
-        for place in self._folder.glob("*/*"):
-            if place.stat().st_mtime < time.time() - self._days * 86400:
-                self.drop([self._named(place)])
-        return sorted(path.name for path in self._folder.glob("*"))
+        pilots = entries(self._folder)
+        for place in [place for pilot in pilots for place in entries(pilot)]:
+            with suppress(FileNotFoundError):
+                if place.stat().st_mtime < time.time() - self._days * 86400:
+                    self.drop([self._named(place)])
+        return [path.name for path in pilots if path.exists()]
 
     def of(self, pilot: str) -> tuple[LeftBehind, ...]:
         """Return what a pilot left. Raises OSError."""
-        return tuple(
-            LeftBehind(place=self._named(place), manifest=_start_of(place / MANIFEST), days=self._days)
-            for place in sorted((self._folder / pilot).iterdir())
-            if _ATTEMPT.fullmatch(place.name)
-        )
+        left = []
+        for place in entries(self._folder / pilot):
+            if _ATTEMPT.fullmatch(place.name):
+                with suppress(FileNotFoundError):  # another pilot has just delivered it
+                    manifest = _start_of(place / MANIFEST)
+                    left.append(LeftBehind(place=self._named(place), manifest=manifest, days=self._days))
+        return tuple(left)
 
     def read(self, place: str, number: int, start: int, size: int) -> str:
         """See ``ResultsKeeper``."""
