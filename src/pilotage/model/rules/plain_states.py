@@ -1,0 +1,134 @@
+"""The few states that people see: each state of the engine's jobs and tasks as a word, and why it waits.
+
+Terminal, page, notebook and messages show these. Documents of the API have the engine's states.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from pilotage.model.records.states import ENDED, JobState, TaskState
+
+
+class PlainWord(StrEnum):
+    """What a job or a task does, in the order of its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHING = "finishing"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class PlainState(NamedTuple):
+    """A word, and for waiting records what they wait for. As text: ``waiting for a slot``, ``held``."""
+
+    word: PlainWord
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason == HELD:
+            return HELD
+        return f"{self.word} {self.reason}" if self.reason else str(self.word)
+
+
+HELD = "held"
+"""The reason of jobs that a person holds."""
+
+_W = PlainWord.WAITING
+FOR_QUOTA = PlainState(_W, "for room in a quota")
+FOR_QUEUE = PlainState(_W, "for a queue")
+FOR_INPUTS = PlainState(_W, "for inputs")
+FOR_SLOT = PlainState(_W, "for a slot")
+FOR_TASKS = PlainState(_W, "for other tasks")
+ON_HOLD = PlainState(_W, HELD)
+RUNNING = PlainState(PlainWord.RUNNING)
+FINISHING = PlainState(PlainWord.FINISHING)
+DONE = PlainState(PlainWord.DONE)
+FAILED = PlainState(PlainWord.FAILED)
+CANCELLED = PlainState(PlainWord.CANCELLED)
+
+JOB_STATES: Mapping[JobState, PlainState] = {
+    JobState.THROTTLED: FOR_QUOTA,
+    JobState.PENDING: FOR_QUEUE,
+    JobState.DEFINED: FOR_QUEUE,
+    JobState.HELD: ON_HOLD,
+    JobState.ASSIGNED: FOR_INPUTS,
+    JobState.ACTIVATED: FOR_SLOT,
+    JobState.SENT: RUNNING,
+    JobState.STARTING: RUNNING,
+    JobState.RUNNING: RUNNING,
+    JobState.HOLDING: FINISHING,
+    JobState.TRANSFERRING: FINISHING,
+    JobState.MERGING: FINISHING,
+    JobState.FINISHED: DONE,
+    JobState.FAILED: FAILED,
+    JobState.CANCELLED: CANCELLED,
+    JobState.CLOSED: CANCELLED,
+}
+"""Each state of the engine's jobs, in the order of a job's life."""
+
+TASK_STATES: Mapping[TaskState, PlainState] = {
+    TaskState.WAITING: FOR_TASKS,
+    TaskState.REGISTERED: FOR_QUEUE,
+    TaskState.SCOUTING: RUNNING,
+    TaskState.SPLITTING: RUNNING,
+    TaskState.RUNNING: RUNNING,
+    TaskState.MERGING: FINISHING,
+    TaskState.FINISHED: DONE,
+    TaskState.FAILED: FAILED,
+    TaskState.CANCELLED: CANCELLED,
+}
+"""Each state of the engine's tasks by itself. ``task_state`` sees a live task's jobs too."""
+
+
+def job_state(state: str) -> PlainState:
+    """Return what people see of a job in this state of the engine."""
+    return JOB_STATES[JobState(state)]
+
+
+def task_state(state: str, jobs: Mapping[str, int], held: object = False) -> PlainState:
+    """Return what people see of a task: it runs only if a job of it does, else it waits as most do."""
+    engine = TaskState(state)
+    if engine in ENDED["task"]:
+        return TASK_STATES[engine]
+    counts = plain_counts(jobs)
+    waiting = {plain: count for plain, count in counts.items() if plain.word is PlainWord.WAITING}
+    if counts[RUNNING]:
+        return RUNNING
+    if held:
+        return ON_HOLD
+    if waiting:
+        return max(waiting, key=waiting.__getitem__)
+    if engine is TaskState.RUNNING and counts.total():
+        return FINISHING
+    return TASK_STATES[engine] if engine in (TaskState.WAITING, TaskState.MERGING) else FOR_QUEUE
+
+
+def plain_counts(jobs: Mapping[str, int]) -> Counter[PlainState]:
+    """Return the number of jobs in each state that people see, in the order of a job's life."""
+    counts: Counter[PlainState] = Counter()
+    for state, plain in JOB_STATES.items():
+        if count := jobs.get(state, 0):
+            counts[plain] += count
+    return counts
+
+
+def word_counts(jobs: Mapping[str, int]) -> Counter[PlainWord]:
+    """Return the number of jobs by word alone."""
+    counts: Counter[PlainWord] = Counter()
+    for plain, count in plain_counts(jobs).items():
+        counts[plain.word] += count
+    return counts
+
+
+def engine_states(word: PlainWord) -> tuple[JobState, ...]:
+    """Return the engine's states of jobs with a word."""
+    return tuple(state for state, plain in JOB_STATES.items() if plain.word is word)
+
+
+def jobs_phrase(jobs: Mapping[str, int]) -> str:
+    """Return ``2 waiting for a slot, 1 running, 4 done``; empty without jobs."""
+    return ", ".join(f"{count:,} {plain}" for plain, count in plain_counts(jobs).items())
