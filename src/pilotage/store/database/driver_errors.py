@@ -4,7 +4,7 @@ import sys
 
 from sqlalchemy.exc import DBAPIError
 
-from pilotage.store.database.errors import StoreError, StoreHeld
+from pilotage.store.database.errors import DiskFailed, StoreError, StoreHeld
 
 OUTAGE = "the store cannot be used now"
 """The beginning of the text of ``outage``."""
@@ -66,7 +66,7 @@ def outage(error: BaseException) -> str:
     cause = error.orig if isinstance(error, DBAPIError) else error
     name, state = (str(getattr(cause, field, None) or "") for field in ("sqlite_errorname", "sqlstate"))
     if not (
-        isinstance(cause, StoreHeld)
+        isinstance(cause, (StoreHeld, DiskFailed))
         or passes(error)
         or name.startswith(_UNUSABLE_SQLITE)
         or (_is_of_driver(cause, "Error") and state.startswith(_OUT_OF_RESOURCES))

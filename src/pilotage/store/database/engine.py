@@ -24,6 +24,7 @@ from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 from pilotage.model.records.measurements import STORE_RETRIES
 from pilotage.store.database.commit_marks import CommitMarks
 from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver, sqlite_file
+from pilotage.store.database.disk_wait import DiskWait
 from pilotage.store.database.driver_errors import UNREACHED, hindrance, passes
 from pilotage.store.database.kept_connections import BEGIN, KeptConnections
 from pilotage.store.database.measurements import Measurements
@@ -89,6 +90,7 @@ class Database:
         file = sqlite_file(address)
         # Writers of other processes wait at a file, if there is one.
         self._writer_lock = WriterLock(file and Path(f"{file}-turn"))
+        self._disk_wait = DiskWait(file) if file else None
         self._reader_turn = self._writer_lock if self.is_in_memory else contextlib.nullcontext()
 
     def close(self) -> None:
@@ -143,13 +145,22 @@ class Database:
                 return work(connection)
 
     def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
-        """Do ``work`` in one transaction, exactly once. If it fails, roll back and try again.
+        """Do ``work`` in one transaction, exactly once, and wait for the disk. If it fails, try again.
 
         It runs ``alone`` unless it may run beside others; only PostgreSQL can do that. Try again for
         ``RETRY_FOR`` s, or ``tries`` times in all if not 0. If PostgreSQL's answer to a COMMIT was lost, read
         the mark.
         """
-        alone = alone or not self.is_postgresql
+        result = self._write(work, alone or not self.is_postgresql, tries)
+        self.wait_for_disk()
+        return result
+
+    def wait_for_disk(self) -> None:
+        """Wait until the commits of this process on SQLite are on the disk. PostgreSQL waits itself."""
+        if self._disk_wait is not None:
+            self._disk_wait.wait()
+
+    def _write(self, work: Callable[[Connection], T], alone: bool, tries: int) -> T:
         turn = self._writer_lock if alone else contextlib.nullcontext()
         unanswered: tuple[str, T] | None = None
         retries = _Retries(self, tries)
@@ -175,7 +186,8 @@ class Database:
     def write_directly(self, work: Callable[["sqlite3.Connection"], T]) -> T:
         """Run ``work`` in one SQLite transaction, alone, over the driver's own connection.
 
-        A few small statements take half the time that they take through SQLAlchemy.
+        It does not wait for the disk. A few small statements take half the time that they take through
+        SQLAlchemy.
         """
         retries = _Retries(self)
         while True:
@@ -353,7 +365,7 @@ def _prepare_sqlite(connection: "sqlite3.Connection", _record: Any) -> None:
     connection.isolation_level = None
     for setting in (
         "journal_mode=WAL",
-        # With a WAL, a power failure may undo the last commits, but never leaves half of one.
+        # Commits wait for the disk after their turn. A power failure may undo one, but leaves no half of it.
         "synchronous=NORMAL",
         "foreign_keys=ON",
         "temp_store=MEMORY",

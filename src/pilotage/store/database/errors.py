@@ -168,3 +168,12 @@ class StoreHeld(TimeoutError):
 
     def __init__(self, holder: str, waited: float) -> None:
         super().__init__(f"the store's file has been held for {waited:.0f} s by {holder}")
+
+
+class DiskFailed(OSError):
+    """Commits could not be written to the disk. A power failure would undo them."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(
+            f"the last commits could not be written to the disk: {fault}; mend it, and start the server again"
+        )

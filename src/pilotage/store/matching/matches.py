@@ -155,6 +155,7 @@ class Matches:
                 for request, basis in zip(requests, each_basis, strict=True)
             ]
         if any(result.jobs for result in results):
+            self._database.wait_for_disk()
             _log(requests, results)
             self._tell(decision, committed(results))
         return results
