@@ -38,6 +38,7 @@ from pilotage.store.jobs.lists import JobPage, JobSort, ListedJob, UseAtQueue
 from pilotage.store.jobs.logs import StoredLog
 from pilotage.store.jobs.table import JobDetails, JobView
 from pilotage.store.jobs.waiting import Waiting
+from pilotage.store.jobs.work_quarters import WorkCounts, WorkNow, WorkOf, WorkQuarter, WorkSample
 from pilotage.store.past import step_of
 from pilotage.store.people.notification_settings import PersonNotify
 from pilotage.store.people.notifications import NotificationView
@@ -131,6 +132,11 @@ __all__ = [
     "UseBy",
     "UseReport",
     "Waiting",
+    "WorkCounts",
+    "WorkNow",
+    "WorkOf",
+    "WorkQuarter",
+    "WorkSample",
     "WorkflowView",
     "by_time",
     "concerns_records",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from pilotage.flow.background import BackgroundService
 from pilotage.flow.loops.isolation import error_line
+from pilotage.flow.loops.work_samples import WorkRecorder
 from pilotage.model.records.servers import LoopPass
 from pilotage.ports.presence import Presence
 from pilotage.store import LeaseLost, NoFederation, ShareSample, Store, share_uses
@@ -144,7 +145,8 @@ MOST_SHARES = 50
 
 
 def recording_use(store: Store, presence: Presence) -> SoleLoop:
-    """Return the loop that adds a sample of each share, and deletes old ones, and old failures."""
+    """Return the loop that adds samples of work and of each share, and deletes old ones, and old failures."""
+    recorder = WorkRecorder(store)
 
     def work(_: Pause) -> None:
         now, uses = store.clock(), share_uses(store.queries.shares())
@@ -155,6 +157,7 @@ def recording_use(store: Store, presence: Presence) -> SoleLoop:
                 if use.running or use.target
             ]
             store.past.add_sample(sample[:MOST_SHARES], now)
+        recorder.record(now)
         store.past.forget(now)
 
     return SoleLoop(store, presence, RECORD_USE, RECORD_PERIOD, work)

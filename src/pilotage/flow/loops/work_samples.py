@@ -1,0 +1,63 @@
+"""Samples of running and finished jobs: what the lines of the page show over a day."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from pilotage.store import NoFederation, Store, WorkCounts, WorkNow, WorkSample
+
+_NONE = WorkNow(0, 0)
+
+
+class WorkRecorder:
+    """Adds a sample at each call. Jobs that finished are the difference to the sample before it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: WorkCounts | None = None
+
+    def record(self, now: float) -> None:
+        """Add a sample of a time (s since 1970)."""
+        last = self._last
+        newest = max(last.tasks, default=0) if last else None
+        counts = self._store.past.work_counts(newest, last.tasks if last else ())
+        self._store.past.add_work([*_samples(counts, last or counts, self._sites())], now)
+        self._last = counts
+
+    def _sites(self) -> Mapping[str, str]:
+        try:
+            return {queue.name: queue.site for queue in self._store.federation().queues}
+        except NoFederation:
+            return {}
+
+
+def _samples(now: WorkCounts, before: WorkCounts, sites: Mapping[str, str]) -> Iterator[WorkSample]:
+    """Yield samples of all work, of sites, persons and tasks. Those without running or finished jobs are left
+    out."""
+    site_counts: defaultdict[str, WorkNow] = defaultdict(lambda: _NONE)
+    for queue, count in now.queues.items():
+        if site := sites.get(queue):
+            site_counts[site] = _sum(site_counts[site], _since(count, before.queues.get(queue)))
+    person_counts: defaultdict[str, WorkNow] = defaultdict(lambda: _NONE)
+    task_counts = {number: _since(count, before.tasks.get(number)) for number, count in now.tasks.items()}
+    for number, count in task_counts.items():
+        person = ":".join(now.owners[number])
+        person_counts[person] = _sum(person_counts[person], count)
+    whole = WorkNow(*map(sum, zip(_NONE, *site_counts.values(), strict=True)))
+    yield WorkSample(kind="all", running=whole.running, done=whole.done)
+    for site, count in site_counts.items():
+        if any(count):
+            yield WorkSample(kind="site", name=site, running=count.running, done=count.done)
+    for person, count in person_counts.items():
+        if any(count):
+            yield WorkSample(kind="person", name=person, running=count.running, done=count.done)
+    for number, count in task_counts.items():
+        if any(count):
+            yield WorkSample(kind="task", name=str(number), running=count.running, done=count.done)
+
+
+def _since(count: WorkNow, before: WorkNow | None) -> WorkNow:
+    return WorkNow(count.running, max(count.done - (before or _NONE).done, 0))
+
+
+def _sum(one: WorkNow, other: WorkNow) -> WorkNow:
+    return WorkNow(one.running + other.running, one.done + other.done)
