@@ -69,11 +69,11 @@ def test_a_queue_that_rests_leads_to_lifting_its_breaker(served: Served, visit: 
     trip(served.house, served.house.as_("user", ALICE), "breaks-the-queue")
     served.house.now += 1
     page = visit("olga", "/")
-    rests = page.get_by_role("region", name="Which site is bad?")
+    rests = page.get_by_role("region", name="What is held back?")
     expect(rests).to_contain_text("OSError: disk")
     rests.get_by_role("link", name="lift south-queue …").first.click()
     expect(page.locator("main")).to_contain_text("will close, and all is tried again at once")
-    page.get_by_role("button", name="Lift").click()
+    page.get_by_role("button", name="Lift it").click()
     expect(page.get_by_role("status").filter(has_text="Lifted.")).to_be_visible()
     expect(rests).to_have_count(0)
 
@@ -184,3 +184,63 @@ def test_what_happens_is_seen_at_once_and_nobody_asks(served: Served, visit: Vis
     expect(page.locator("#live")).to_contain_text("cancelled for")
     address = served.address(f"/tasks/{task}")
     assert asked.count(address) == 2, "the page, and once what changed"
+
+
+def test_progress_leads_to_failed_jobs_their_log_and_a_retry_of_several(served: Served, visit: Visit) -> None:
+    names = ("sweep-left", "sweep-right")
+    jobs = []
+    for name in names:
+        task = new_task(served, name, jobs=5, max_attempts=1)
+        pilot = BusyPilot(served.house, task, "east-queue")
+        for job in pilot.jobs[:2]:
+            pilot.fail(job, "ValueError: no star in the picture", "read 0 stars\n")
+        pilot.report(pilot.jobs[2], "running")
+        jobs.append(pilot.jobs)
+    page = visit("alice", "/tasks")
+    page.get_by_role("textbox", name="Name").press_sequentially("sweep-*")
+    expect(page.get_by_role("row")).to_have_count(3)
+    row = page.get_by_role("row").filter(has_text="sweep-left")
+    expect(row).to_contain_text("2 failed")
+    row.get_by_role("link", name="sweep-left").click()
+    expect(page.locator("#live")).to_contain_text("0 of 5 jobs are done")
+    page.get_by_role("navigation", name="Task").get_by_role("link", name="Jobs").click()
+    page.get_by_label("only failed").check()
+    failed = page.get_by_role("checkbox", name="job ")
+    expect(failed).to_have_count(2)
+    page.get_by_role("link", name=f"log of job {jobs[0][0]}").click()
+    expect(page.locator("pre", has_text="read 0 stars")).to_be_visible()
+    page.goto(served.address("/tasks?name=sweep-*"))
+    button = page.get_by_role("button", name="Retry")
+    expect(button).to_be_disabled()
+    page.get_by_role("checkbox", name="all of these rows").check()
+    expect(button).to_have_text("Retry 2 …")
+    button.click()
+    expect(page.locator("main")).to_contain_text("4 jobs of 2 tasks will run again.")
+    assert served.house.job(jobs[1][0]).state is JobState.FAILED, "nothing happens before the button"
+    page.get_by_role("button", name="Retry them").click()
+    expect(page.get_by_role("status").filter(has_text="Retried. Jobs: 4.")).to_be_visible()
+    assert all(served.house.job(job).state is not JobState.FAILED for task in jobs for job in task)
+
+
+def test_rows_are_sorted_by_a_click_and_ended_tasks_deleted(served: Served, visit: Visit) -> None:
+    for name, count in (("old-b", 3), ("old-a", 12), ("old-c", 2)):
+        task = new_task(served, name, jobs=count)
+        served.house.as_("user", ALICE).post(f"/tasks/{task}/cancel")
+    page = visit("alice", "/tasks?name=old-*")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(3)
+    page.get_by_role("button", name="name", exact=True).click()
+    assert [row.split("\n")[0] for row in page.locator("tbody th").all_inner_texts()] == [
+        "old-a",
+        "old-b",
+        "old-c",
+    ]
+    expect(page.get_by_role("columnheader", name="name")).to_have_attribute("aria-sort", "ascending")
+    for name in ("old-a", "old-c"):
+        rows.filter(has_text=name).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator("main")).to_contain_text("This goes with 2 tasks, and cannot be brought back:")
+    page.get_by_role("button", name="Delete them").click()
+    page.goto(served.address("/tasks?name=old-*"))
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("old-b")

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
+from pilotage.model.documents.decision import Create
 from pilotage.model.records.federation import (
     ComputingElement,
     Federation,
@@ -18,7 +19,9 @@ from pilotage.model.records.federation import (
     Storage,
 )
 from pilotage.model.records.quotas import GlobalShare
-from pilotage.store import ShareSample
+from pilotage.model.records.work import File, Replica
+from pilotage.store import ShareSample, WorkOf, WorkSample
+from pilotage.store.jobs.work_quarters import QUARTER
 from tests.api.conftest import ALICE, BOB, House, submit_to
 
 OFFER = {"cores": 64, "memory": 256_000, "walltime": 86_000, "max_jobs": 64}
@@ -47,6 +50,8 @@ class Work:
     """A failed job of the mixed task."""
     running: int
     """A running job of it."""
+    workflow: int
+    """A workflow of four tasks."""
 
 
 def federation(old: Federation) -> Federation:
@@ -103,7 +108,64 @@ def prepare(house: House) -> Work:
                 for share, (used, target) in uses.items()
             ]
             house.store.past.add_sample(samples, house.now - 3600 * hour)
-    return Work(waiting=waiting, mixed=mixed, script=script, bobs=bobs, failed=failed, running=running)
+    record_day(house, mixed)
+    make_dataset(house, mixed, running)
+    workflow = make_workflow(house)
+    return Work(
+        waiting=waiting,
+        mixed=mixed,
+        script=script,
+        bobs=bobs,
+        failed=failed,
+        running=running,
+        workflow=workflow,
+    )
+
+
+def record_day(house: House, task: int) -> None:
+    """Record a day of work, with a quiet night."""
+    names: tuple[tuple[WorkOf, str], ...] = (
+        ("all", ""),
+        ("site", "north"),
+        ("person", ALICE.key),
+        ("task", str(task)),
+    )
+    for quarter in range(96):
+        running = 0 if 30 < quarter < 50 else 12 + (quarter * 7) % 25
+        samples = [
+            WorkSample(kind=kind, name=name, running=running, done=running // 3) for kind, name in names
+        ]
+        house.store.past.add_work(samples, house.now - QUARTER * quarter)
+
+
+def make_dataset(house: House, task: int, job: int) -> None:
+    """Let Alice have a dataset of two files."""
+    names = [f"calibrations/run-4711/constants-of-the-inner-tracker-{part}.root" for part in "ab"]
+    for name in names:
+        file = f"user.alice~atlas:{name}"
+        made = (
+            File(name=file, size=1_200_000, checksum="adler32:0a0b0c0d", task=task, job=job),
+            Replica(file=file, storage="north-disk"),
+        )
+        house.commit(Create(records=made, cause="made"))
+    body = {"dataset": "calibrations", "scope": "user.alice~atlas", "files": names}
+    assert house.as_("user", ALICE).post("/datasets", json=body).status_code == 200
+
+
+def make_workflow(house: House) -> int:
+    """Let Alice submit tasks that come after each other; returns their workflow."""
+    after = {
+        "align": [],
+        "call": ["align"],
+        "annotate-with-a-rather-long-name": ["align"],
+        "report": ["call"],
+    }
+    tasks = [
+        {"name": name, "command": ["true"], "jobs": 3, "after": before} for name, before in after.items()
+    ]
+    answer = house.as_("user", ALICE).post("/workflows", json={"name": "genome", "tasks": tasks})
+    assert answer.status_code == 201, answer.text
+    return int(answer.json()["id"])
 
 
 def submit(person: TestClient, **fields: Any) -> int:

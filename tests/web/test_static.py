@@ -13,7 +13,7 @@ STATIC = files("pilotage.server.web") / "static"
 
 def test_vendored_files_have_their_hash_version_and_licence() -> None:
     vendored = json.loads((STATIC / "VENDORED.json").read_text())
-    own = {"page.css", "page.js", "mark.svg", "VENDORED.json"}
+    own = {"page.css", "page.js", "lists.js", "mark.svg", "VENDORED.json"}
     names = {one.name for one in STATIC.iterdir()} - own
     assert names == {*vendored, *(one["licence"] for one in vendored.values())}
     for name, told in vendored.items():
@@ -23,7 +23,7 @@ def test_vendored_files_have_their_hash_version_and_licence() -> None:
         assert (STATIC / told["licence"]).read_text().strip()
 
 
-@pytest.mark.parametrize("name", ["page.css", "page.js", "htmx.min.js", "mark.svg"])
+@pytest.mark.parametrize("name", ["page.css", "page.js", "lists.js", "htmx.min.js", "mark.svg"])
 def test_static_files_need_no_session_and_may_be_kept(pages: PageHouse, name: str) -> None:
     answer = pages.browser().get(f"/static/{name}")
     assert answer.status_code == 200

@@ -46,7 +46,7 @@ def test_tasks_are_filtered_sorted_and_counted(alice: TestClient, submit: Submit
     }.items():
         assert names(alice.get(f"/tasks?{query}").text) == expected, query
     page = alice.get("/tasks?state=registered").text
-    assert re.search(r'state=registered" aria-current="page">registered <span class="n">2<', page)
+    assert re.search(r'state=registered" aria-current="page">new <span class="n">2<', page)
     assert re.search(r'href="/tasks">all <span class="n">3<', page)
     assert "pilotage status --state registered" in page
     assert alice.get("/as-json/tasks?limit=50&state=registered").status_code == 200

@@ -25,7 +25,7 @@ def tasks(house: House) -> list[int]:
 
 def test_a_workflow_is_drawn_and_told(alice: TestClient, tasks: list[int]) -> None:
     listed = alice.get("/workflows").text
-    assert "3 waiting" in listed
+    assert "4 waiting" in listed
     (address,) = re.findall(r'href="(/workflows/\d+)"', listed)
     for where in (address, f"/tasks/{tasks[1]}/workflow"):
         text = alice.get(where).text
@@ -59,6 +59,9 @@ def test_a_task_without_a_chain_has_no_tab(alice: TestClient, submit: Submit) ->
 
 
 def test_too_many_tasks_are_not_drawn() -> None:
-    nodes = [GraphNode(id=number, name="n", state="waiting", before=range(number)) for number in range(40)]
+    nodes = [
+        GraphNode(id=number, name="n", state="waiting", look="wait", jobs={}, before=range(number))
+        for number in range(40)
+    ]
     assert graph(nodes) == ""
     assert "<svg" in graph(nodes[:10])

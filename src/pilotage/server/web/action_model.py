@@ -35,6 +35,7 @@ class ActionSubject:
     path: str
     section: str
     json: str
+    are_many: bool = False
     then: str = ""
     """Where a person goes after it; empty: to its page."""
 
@@ -134,7 +135,8 @@ class PageAction(Generic[_Of]):
         except RequestValidationError as error:
             return self._page(visit, subject, in_words(error), 422)
         done = {"done": self.verb.name} | ({} if jobs is None else {"jobs": str(jobs)})
-        return Redirect(address=f"{subject.then or subject.path}?{urlencode(done)}")
+        address = subject.then or subject.path
+        return Redirect(address=f"{address}{'&' if '?' in address else '?'}{urlencode(done)}")
 
 
 def values(visit: Visit, model: type[_Model]) -> _Model:

@@ -24,8 +24,9 @@ from pilotage.server.web import (
     live,
     place_actions,
     rendering,
+    selection_actions,
 )
-from pilotage.server.web.pages import answered, own_path, read_form, refuse
+from pilotage.server.web.pages import answered, caller_of, own_path, read_form, refuse, visit_of
 from pilotage.server.web.sessions import (
     MOST_WRONG,
     SESSION_LIFE,
@@ -76,6 +77,7 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         *actions.ROUTES,
         *deletion_actions.ROUTES,
         *grant_actions.ROUTES,
+        *selection_actions.ROUTES,
         *place_actions.ROUTES,
         *federation_actions.ROUTES,
     ]
@@ -121,7 +123,13 @@ def _refusal(request: Request, status: int, detail: str) -> Response:
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    await refuse(Request(scope), 404, "there is no such page")(scope, receive, send)
+    await (await answered(_no_page, Request(scope, receive)))(scope, receive, send)
+
+
+async def _no_page(request: Request) -> Response:
+    if caller := await caller_of(request):
+        visit_of(request, caller)
+    return refuse(request, 404, "there is no such page")
 
 
 class _Door:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from pilotage.server.web.drawing import MOST_MARKS, sign, state_class
+from pilotage.server.web.drawing import MOST_MARKS, SIGNS, parts
 
-BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 150, 40, 50, 14
+BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 150, 44, 50, 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,9 @@ class GraphNode:
     id: int
     name: str
     state: str
+    """In words."""
+    look: str
+    jobs: Mapping[str, int]
     before: Sequence[int] = ()
     is_current: bool = False
 
@@ -25,7 +28,7 @@ def graph(nodes: Sequence[GraphNode]) -> Markup:
     """Return tasks in their order, each after those before it; nothing if they are too many to be drawn."""
     ids = {node.id for node in nodes}
     edges = [(before, node.id) for node in nodes for before in node.before if before in ids]
-    if not nodes or 3 * len(nodes) + len(edges) > MOST_MARKS:
+    if not nodes or 6 * len(nodes) + len(edges) > MOST_MARKS:
         return Markup("")
     places = _places(nodes)
     width = max(x for x, _ in places.values()) + BOX_WIDTH + 2
@@ -64,7 +67,26 @@ def _box(node: GraphNode, x: int, y: int) -> str:
     look = f"box{' current' if node.is_current else ''}"
     return (
         f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="5" class="{look}">'
-        f"<title>{escape(node.name)}: {escape(node.state)}</title></rect>"
-        f'<rect x="{x}" y="{y}" width="5" height="{BOX_HEIGHT}" class="{state_class(node.state)}"/>'
-        f'<text x="{x + 14}" y="{y + 25}">{sign(node.state)} {escape(name)}</text>'
+        f"<title>{escape(node.name)}: {escape(node.state)}{escape(_in_words(node))}</title></rect>"
+        f'<rect x="{x}" y="{y}" width="5" height="{BOX_HEIGHT}" class="{node.look}"/>'
+        f'<text x="{x + 14}" y="{y + 21}">{SIGNS[node.look]} {escape(name)}</text>{_progress(node, x, y)}'
     )
+
+
+def _in_words(node: GraphNode) -> str:
+    words = ", ".join(f"{part.count:,} {part.label}" for part in parts(node.jobs))
+    return f"; jobs: {words}" if words else ""
+
+
+def _progress(node: GraphNode, x: int, y: int) -> str:
+    """Return a bar of a task's jobs along the bottom of its box."""
+    bar_parts, left, top = parts(node.jobs), x + 14.0, y + BOX_HEIGHT - 10
+    whole, width = sum(part.count for part in bar_parts), BOX_WIDTH - 24
+    rectangles = []
+    for part in bar_parts:
+        length = width * part.count / whole
+        rectangles.append(
+            f'<rect x="{left:.1f}" y="{top}" width="{length:.1f}" height="5" class="{part.look}"/>'
+        )
+        left += length
+    return "".join(rectangles)

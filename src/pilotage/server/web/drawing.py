@@ -5,27 +5,29 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from pilotage.model.rules.plain_states import JOB_STATES, TASK_STATES, PlainWord
+
 MOST_MARKS = 500
 """Most marks of a picture. What has more becomes a table."""
 
-CLASSES = {
-    **dict.fromkeys(("finished", "done", "published"), "ok"),
-    **dict.fromkeys(("running", "starting", "sent", "merging", "scouting", "splitting"), "run"),
-    **dict.fromkeys(("holding", "transferring", "delivering", "assigned"), "move"),
-    **dict.fromkeys(("failed",), "err"),
-    **dict.fromkeys(("cancelled", "closed"), "off"),
+LABELS: Mapping[str, PlainWord] = {
+    "ok": PlainWord.DONE,
+    "move": PlainWord.FINISHING,
+    "run": PlainWord.RUNNING,
+    "wait": PlainWord.WAITING,
+    "err": PlainWord.FAILED,
+    "off": PlainWord.CANCELLED,
+}
+"""Looks in the order of a bar, with their words."""
+
+_LOOKS = {word: look for look, word in LABELS.items()}
+CLASSES: Mapping[str, str] = {
+    **{str(state): _LOOKS[plain.word] for state, plain in (*JOB_STATES.items(), *TASK_STATES.items())},
+    **dict.fromkeys(("done", "published"), "ok"),
+    "delivering": "move",
 }
 """Looks of states; all others wait."""
 
-ORDER = ("ok", "run", "move", "wait", "err", "off")
-LABELS = {
-    "ok": "finished",
-    "run": "running",
-    "move": "moving data",
-    "wait": "waiting",
-    "err": "failed",
-    "off": "cancelled or closed",
-}
 SIGNS = {"ok": "✓", "run": "▶", "move": "⇄", "wait": "…", "err": "✕", "off": "–"}
 """A sign beside each state, because many people cannot tell the colours apart."""
 
@@ -33,6 +35,11 @@ SIGNS = {"ok": "✓", "run": "▶", "move": "⇄", "wait": "…", "err": "✕", 
 def state_class(state: str) -> str:
     """Return the look of a state."""
     return CLASSES.get(state, "wait")
+
+
+def look(word: PlainWord) -> str:
+    """Return the look of a word."""
+    return _LOOKS[word]
 
 
 def sign(state: str) -> str:
@@ -55,7 +62,12 @@ def parts(counts: Mapping[str, int]) -> list[BarPart]:
     for state, count in counts.items():
         look = state_class(str(state))
         counts_by_look[look] = counts_by_look.get(look, 0) + count
-    return [BarPart(look, counts_by_look[look], LABELS[look]) for look in ORDER if counts_by_look.get(look)]
+    return [BarPart(look, counts_by_look[look], LABELS[look]) for look in LABELS if counts_by_look.get(look)]
+
+
+def done(counts: Mapping[str, int]) -> int:
+    """Return how many records ended well."""
+    return sum(count for state, count in counts.items() if state_class(str(state)) == "ok")
 
 
 def bar(counts: Mapping[str, int], height: int = 10, look: str = "") -> Markup:

@@ -78,7 +78,7 @@ def _page_of(model: LoadModel) -> Page:
     return Page(
         template="federation-load.html",
         title="Load a federation",
-        section="Admin",
+        section="Federation",
         model=model,
         json="/federation" if model.version else "",
         command=command("federation", "load", "FILE", "--dry-run"),
@@ -152,7 +152,7 @@ class _Version(ActionSubject):
 def _version_of(visit: Visit) -> _Version:
     number = values(visit, RollbackQuery).version
     name = f"version {number} of the federation"
-    return _Version(name=name, path=HISTORY, section="Admin", json="/federation/history", number=number)
+    return _Version(name=name, path=HISTORY, section="Federation", json="/federation/history", number=number)
 
 
 def _going_back(visit: Visit, of: _Version, fault: str) -> ActionPreview:

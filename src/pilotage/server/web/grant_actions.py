@@ -1,12 +1,13 @@
-"""Let another person read a task or a workflow on the page, and revoke that."""
+"""Let another person read a task, a workflow or a dataset on the page, and revoke that."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Annotated
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.federation.faults import BadDocument, Fault
@@ -15,6 +16,7 @@ from pilotage.model.rules.verbs import GRANT, REVOKE
 from pilotage.model.values.durations import end_of
 from pilotage.model.values.identity import IdentityName
 from pilotage.model.values.phrases import moment
+from pilotage.server.api.data.datasets import changeable
 from pilotage.server.api.edge.access import grounds_of, may_see
 from pilotage.server.api.work.grants import GrantSubject, NewGrant, given, revoked
 from pilotage.server.api.work.tasks import steerable_task
@@ -24,6 +26,18 @@ from pilotage.server.web.pages import Visit, command
 from pilotage.store import TaskDetails
 
 GROUP = "group:"
+
+_READ: Mapping[GrantKind, str] = {
+    "task": "its results, logs and explanations",
+    "workflow": "results, logs and explanations of all its tasks",
+    "dataset": "the files of all its versions",
+}
+
+
+class DatasetQuery(BaseModel):
+    """The dataset that a page is about: SCOPE:NAME, or a name alone."""
+
+    dataset: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class ReaderForm(BaseModel):
@@ -37,7 +51,7 @@ class ReaderForm(BaseModel):
         """Return the record of a grant, and its reader."""
         group = self.reader.removeprefix(GROUP) if self.reader.startswith(GROUP) else ""
         person = "" if group else self.reader
-        return {"kind": of.kind, "record": str(of.number), "person": person, "group": group, "vo": self.vo}
+        return {"kind": of.kind, "record": of.record, "person": person, "group": group, "vo": self.vo}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +59,22 @@ class _GrantedSubject(ActionSubject):
     """A record to read, and its grants in force. ``word`` is how commands call it."""
 
     kind: GrantKind
-    number: int
+    record: str
     grants: Sequence[ReadGrant]
 
     @property
     def word(self) -> str:
-        return str(self.number) if self.kind == "task" else f"workflow:{self.number}"
+        return self.record if self.kind == "task" else f"{self.kind}:{self.record}"
+
+    @property
+    def hidden(self) -> dict[str, str]:
+        """Return the fields that a form of its page needs besides its address."""
+        return {"dataset": self.record} if self.kind == "dataset" else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownReader:
-    """Who may read a task, in words, and the address that revokes it."""
+    """Who may read a record, in words, and the address that revokes it."""
 
     text: str
     address: str
@@ -65,10 +84,12 @@ def readers(visit: Visit, task: TaskDetails) -> list[ShownReader]:
     """Return who may read a task besides its owner, for those who may revoke it."""
     if not may_see(visit.caller, task.owner, task.vo):
         return []
-    return [
-        ShownReader(text=_text(grant), address=_address(grant))
-        for grant in visit.store.grants.of(*grounds_of(task.id, task.workflow))
-    ]
+    return shown(visit.store.grants.of(*grounds_of(task.id, task.workflow)))
+
+
+def shown(grants: Sequence[ReadGrant]) -> list[ShownReader]:
+    """Return who may read by grants."""
+    return [ShownReader(text=_text(grant), address=_address(grant)) for grant in grants]
 
 
 def _text(grant: ReadGrant) -> str:
@@ -77,7 +98,10 @@ def _text(grant: ReadGrant) -> str:
 
 
 def _address(grant: ReadGrant) -> str:
-    return f"/{grant.kind}s/{grant.record}/revoke?{urlencode({'reader': grant.reader, 'vo': grant.vo})}"
+    reader = {"reader": grant.reader, "vo": grant.vo}
+    if grant.kind == "dataset":
+        return f"/dataset/revoke?{urlencode({'dataset': grant.record, **reader})}"
+    return f"/{grant.kind}s/{grant.record}/revoke?{urlencode(reader)}"
 
 
 def _of_task(visit: Visit) -> _GrantedSubject:
@@ -90,6 +114,22 @@ def _of_workflow(visit: Visit) -> _GrantedSubject:
     return _subject(visit, "workflow", workflow.id, workflow.name)
 
 
+def _of_dataset(visit: Visit) -> _GrantedSubject:
+    name = changeable(visit.caller, values(visit, DatasetQuery).dataset)
+    if visit.store.datasets.version(name) is None:
+        raise HTTPException(404, f"the catalogue has no dataset {name}")
+    address = urlencode({"dataset": name})
+    return _GrantedSubject(
+        name=f"dataset {name}",
+        path=f"/dataset?{address}",
+        section="Datasets",
+        json=f"/datasets/versions?{address}",
+        kind="dataset",
+        record=name,
+        grants=visit.store.grants.of(("dataset", name)),
+    )
+
+
 def _subject(visit: Visit, kind: GrantKind, number: int, name: str) -> _GrantedSubject:
     return _GrantedSubject(
         name=f"{kind} {number} {name}",
@@ -97,7 +137,7 @@ def _subject(visit: Visit, kind: GrantKind, number: int, name: str) -> _GrantedS
         section=f"{kind.capitalize()}s",
         json="/grants",
         kind=kind,
-        number=number,
+        record=str(number),
         grants=visit.store.grants.of((kind, str(number))),
     )
 
@@ -122,9 +162,10 @@ def _granting(visit: Visit, of: _GrantedSubject, _: str) -> ActionPreview:
         ),
     )
     return ActionPreview(
-        says=["They read its results, logs and explanations, and change nothing."],
+        says=[f"They read {_READ[of.kind]}, and change nothing."],
         lines=[f"now: {_text(grant)}" for grant in of.grants],
         asked=asked,
+        hidden=of.hidden,
         command=command(GRANT.name, of.word, reader or "PERSON", until=until),
     )
 
@@ -141,7 +182,7 @@ def _grant(visit: Visit, of: _GrantedSubject) -> None:
 
 def _revoking(visit: Visit, of: _GrantedSubject, _: str) -> ActionPreview:
     form = values(visit, ReaderForm)
-    hidden = {"reader": form.reader, **({"vo": form.vo} if form.vo else {})}
+    hidden = {**of.hidden, "reader": form.reader, **({"vo": form.vo} if form.vo else {})}
     says = [f"{form.reader} may not read it from then on."]
     return ActionPreview(
         says=says, hidden=hidden, command=command(REVOKE.name, of.word, form.reader, vo=form.vo)
@@ -157,6 +198,7 @@ def _routes() -> Iterator[Route]:
     finders: tuple[tuple[str, Callable[[Visit], _GrantedSubject]], ...] = (
         ("/tasks/{task:number}", _of_task),
         ("/workflows/{workflow:number}", _of_workflow),
+        ("/dataset", _of_dataset),
     )
     for path, find in finders:
         yield from PageAction(verb=GRANT, find=find, show=_granting, do=_grant).routes(f"{path}/grant")

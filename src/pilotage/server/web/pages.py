@@ -239,9 +239,17 @@ async def _visit(function: View, request: Request) -> Response:
     credential = await caller_of(request)
     if credential is None:
         return refuse(request, 401, "please sign in")
-    form = await _form(request) if request.method == "POST" else {}
-    visit = Visit(request=request, caller=credential, runtime=request.app.state.runtime, form=form)
+    visit = visit_of(request, credential)
+    if request.method == "POST":
+        visit = replace(visit, form=await _form(request))
     return await run_in_threadpool(measured(_drawn), function, visit)
+
+
+def visit_of(request: Request, caller: Credential) -> Visit:
+    """Return the visit of a signed-in person. A page that refuses it has the person's menus."""
+    visit = Visit(request=request, caller=caller, runtime=request.app.state.runtime)
+    request.state.visit = visit
+    return visit
 
 
 async def caller_of(request: Request) -> Credential | None:
@@ -323,7 +331,8 @@ def refuse(request: Request, status: int, detail: str) -> Response:
         if is_fragment:
             return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
         return RedirectResponse(sign_in, 303)
-    return HTMLResponse(rendering.refusal(status, detail), status)
+    visit = getattr(request.state, "visit", None)
+    return HTMLResponse(rendering.refusal(status, detail, visit), status)
 
 
 def command(*words: object, **options: object) -> str:

@@ -1,7 +1,8 @@
 """Pages as HTML: the templates, and the words that they share with the command line."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pilotage.explain.remarks import sentence
 from pilotage.explain.words import amount, few, number
+from pilotage.model.rules.plain_states import job_state, task_state
 from pilotage.model.values.phrases import LAST_MOMENT, core_time, day, duration, moment, percent, plural, size
 from pilotage.release import full_version
 from pilotage.server.web import drawing
@@ -18,30 +20,67 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-NAVIGATION: Sequence[tuple[str, str]] = (
-    ("Now", "/"),
-    ("Tasks", "/tasks"),
-    ("Workflows", "/workflows"),
-    ("Sites", "/sites"),
-    ("Queues", "/queues"),
-    ("Storages", "/storages"),
-    ("Shares", "/shares"),
-    ("Use", "/use"),
-)
-"""Sections of the page, with their addresses."""
+Sections = Mapping[str, str]
+"""Addresses of sections by their names."""
 
-FOR_OPERATORS: Sequence[tuple[str, str]] = (
-    ("Pilots", "/pilots"),
-    ("Transfers", "/transfers"),
-    ("Simulate", "/simulate"),
-    ("Admin", "/admin"),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """A menu of the page: sections that all people have, and those that only operators have."""
+
+    label: str
+    everybody: Sections
+    operators: Sections
+
+    def sections(self, is_operator: bool) -> Sections:
+        """Return what a person has of it."""
+        return {**self.everybody, **(self.operators if is_operator else {})}
+
+
+MENUS = (
+    Menu(
+        label="Work",
+        everybody={
+            "Now": "/",
+            "Tasks": "/tasks",
+            "Workflows": "/workflows",
+            "Datasets": "/datasets",
+            "Use": "/use",
+        },
+        operators={},
+    ),
+    Menu(
+        label="Places",
+        everybody={"Sites": "/sites", "Queues": "/queues", "Storages": "/storages"},
+        operators={"Pilots": "/pilots", "Transfers": "/transfers"},
+    ),
+    Menu(
+        label="Administration",
+        everybody={"Shares": "/shares"},
+        operators={
+            "Breakers": "/admin",
+            "Simulate": "/simulate",
+            "Servers": "/admin/servers",
+            "Federation": "/admin/federation",
+            "Tokens": "/admin/tokens",
+            "Days": "/admin/days",
+        },
+    ),
 )
-"""Further sections that only operators have."""
+"""The menus of the page."""
 
 
 def capital(text: str) -> str:
     """Return a text with a capital at its beginning, as a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def middle(text: str, most: int = 40) -> str:
+    """Return a text of at most so many characters: the middle of a longer one is left out."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
 def page(template: str, context: Mapping[str, object], *, is_fragment: bool = False) -> str:
@@ -58,13 +97,10 @@ def sign_in(after: str, fault: str) -> str:
     return environment().get_template("sign-in.html").render(after=after, fault=fault)
 
 
-def refusal(status: int, detail: str) -> str:
-    """Return the page with the reason of a refusal."""
-    return (
-        environment()
-        .get_template("refusal.html")
-        .render(status=status, phrase=HTTPStatus(status).phrase, detail=detail)
-    )
+def refusal(status: int, detail: str, visit: object = None) -> str:
+    """Return the page with the reason of a refusal, and the menus if a person asked."""
+    values = {"status": status, "phrase": HTTPStatus(status).phrase, "detail": detail}
+    return environment().get_template("refusal.html").render(**values, visit=visit, page=None)
 
 
 @cache
@@ -95,14 +131,16 @@ def environment() -> "Environment":
         "in_short": in_short,
         "sentence": sentence,
         "capital": capital,
+        "middle": middle,
     }
     templates.globals |= {
-        "navigation": NAVIGATION,
-        "for_operators": FOR_OPERATORS,
+        "menus": MENUS,
         "version": full_version(),
         "asset": asset,
         "draw": drawing,
         "state_class": drawing.state_class,
+        "job_state": job_state,
+        "task_state": task_state,
     }
     return templates
 

@@ -91,7 +91,7 @@ def get_versions(
     dataset: DatasetId, caller: Person, store: TheStore, after: After = "", limit: Limit = 100
 ) -> Response:
     """List the versions of a dataset, the newest first."""
-    name = _readable(caller, store, dataset)
+    name = readable(caller, store, dataset)
     current = store.datasets.version(name)
     if current is None:
         raise HTTPException(404, f"the catalogue has no dataset {name}")
@@ -112,7 +112,7 @@ def get_dataset_files(
 ) -> Response:
     """List the files of one version by identifier, as they were when it was made."""
     try:
-        dataset_version = runtime.catalogues.own.version(_readable(caller, runtime.store, dataset), version)
+        dataset_version = runtime.catalogues.own.version(readable(caller, runtime.store, dataset), version)
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
     read = runtime.store.datasets.files(dataset_version.dataset, dataset_version.version, after, limit + 1)
@@ -158,7 +158,7 @@ def _identified(caller: Credential, dataset: str) -> str:
     return identifier(scope or default_scope(caller.identity, name), name)
 
 
-def _readable(caller: Credential, store: Store, dataset: str) -> str:
+def readable(caller: Credential, store: Store, dataset: str) -> str:
     """Return the identifier of a dataset that the caller may read: in their scopes, or by a grant."""
     name = _identified(caller, dataset)
     if not store.grants.covers(caller.identity, ("dataset", name)):

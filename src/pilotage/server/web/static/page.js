@@ -58,7 +58,7 @@
   function isBusy() {
     const active = document.activeElement;
     return document.hidden || paused || String(window.getSelection()) !== "" ||
-      (live().contains(active) && active.matches("input, select, textarea"));
+      (live().contains(active) && active.matches("input:not([type=checkbox]), select, textarea"));
   }
   function renew() {
     if (!isStale || timer || begun) return;
@@ -76,7 +76,8 @@
   let opened = [];
   let reached = "";
   function address(element) {
-    return element && element.getAttribute ? element.getAttribute("href") || element.id || element.name || "" : "";
+    if (!element || !element.getAttribute) return "";
+    return element.getAttribute("href") || element.id || (element.name ? element.name + "=" + (element.type === "checkbox" ? element.value : "") : "");
   }
   document.body.addEventListener("htmx:beforeSwap", function (event) {
     opened = Array.from(event.target.querySelectorAll("details[open][id]"), (one) => one.id);
@@ -89,7 +90,7 @@
       if (found) found.open = true;
     });
     if (reached) {
-      const again = Array.from(document.querySelectorAll("#live a, #live button, #live summary")).find((one) => address(one) === reached);
+      const again = Array.from(document.querySelectorAll("#live a, #live button, #live summary, #live input, #live select")).find((one) => address(one) === reached);
       if (again) again.focus({ preventScroll: true });
     }
   });
@@ -98,8 +99,10 @@
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
     const yes = status !== 0 && !(status >= 502 && status <= 504);
     isAnswered(yes);
-    const took = performance.now() - begun;
-    earliest = performance.now() + Math.max(1000 * Number(live().dataset.seconds || 5), 10 * took);
+    if (begun) {
+      const took = performance.now() - begun;
+      earliest = performance.now() + Math.max(1000 * Number(live().dataset.seconds || 5), 10 * took);
+    }
     begun = 0;
     isStale = isStale || !yes;
     renew();

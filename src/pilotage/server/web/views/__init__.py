@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from pilotage.server.web.views import (
     admin,
+    datasets,
     failures,
     job,
     now,
@@ -30,6 +31,7 @@ ROUTES: Sequence[Route] = (
     *tasks.ROUTES,
     *task.ROUTES,
     *workflows.ROUTES,
+    *datasets.ROUTES,
     *job.ROUTES,
     *sites.ROUTES,
     *queues.ROUTES,
@@ -41,4 +43,4 @@ ROUTES: Sequence[Route] = (
     *simulate.ROUTES,
     *admin.ROUTES,
 )
-"""The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""
+"""The routes of all views. A new view adds its own here, and its section to ``rendering.MENUS``."""

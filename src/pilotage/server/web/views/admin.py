@@ -33,31 +33,20 @@ MOST_ROWS = 200
 MOST_PLACES = 200
 """Most sites, storages and queues together of a federation that is shown; the command shows larger ones."""
 
-TABS: Sequence[tuple[str, str]] = (
-    ("Now", "/admin"),
-    ("Federation", "/admin/federation"),
-    ("History", "/admin/history"),
-    ("Tokens", "/admin/tokens"),
-    ("Servers", "/admin/servers"),
-    ("Days", "/admin/days"),
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminModel:
-    """A tab and its content."""
+    """The content of a page."""
 
-    tabs: Sequence[tuple[str, str]]
-    tab: str
     part: object
 
 
-def _page(tab: str, part: object, json: str, line: str, stale: Staleness | None = None) -> Page:
+def _page(name: str, part: object, json: str, line: str, stale: Staleness | None = None) -> Page:
     return Page(
-        template=f"admin-{tab.lower()}.html",
-        title=f"Admin · {tab}",
-        section="Admin",
-        model=AdminModel(tabs=TABS, tab=tab, part=part),
+        template=f"admin-{name.lower()}.html",
+        title=name,
+        section="Federation" if name == "History" else name,
+        model=AdminModel(part=part),
         json=json,
         command=line,
         stale=stale,
@@ -83,7 +72,7 @@ def current(visit: Visit) -> Page:
         ],
         set_aside=remarks.everything_set_aside(visit.runtime)[:MOST_ROWS],
     )
-    return _page("Now", part, "/breakers", command("breakers"), Staleness(seconds=5))
+    return _page("Breakers", part, "/breakers", command("breakers"), Staleness(seconds=5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
+from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, JobState
 from pilotage.model.records.work import FileOfJob
 from pilotage.server.api.work.jobs import explained, read_logs, visible_job
@@ -14,7 +15,7 @@ from pilotage.server.api.work.logs import KeptLogs
 from pilotage.server.web.action_model import ActionLink
 from pilotage.server.web.drawing import TimeSpan
 from pilotage.server.web.pages import LogOf, Page, Staleness, Visit, command, view
-from pilotage.store import JobDetails
+from pilotage.store import EventView, JobDetails
 
 DECISIONS = 3
 """Decisions that a page explains."""
@@ -45,7 +46,7 @@ def _page(
         job=job,
         task_name=task.name if task else "",
         is_another_attempt=job.state in (*JOBS_NOT_STARTED, *AT_A_PILOT),
-        verbs=_verbs(job),
+        verbs=verbs(job),
         tabs=TABS,
         tab=tab,
         done=visit.done,
@@ -62,7 +63,8 @@ def _page(
     )
 
 
-def _verbs(job: JobDetails) -> list[ActionLink]:
+def verbs(job: JobDetails) -> list[ActionLink]:
+    """Return what a person can do about a job now."""
     is_bad = job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
     words = [
         ("Retry …", "retry", is_bad),
@@ -74,17 +76,44 @@ def _verbs(job: JobDetails) -> list[ActionLink]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifePart:
-    """The time line of states, failed attempts, and the explanation as text."""
+    """The time line of states, attempts, the newest first, and the explanation as text."""
 
     spans: Sequence[TimeSpan]
+    attempts: Sequence["ShownAttempt"]
     lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAttempt:
+    """An attempt: its transitions, how long it has lasted in s, and its failure, if it failed."""
+
+    number: int
+    events: Sequence[EventView]
+    seconds: float
+    failure: FailedAttempt | None
+
+
+def attempts(job: JobDetails, now: float) -> list[ShownAttempt]:
+    """Return the attempts of a job with their transitions, both newest first."""
+    events_by_attempt: dict[int, list[EventView]] = {}
+    for event in job.events:
+        events_by_attempt.setdefault(max(event.attempt, 1), []).append(event)
+    failures = {failure.attempt: failure for failure in job.failed_attempts}
+    shown, end = [], job.since if job.state in ENDED["job"] else now
+    for number, events in sorted(events_by_attempt.items(), reverse=True):
+        seconds = max(end - events[0].time, 0.0)
+        shown.append(
+            ShownAttempt(number=number, events=events[::-1], seconds=seconds, failure=failures.get(number))
+        )
+        end = events[0].time
+    return shown
 
 
 def life(visit: Visit) -> Page:
     """Show what happened to a job, and why it is where it is."""
     job = _find_job(visit)
     explanation = explained(visit.runtime, job, DECISIONS)
-    part = LifePart(spans=spans(job, visit.now), lines=explanation.lines)
+    part = LifePart(spans=spans(job, visit.now), attempts=attempts(job, visit.now), lines=explanation.lines)
     return _page(
         visit, "Life", part, job, json=f"/jobs/{job.id}/explain", command=command("explain", f"job:{job.id}")
     )

@@ -5,7 +5,7 @@ Each answer is a sentence with a number, and is shown only while it is true.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.routing import Route
 
@@ -18,7 +18,8 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, Task
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.web.pages import Page, Staleness, Visit, view
 from pilotage.server.web.views.shares import uses
-from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
+from pilotage.server.web.views.work_day import WorkDay, work_day
+from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView, UnreadableTask
 
 MOST_TASKS = 200
 """Most tasks of a state that are read, the newest."""
@@ -39,6 +40,7 @@ LATELY = 86_400.0
 """Seconds for which failed tasks are shown."""
 
 _WAITING = tuple(task_waits.CAUSES)
+_BEFORE_START = (JobState.PENDING, JobState.DEFINED, JobState.ACTIVATED)
 _MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 
@@ -72,6 +74,7 @@ class MovingData:
 class NowModel:
     """The answers of the first page. ``is_bounded``: more tasks are under way than were read."""
 
+    day: WorkDay
     waiting: int
     running: int
     moving: int
@@ -97,6 +100,7 @@ def now(visit: Visit) -> Page:
     for task in live:
         jobs.update(task.jobs)
     model = NowModel(
+        day=work_day(visit, "person", visit.owner.key) if visit.owner else work_day(visit, "all"),
         waiting=sum(jobs[state] for state in _WAITING),
         running=sum(jobs[state] for state in AT_A_PILOT),
         moving=sum(jobs[state] for state in _MOVING),
@@ -131,8 +135,12 @@ def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
     tasks_by_cause: defaultdict[tuple[str, str], list[tuple[int, TaskView, Remark]]] = defaultdict(list)
     waiting = [(sum(task.jobs.get(state, 0) for state in _WAITING), task) for task in live]
     for rank, (_, task) in enumerate(sorted(waiting, key=lambda pair: -pair[0])):
+        faults = _faults(visit, task) if rank < MOST_EXPLAINED else []
         for state in filter(task.jobs.get, _WAITING):
             cause = remarks.cause(visit.runtime, task, state, is_explained=rank < MOST_EXPLAINED)
+            # A fault that the page of the task names, too, comes before what time would mend.
+            if cause.mend == "wait" and faults and state in _BEFORE_START:
+                cause = replace(faults[0], text=f"{cause.text}; {faults[0].text}")
             tasks_by_cause[cause.text, cause.action].append((task.jobs[state], task, cause))
     waits = [
         WaitFor(
@@ -143,6 +151,17 @@ def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
         for tasks in tasks_by_cause.values()
     ]
     return sorted(waits, key=lambda wait: -wait.jobs)[:MOST_ROWS]
+
+
+def _faults(visit: Visit, task: TaskView) -> list[Remark]:
+    """Return the faults of a task that keep its jobs from starting, as its own page and command list them."""
+    try:
+        details = visit.store.queries.task(task.id)
+    except UnreadableTask:  # its own page says so
+        return []
+    if details is None or details.held:
+        return []
+    return [remark for remark in remarks.faults_of(visit.runtime, details) if remark.kind == "fault"]
 
 
 def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:

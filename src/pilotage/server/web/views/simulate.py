@@ -64,9 +64,10 @@ class SimulateForm(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateModel:
-    """The form, and the person's last simulation."""
+    """The form, and the person's last simulation. ``is_open``: its details are in sight."""
 
     form: SimulateForm
+    is_open: bool
     policies: Mapping[str, str]
     days: Sequence[str]
     run: StoredSimulation | None
@@ -89,7 +90,13 @@ def _page(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
         title="Simulate",
         section="Simulate",
         model=SimulateModel(
-            form=form, policies=POLICIES, days=_days(visit, form), run=run, pictures=pictures, fault=fault
+            form=form,
+            is_open=bool(fault) or form.work != "scenario" or form.scenario != EXAMPLE,
+            policies=POLICIES,
+            days=_days(visit, form),
+            run=run,
+            pictures=pictures,
+            fault=fault,
         ),
         json="/simulation" if run else "",
         command=command(

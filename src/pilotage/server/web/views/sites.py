@@ -20,6 +20,7 @@ from pilotage.server.web.pages import OF_PLACES, Page, Visit, command, view
 from pilotage.server.web.place_actions import verbs
 from pilotage.server.web.site_map import MapLink, MapSite, SiteMap, drawn
 from pilotage.server.web.views.places import PlacePage, PlaceQuery, page_of
+from pilotage.server.web.views.work_day import WorkDay, work_day
 
 MOST_LINKS = 50
 """Most links in the table, those with most files or throughput."""
@@ -39,9 +40,12 @@ class SiteRow:
     is_nucleus: bool
     restriction: str
     queues: int
+    open_queues: int
+    """Queues that take work."""
     waiting: int
     running: int
     tripped: int
+    """Circuit breakers that hold something back there, be it one task."""
     state: SiteState | None
 
     @property
@@ -51,8 +55,8 @@ class SiteRow:
 
     @property
     def is_bad(self) -> bool:
-        """Return whether an operator restricts it, or one of its circuit breakers is open."""
-        return bool(self.restriction or self.tripped)
+        """Return whether it takes no work: an operator restricts it, or none of its queues takes any."""
+        return bool(self.restriction or (self.queues and not self.open_queues))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,7 @@ def _rows(visit: Visit) -> list[SiteRow]:
             is_nucleus=site.nucleus,
             restriction=restricted.get(site.name, ""),
             queues=len(queues[site.name]),
+            open_queues=sum(map(takes_work, queues[site.name])),
             waiting=_jobs(queues[site.name], UNSTARTED_JOBS),
             running=_jobs(queues[site.name], AT_A_PILOT),
             tripped=tripped[site.name] + sum(len(queue.breakers) for queue in queues[site.name]),
@@ -111,6 +116,14 @@ def _rows(visit: Visit) -> list[SiteRow]:
         )
         for site in sorted(federation.sites, key=attrgetter("name"))
     ]
+
+
+def takes_work(queue: ShownQueue) -> bool:
+    """Return whether a queue takes work. A breaker that holds back one person or task does not close it."""
+    is_open = not queue.restriction and queue.status in ("online", "standby")
+    return is_open and not any(
+        breaker.kind != "node" and breaker.state == "open" and not breaker.owner for breaker in queue.breakers
+    )
 
 
 def _jobs(queues: Sequence[ShownQueue], states: Sequence[object]) -> int:
@@ -160,6 +173,7 @@ class SiteModel:
     """One site."""
 
     row: SiteRow
+    day: WorkDay
     queues: Sequence[ShownQueue]
     storages: Sequence[ShownStorage]
     ad: str
@@ -178,6 +192,7 @@ def site(visit: Visit) -> Page:
     ad = calls.text(visit.runtime, name)
     model = SiteModel(
         row=row,
+        day=work_day(visit, "site", name),
         queues=[queue for queue in shown_queues(visit.runtime, visit.owner) if queue.site == name][
             :MOST_PLACES
         ],

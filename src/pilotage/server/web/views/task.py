@@ -14,7 +14,8 @@ from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls.work import remarks, what_if
 from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.documents.remarks import Remark
-from pilotage.model.records.states import ENDED, JobState, TaskState
+from pilotage.model.records.states import ENDED, JobState
+from pilotage.model.rules.verbs import CANCEL, RETRY, Verb
 from pilotage.server.api.edge.access import may_see
 from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
@@ -23,7 +24,9 @@ from pilotage.server.api.work.tasks import visible_task, whole
 from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
 from pilotage.server.web.grant_actions import ShownReader, readers
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
+from pilotage.server.web.task_verbs import progress, verbs
 from pilotage.server.web.views import workflows
+from pilotage.server.web.views.work_day import WorkDay, work_day
 from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
 
 ROWS = 50
@@ -64,15 +67,14 @@ SORTS: Mapping[JobSort, str] = {
     "state": "state",
 }
 
-_BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
-_UNDERWAY = (JobState.FINISHED, JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskModel:
     """What each tab of a task shows above its own part."""
 
     task: TaskDetails
+    progress: Mapping[str, int]
+    """Its jobs by state, with those that are not made yet."""
     notices: Sequence[Remark]
     quiet: Sequence[Remark]
     verbs: Sequence[ActionLink]
@@ -90,6 +92,7 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields
     is_own = may_see(visit.caller, task.owner, task.vo)
     model = TaskModel(
         task=task,
+        progress=progress(task),
         notices=[remark for remark in task.remarks if remark.kind in NOTICES],
         quiet=[remark for remark in task.remarks if remark.kind in QUIET],
         verbs=verbs(task) if is_own else [],
@@ -109,32 +112,6 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields
         stale=Staleness(tasks=(task.id,)),
         **page_fields,
     )
-
-
-def verbs(task: TaskDetails) -> list[ActionLink]:
-    """Return what a person can do about a task now."""
-    bad = sum(task.jobs.get(state, 0) for state in _BAD)
-    is_live = task.state not in ENDED["task"]
-    words = [
-        (f"Retry {bad:,} …", "retry", bad and task.state is not TaskState.FINISHED),
-        ("Change …", "set", is_live),
-        ("Release …", "release", is_live and task.held),
-        ("Hold …", "hold", is_live and not task.held),
-        ("Finish with what is done …", "finish", _has_results(task)),
-        ("Cancel …", "cancel", is_live),
-        ("Share …", "grant", True),
-        ("Delete …", "delete", not is_live),
-    ]
-    return [ActionLink(label=label, address=f"/tasks/{task.id}/{verb}") for label, verb, can in words if can]
-
-
-def _has_results(task: TaskDetails) -> bool:
-    """Return whether a task may be finished with its present outputs."""
-    if task.state not in ENDED["task"]:
-        return any(map(task.jobs.get, _UNDERWAY))
-    # Jobs that waited for the merge of a failed task are closed.
-    has_kept = bool(task.jobs.get(JobState.FINISHED) or (task.spec.merge and task.jobs.get(JobState.CLOSED)))
-    return task.state is not TaskState.FINISHED and has_kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +199,9 @@ class JobsPart:
     next_page: str
     is_first_page: bool
     has_indexes: bool
+    has_parameters: bool
+    has_reasons: bool
+    verbs: Sequence[Verb]
 
 
 def jobs(visit: Visit) -> Page:
@@ -241,6 +221,9 @@ def jobs(visit: Visit) -> Page:
         next_page=visit.next_page(rows),
         is_first_page=not query.after,
         has_indexes=any(job.index is not None for job in rows),
+        has_parameters=any(job.parameters for job in rows),
+        has_reasons=any(job.reason for job in rows),
+        verbs=(RETRY, CANCEL) if may_see(visit.caller, task.owner, task.vo) else (),
     )
     parameters = query.model_dump(mode="json", exclude_defaults=True)
     filters = {
@@ -338,6 +321,7 @@ def log(visit: Visit) -> Page:
 class UsePart:
     """What ended jobs used, by queue, and in all."""
 
+    day: WorkDay
     queues: Sequence[UseAtQueue]
     more_queues: int
     wall_seconds: float
@@ -350,6 +334,7 @@ def use(visit: Visit) -> Page:
     task = _find_task(visit)
     queues = visit.store.job_lists.use(task.id)
     part = UsePart(
+        day=work_day(visit, "task", str(task.id)),
         queues=queues[:MOST_QUEUES],
         more_queues=max(len(queues) - MOST_QUEUES, 0),
         wall_seconds=sum(queue.wall_seconds for queue in queues),

@@ -9,9 +9,23 @@ from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from pilotage.model.records.states import TaskState
+from pilotage.model.rules.verbs import CANCEL, DELETE, HOLD, RELEASE, RETRY, Verb
 from pilotage.server.api.work.task_filters import TEXT, LabelWanted, filter_of
 from pilotage.server.web.pages import Cursor, Page, Redirect, Staleness, Visit, command, view
 from pilotage.store import TaskPage, TaskSort, TaskView
+
+LABELS: Mapping[TaskState, str] = {
+    TaskState.WAITING: "after others",
+    TaskState.REGISTERED: "new",
+    TaskState.SCOUTING: "scouts first",
+    TaskState.SPLITTING: "being split",
+    TaskState.RUNNING: "under way",
+    TaskState.MERGING: "being merged",
+    TaskState.FINISHED: "done",
+    TaskState.FAILED: "failed",
+    TaskState.CANCELLED: "cancelled",
+}
+"""How the list calls tasks of a state."""
 
 LONGEST_WORD = 150
 """Most characters of a word to find; a name in a filter may have some more."""
@@ -65,6 +79,7 @@ class TasksModel:
     is_first_page: bool
     shows_owners: bool
     is_filtered: bool
+    verbs: Sequence[Verb]
 
 
 def tasks(visit: Visit) -> Page:
@@ -91,6 +106,7 @@ def tasks(visit: Visit) -> Page:
         next_page=visit.next_page(page),
         is_first_page=not query.after,
         shows_owners=visit.is_operator or query.shared,
+        verbs=(RETRY, HOLD, RELEASE, CANCEL, DELETE),
         is_filtered=bool(query.name or query.owner or query.site or query.label or query.state),
     )
     return Page(
@@ -114,7 +130,7 @@ def _states(visit: Visit, query: TaskQuery, counts: Mapping[TaskState, int]) -> 
     by_state = {**counts, **({query.state: counts.get(query.state, 0)} if query.state else {})}
     links = [
         StateLink(
-            label=state,
+            label=LABELS[state],
             count=count,
             address=visit.address(state=state, after=None),
             is_current=query.state is state,

@@ -13,9 +13,11 @@ from pilotage.explain import chains
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import LIVE_TASKS
 from pilotage.model.rules.chains import before
+from pilotage.model.rules.plain_states import task_state
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.workflows import visible_workflow
 from pilotage.server.web.chain_graph import GraphNode, graph
+from pilotage.server.web.drawing import look
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.store import ReaderView, StageView, TaskDetails, WorkflowView
 
@@ -112,10 +114,13 @@ def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
 
 
 def _node(stage: StageView, current: int) -> GraphNode:
+    plain = task_state(stage.state, stage.jobs, stage.held)
     return GraphNode(
         id=stage.id,
         name=stage.name,
-        state=stage.state,
+        state=str(plain),
+        look=look(plain.word),
+        jobs=stage.jobs,
         before=[predecessor.task for predecessor in stage.predecessors],
         is_current=stage.id == current,
     )
