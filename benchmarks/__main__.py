@@ -27,6 +27,7 @@ MODULES = (
     "matchmaking",
     "matching",
     "serving",
+    "servers",
     "streams",
     "lists",
     "sweep",

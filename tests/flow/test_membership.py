@@ -9,6 +9,7 @@ from pilotage.flow.outside.fence import FencedWorkers, OutOfTouch
 from pilotage.flow.outside.host_processes import HostProcesses
 from pilotage.flow.outside.membership import Membership, this_process
 from pilotage.flow.outside.workers import Inline
+from pilotage.flow.steps import STEPS
 from pilotage.ports.presence import Unnamed
 from pilotage.store import Store
 from pilotage.store.pilots import absences
@@ -23,11 +24,12 @@ class Crew:
     store: Store
     now: float = 1000.0
     told: list[str] = field(default_factory=list)
+    loops: tuple[str, ...] = ("stage",)
 
     def member(self, name: str, host: Named | None = None, url: str = "") -> Membership:
         made = Membership(
             self.store,
-            this_process(self.store, name, ("stage",), url),
+            this_process(self.store, name, self.loops, url),
             on_gone=[lambda: self.told.append(name)],
             host=host or Named(""),
             steady=lambda: self.now,
@@ -75,6 +77,26 @@ def test_a_server_that_wakes_is_one_again_in_another_term(crew: Crew) -> None:
     assert second.gone(["first"]) == set()
     assert first.term not in (None, term)
     assert first.gone(["second"]) == set(), "who was frozen itself knows of nobody's silence"
+
+
+def test_new_records_wake_a_loop_at_one_server(crew: Crew) -> None:
+    members = [crew.member(f"server-{number}") for number in range(4)]
+    crew.pass_time(members[0].times.beats, *members)
+    (turn,) = [member for member in members if member.has_turn("stage")]
+    rest = [member for member in members if member is not turn]
+    assert all(member.has_turn("a loop that no other server has") for member in members)
+    turn.stop()
+    crew.pass_time(members[0].times.beats, *rest)
+    assert [member.has_turn("stage") for member in rest].count(True) == 1
+
+
+def test_loops_are_divided_among_servers(crew: Crew) -> None:
+    crew.loops = tuple(step.name for step in STEPS)
+    members = [crew.member(f"server-{number}") for number in range(3)]
+    crew.pass_time(members[0].times.beats, *members)
+    turns = [sum(member.has_turn(loop) for loop in crew.loops) for member in members]
+    assert sum(turns) == len(crew.loops)
+    assert min(turns) > 0
 
 
 def test_nobody_is_silent_because_the_database_was_away(crew: Crew) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 from pilotage.adapters.computing.loader import load
 from pilotage.adapters.movers.loader import InstalledMovers
 from pilotage.flow.loops.loops import Loops
-from pilotage.flow.loops.wakeups import arrivals
+from pilotage.flow.loops.wakeups import Wakeups, arrivals
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Committed, Create, Decision, Move
-from pilotage.model.records.states import FIRST, JobState
+from pilotage.model.records.states import FIRST, JobState, TransferState
 from pilotage.model.records.work import NewTask, TaskSpec
 from pilotage.store import Store
 from pilotage.testing import NOW
@@ -42,6 +42,14 @@ def test_what_is_made_and_what_was_handed_back_are_told_apart() -> None:
     made = Create(cause="test", records=(NewTask(spec=TaskSpec(name="t"), owner=ALICE),))
     nobody = _moved(source=JobState.SENT, target=JobState.RUNNING)
     assert _arrivals(made, nobody) == {("task", str(FIRST["task"]))}
+
+
+def test_new_records_wake_a_step_where_the_server_has_its_turn() -> None:
+    wakeups = Wakeups(STEPS, has_turn=lambda loop: loop == "broker")
+    wakeups.arrived(
+        [("job", JobState.DEFINED), ("job", JobState.FINISHED), ("transfer", TransferState.QUEUED)]
+    )
+    assert {step.name for step in STEPS if wakeups.is_woken(step.name)} == {"broker", "stage"}
 
 
 class Counting(Loops):

@@ -254,3 +254,32 @@ def test_two_servers_may_write_the_first_row_at_once(postgresql_url: str, name: 
     assert faults == []
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("is_written_by_another", [False, True])
+def test_an_end_does_not_wait_for_the_means_of_its_queue(store: Store, is_written_by_another: bool) -> None:
+    """All pilots of a queue report ends. Its row would let one commit pass after the other."""
+    if is_written_by_another and not store.database.is_postgresql:
+        pytest.skip("SQLite has one writer")
+    jobs = new_jobs(store, new_task(store), 3)
+    bring(store, jobs, J.RUNNING)
+    first, second, third = jobs
+    _end(store, first, 100.0)
+    _end(store, second, 300.0)
+    assert _mean(store) == pytest.approx(0.95 * 100 + 0.05 * 300)
+    if is_written_by_another:
+        with store.database.engine.begin() as other:
+            other.execute(text("UPDATE queue_reports SET last_pilot = 1"))
+            _end(store, third, 300.0)
+        assert _mean(store) == pytest.approx(110)
+    assert states(store, 1)[third] == (J.FINISHED if is_written_by_another else J.RUNNING)
+
+
+def _end(store: Store, job: int, seconds: float) -> None:
+    end = move("job", [job], J.RUNNING, J.FINISHED, {"wall_seconds": seconds})
+    assert store.commit(decision(end), "test").accepted == ((job,),)
+
+
+def _mean(store: Store) -> float:
+    query = text("SELECT mean_run FROM queue_reports")
+    return float(store.database.read(lambda connection: connection.execute(query).scalar_one()))

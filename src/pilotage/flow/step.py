@@ -68,7 +68,8 @@ class Step:
     committed together. ``subjects`` are the kinds of records that its policies decide about, the most likely
     culprits first: a record that makes a policy fail is set aside, and the others continue.
 
-    ``wakes_on`` are the states of records that give it something to do. ``idle`` yields why it changes
+    ``wakes_on`` are the states of records that give it something to do. They wake it at one server, or with
+    ``wakes_all_servers`` at each: its work outside is divided among them. ``idle`` yields why it changes
     nothing in a world. After a pass that changed something, another follows immediately, unless ``goes_on``
     returns False because it would find nothing. ``in_hand`` counts the calls that this process has begun
     outside and has not recorded yet.
@@ -88,6 +89,7 @@ class Step:
     rereads: bool = False
     foresees: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
+    wakes_all_servers: bool = False
     goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
     in_hand: Callable[["Runtime"], int] | None = None
 

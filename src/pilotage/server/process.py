@@ -257,6 +257,8 @@ def _services(
     if settings.archive:
         sole.append(archiving(store, membership, settings.archive, settings.archive_after * 86400))
     membership.report = partial(server_activity, runtime, steps, sole)
+    if store.notices.are_carried:
+        runtime.wakeups.has_turn = membership.has_turn
     membership.on_gone += [runtime.wakeups.wake_all, *(service.wake for service in sole)]
     loops = Loops(runtime, steps, settings.finish_within)
     # Services stop in reverse order: the last passes are measured too.

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pilotage.model.documents.decision import KINDS, Committed, Create, Creation, Decision, Move
@@ -26,20 +26,32 @@ class Wakeable(Protocol):
         """States of records that wake it."""
 
     @property
+    def wakes_all_servers(self) -> bool:
+        """Whether each server is woken. Otherwise one is."""
+
+    @property
     def hears(self) -> frozenset[str]:
         """Fields of the world that wake it with their news."""
 
 
 class Wakeups:
-    """One event per step's loop. ``committed`` listens to a store's commits."""
+    """One event per step's loop. ``committed`` listens to a store's commits.
 
-    def __init__(self, steps: Iterable[Wakeable]) -> None:
+    ``has_turn`` returns whether this server is the one that new records wake for a loop. Servers that all
+    decided the same would only compute and lock more: one commit would win. The others look at their period.
+    """
+
+    def __init__(self, steps: Iterable[Wakeable], has_turn: Callable[[str], bool] = lambda _: True) -> None:
+        self.has_turn = has_turn
         self._events: dict[str, threading.Event] = {}
         self._since: dict[str, float] = {}
         self._steps: dict[Subject, list[str]] = defaultdict(list)
         self._hearing: dict[str, list[str]] = defaultdict(list)
+        self._on_all_servers: set[str] = set()
         for step in steps:
             self._events[step.name] = threading.Event()
+            if step.wakes_all_servers:
+                self._on_all_servers.add(step.name)
             for subject in step.wakes_on:
                 self._steps[subject].append(step.name)
             for field in step.hears:
@@ -86,9 +98,9 @@ class Wakeups:
         self.arrived(arrivals(decision, committed))
 
     def arrived(self, subjects: Iterable[Subject]) -> None:
-        """Wake the steps that have work with records in these states."""
-        for subject in subjects:
-            for name in self._steps.get(subject, ()):
+        """Wake the steps that have work with records in these states, where it is this server's turn."""
+        for name in {name for subject in subjects for name in self._steps.get(subject, ())}:
+            if name in self._on_all_servers or self.has_turn(name):
                 self.wake(name)
 
 

@@ -9,6 +9,7 @@ import logging
 import secrets
 import socket
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -77,6 +78,11 @@ class _Watched:
 
     last: ServerBeat
     since: float
+
+
+def _rank(server: str, loop: str) -> tuple[int, str]:
+    """Return a server's rank for a loop, which every server computes alike."""
+    return zlib.crc32(f"{server} {loop}".encode()), server
 
 
 @contextmanager
@@ -150,6 +156,13 @@ class Membership(BackgroundService):
         if unknown := listed - beats.keys():
             beats |= {beat.name: beat for beat in self._store.servers.named(unknown)}
         return frozenset(ended | {name for name in listed if self._is_gone(beats.get(name))})
+
+    def has_turn(self, loop: str) -> bool:
+        """Return whether this server, of all that have a loop, is woken for it. Another one is if it ends."""
+        with self._lock:
+            beats = [watched.last for watched in self._watched.values()]
+        others = [beat.name for beat in beats if beat.gone is None and loop in beat.loops.split()]
+        return all(_rank(self.name, loop) > _rank(other, loop) for other in others)
 
     def _is_gone(self, last: ServerBeat | None) -> bool:
         return last is None or last.gone is not None or bool(self._host.gone([last.process]))

@@ -63,6 +63,7 @@ STEP = Step(
     subjects=(TASK,),
     idle=_idle,
     in_hand=lambda runtime: runtime.notifying.in_hand,
+    wakes_all_servers=True,
     wakes_on=frozenset(
         {
             *(("task", state) for state in (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)),

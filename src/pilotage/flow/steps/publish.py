@@ -82,6 +82,7 @@ STEP = Step(
     subjects=(TASK,),
     idle=_idle,
     in_hand=lambda runtime: runtime.publishing.in_hand,
+    wakes_all_servers=True,
     wakes_on=frozenset(
         {
             ("publication", PublicationState.WAITING),

@@ -136,6 +136,7 @@ STEP = Step(
     # Transfers that moved on woke the step, and so did new ones while others wait for their place.
     goes_on=lambda runtime: runtime.wakeups.waits(STAGE),
     in_hand=lambda runtime: runtime.deliveries.in_hand,
+    wakes_all_servers=True,
     wakes_on=frozenset(
         {
             ("job", JobState.HOLDING),

@@ -8,10 +8,14 @@ import itertools
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Connection, Double, String, Table, text
 
 from pilotage.store.database.columns import metadata
+
+if TYPE_CHECKING:
+    import psycopg
 
 KEPT_FOR = 86400.0
 """Seconds without a commit before a writer's mark is deleted."""
@@ -37,7 +41,7 @@ _STATEMENTS = {
     (False, False): text(_BEGIN),
     (False, True): text(f"{_BEGIN}, {_ALONE}"),
     (True, False): text(_MARKED),
-    (True, True): text(f"{_MARKED}, {_ALONE}"),
+    (True, True): text(f"{_MARKED}, set_config('synchronous_commit', 'off', true), {_ALONE}"),
 }
 _LAST = text("""
 INSERT INTO commit_marks (writer, mark, time) VALUES (:writer, '', extract(epoch FROM clock_timestamp()))
@@ -76,7 +80,8 @@ class CommitMarks:
     def begin(self, connection: Connection, writer: str, alone: bool, silence: float) -> str:
         """Begin a transaction, which PostgreSQL ends after so many s of ``silence``. Return its mark.
 
-        Wait to be the only writer if ``alone``.
+        Wait to be the only writer if ``alone``. Then a marked commit does not wait for the disk: others could
+        not write for that time. The caller waits afterwards.
         """
         mark = secrets.token_hex(8) if self._are_kept else ""
         values = {"writer": writer, "mark": mark} if mark else {}
@@ -87,3 +92,19 @@ class CommitMarks:
     def is_last(self, connection: Connection, writer: str, mark: str) -> bool:
         """Return whether the writer's last commit has this mark. Wait for one that is still under way."""
         return bool(connection.execute(_LAST, {"writer": writer}).scalar_one() == mark)
+
+
+def wait_for_disk(connection: Connection) -> None:
+    """Wait until PostgreSQL, and a synchronous replica, have this session's commits on the disk.
+
+    It is the same session, so a crash since the commit raises an error here.
+    """
+    session: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
+    try:
+        session.autocommit = True
+        # The commit of a transaction that wrote to the log waits for all of the log before it.
+        session.execute("SELECT pg_logical_emit_message(true, 'pilotage', '')")
+        session.autocommit = False
+    except BaseException:
+        connection.invalidate()
+        raise

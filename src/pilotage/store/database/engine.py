@@ -12,7 +12,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
-from pilotage.store.database.commit_marks import CommitMarks
+from pilotage.store.database.commit_marks import CommitMarks, wait_for_disk
 from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver, sqlite_file
 from pilotage.store.database.disk_wait import DiskWait
 from pilotage.store.database.driver_errors import UNREACHED, hindrance, passes
@@ -161,12 +161,11 @@ class Database:
             self._disk_wait.wait()
 
     def _write(self, work: Callable[[Connection], T], alone: bool, tries: int) -> T:
-        turn = self._writer_lock if alone else contextlib.nullcontext()
         unanswered: tuple[str, T] | None = None
         retries = _Retries(self, tries)
         with self._marks.writer() as writer:
             while True:
-                with retries, turn, self._writing() as connection:
+                with retries, self._writing(alone) as connection:
                     if unanswered and self._marks.is_last(connection, writer, unanswered[0]):
                         return unanswered[1]
                     unanswered, mark = None, ""
@@ -191,15 +190,25 @@ class Database:
         """
         retries = _Retries(self)
         while True:
-            with retries, self._writer_lock, self._writing() as connection:
+            with retries, self._writing(True) as connection:
                 return work(driver(connection))
 
     def _reading(self) -> contextlib.AbstractContextManager[Connection]:
         return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
 
-    def _writing(self) -> contextlib.AbstractContextManager[Connection]:
-        # Not BEGIN: SQLite refuses to make a reader a writer if another process has written since.
-        return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
+    @contextlib.contextmanager
+    def _writing(self, alone: bool) -> Iterator[Connection]:
+        turn = self._writer_lock if alone else contextlib.nullcontext()
+        if self._kept is not None:
+            # Not BEGIN: SQLite refuses to make a reader a writer if another process has written since.
+            with turn, self._kept.transaction("BEGIN IMMEDIATE") as connection:
+                yield connection
+            return
+        with self._writers.connect() as connection:
+            with turn, connection.begin():
+                yield connection
+            if alone:
+                wait_for_disk(connection)
 
     def held_by(self) -> str:
         """Return the other process that may write SQLite's file now; empty if unknown."""

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, String, Table, bindparam, select
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, select, text
 
 from pilotage.model.documents.decision import Touch
 from pilotage.model.records.states import JobState, Kind, PilotState, State
 from pilotage.store.database.columns import metadata
-from pilotage.store.database.dialects import replaced, upsert
+from pilotage.store.database.dialects import POSTGRESQL, SQLITE, dialect_of, replaced, upsert
 from pilotage.store.database.rows import among, raw_rows
 
 queue_reports = Table(
@@ -45,12 +45,17 @@ _SEEN = {
 NEWEST = 0.05
 """Weight of the newest job in a queue's mean."""
 
-_MEASURED = upsert(
-    queue_reports,
-    ["queue"],
-    ["queue", "mean_run"],
-    {"mean_run": "coalesce(queue_reports.mean_run, :first) * :left + :new"},
-)
+_MEAN = "UPDATE queue_reports SET mean_run = coalesce(mean_run, :first) * :left + :new"
+_MEASURED = {
+    SQLITE: text(f"{_MEAN} WHERE queue = :queue"),
+    # The commits of a queue would wait for each other at its row: one that another writes misses these runs.
+    POSTGRESQL: text(
+        "WITH free AS MATERIALIZED ("
+        " SELECT queue FROM queue_reports WHERE queue = :queue FOR UPDATE SKIP LOCKED"
+        f") {_MEAN} FROM free WHERE queue_reports.queue = free.queue"
+    ),
+}
+"""The statement that updates the mean of a queue, which has a row since its first job started."""
 
 
 def _moved(values: Sequence[float]) -> dict[str, float]:
@@ -58,7 +63,7 @@ def _moved(values: Sequence[float]) -> dict[str, float]:
     first, weight, new = values[0], (1 - NEWEST) ** len(values), 0.0
     for value in values:
         new = new * (1 - NEWEST) + value * NEWEST
-    return {"first": first, "left": weight, "new": new, "mean_run": first * weight + new}
+    return {"first": first, "left": weight, "new": new}
 
 
 class LastSeen:
@@ -89,15 +94,15 @@ class LastSeen:
 
     def write(self) -> None:
         """Write this commit's times, and update the means with its runs."""
-        if self._runs:
-            rows = [{"queue": queue, **_moved(runs)} for queue, runs in sorted(self._runs.items())]
-            self._connection.execute(_MEASURED, rows)
         for column, queues in self._queues.items():
             # If there is nothing to write, do not lock the row that all commits need.
             lately = self._lately(column, queues) if queues else set()
             rows = [{"queue": queue, column: self._time} for queue in sorted(queues - lately)]
             if rows:
                 self._connection.execute(_SEEN[column], rows)
+        if self._runs:
+            rows = [{"queue": queue, **_moved(runs)} for queue, runs in sorted(self._runs.items())]
+            self._connection.execute(_MEASURED[dialect_of(self._connection)], rows)
 
     def _lately(self, column: str, queues: set[str]) -> set[str]:
         values = {"queues": sorted(queues), "time": self._time - REPORTED_AFTER}

@@ -117,7 +117,7 @@ _SHOWN = (
     *(_s.silent_for, _s.report),
 )
 _ALL = select(*_SHOWN).order_by(_s.started, _s.name)
-_PRESENT = select(_s.name, _s.beat, _s.gone, _s.process)
+_PRESENT = select(_s.name, _s.beat, _s.gone, _s.process, _s.loops)
 _NAMED = _PRESENT.where(among(_s.name, "names"))
 _MINE = _s.name == bindparam("its_name")
 _BEAT = (
@@ -130,7 +130,7 @@ WITH mine AS (
   UPDATE servers SET beat = beat + 1, seen = %(at)s, report = %(told)s, gone = NULL, silent_for = NULL
   WHERE name = %(its_name)s RETURNING name
 )
-SELECT name, beat, gone, process, EXISTS (SELECT FROM mine) FROM servers"""
+SELECT name, beat, gone, process, loops, EXISTS (SELECT FROM mine) FROM servers"""
 _LEAVE = update(servers).where(_MINE).values(gone=bindparam("at"), silent_for=None)
 _SILENT = (
     update(servers)
@@ -145,12 +145,16 @@ WHERE application_name = %(session)s AND datname = current_database() AND pid <>
 
 @dataclass(frozen=True, slots=True)
 class ServerBeat:
-    """The heartbeat of a server: ``beat`` grows while it runs. It ended at ``gone``, in s since 1970."""
+    """The heartbeat of a server: ``beat`` grows while it runs. It ended at ``gone``, in s since 1970.
+
+    ``loops`` are the names of its loops, with blanks between them.
+    """
 
     name: str
     beat: int
     gone: float | None
     process: str
+    loops: str
 
 
 class Servers:
@@ -176,9 +180,9 @@ class Servers:
         values = {"its_name": server.name, "at": time, "told": _written(report)}
         if self._database.is_postgresql:
             rows = self._database.run(_BEAT_ALONE, values)
-            if not (rows and rows[0][4]):
+            if not (rows and rows[0][5]):
                 self.join(server)
-            return tuple(ServerBeat(*row[:4]) for row in rows)
+            return tuple(ServerBeat(*row[:5]) for row in rows)
 
         def write(connection: Connection) -> tuple[bool, tuple[ServerBeat, ...]]:
             beats = _heartbeats(connection)
