@@ -1,4 +1,4 @@
-"""Screenshots of every view at three widths, light and dark. ``make pictures`` writes them."""
+"""Screenshots of every view at four widths, light and dark. ``make pictures`` writes them."""
 
 from pathlib import Path
 from typing import Literal

@@ -7,8 +7,8 @@ from playwright.sync_api import Page
 from .conftest import Visit
 from .views import VIEWS, SeenView
 
-WIDTHS = (390, 820, 1440)
-"""CSS pixels: a phone, a tablet, a desk."""
+WIDTHS = (390, 620, 820, 1440)
+"""CSS pixels: a phone, the narrowest window with tables, a tablet, a desk."""
 
 each_view = pytest.mark.parametrize("seen", VIEWS, ids=lambda seen: seen.name)
 

@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
+from pilotage.flow.loops.work_samples import WorkRecorder
 from pilotage.model.records.states import JobState as J
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store import ShareSample, Store
 from pilotage.store.jobs import daily_failures, daily_use
 from pilotage.store.jobs.daily_failures import OTHERS
+from pilotage.store.jobs.work_quarters import QUARTER, WorkOf
 from pilotage.store.past import KEPT
 from pilotage.testing import NOW
 from pilotage.testing.records import ALICE
-from pilotage.testing.stores import decision, move, new_jobs, new_task
+from pilotage.testing.stores import FEDERATION, bring, decision, move, new_jobs, new_task
 
 BOB = Identity(name="bob", vo="atlas")
 DAY_OF_NOW = NOW // DAY * DAY
@@ -156,3 +158,24 @@ def test_a_person_with_many_tasks_takes_no_more_rows_of_use_than_allowed(
         run(store, task, J.HOLDING, {"wall_seconds": 50.0})
     rows = store.past.usage(ALICE, NOW, "task").rows
     assert [(row.task, row.core_seconds) for row in rows] == [(first, 100.0), (0, 50.0)]
+
+
+def test_running_and_finished_jobs_are_sampled_for_site_person_and_task(store: Store) -> None:
+    store.save_federation(FEDERATION, "test")
+    recorder = WorkRecorder(store)
+    recorder.record(NOW)
+    task = new_task(store)
+    running, done = new_jobs(store, task, 2), new_jobs(store, task, 3)
+    bring(store, running, J.RUNNING)
+    bring(store, done, J.FINISHED)
+    new_task(store, BOB)
+    recorder.record(NOW + 1)
+    recorder.record(NOW + 2)
+    (quarter,) = store.past.work("all", "", NOW - DAY)
+    assert (quarter.time, quarter.running, quarter.done) == (NOW // QUARTER * QUARTER, 4 / 3, 3)
+    own: tuple[tuple[WorkOf, str], ...] = (("site", "CERN"), ("person", ALICE.key), ("task", str(task)))
+    for kind, name in own:
+        assert store.past.work(kind, name, NOW - DAY) == [quarter], kind
+    assert [one.done for one in store.past.work("person", BOB.key, NOW - DAY)] == [0]
+    store.past.forget(NOW + 2 * DAY)
+    assert store.past.work("all", "", 0) == []

@@ -34,15 +34,17 @@ def _samples(now: WorkCounts, before: WorkCounts, sites: Mapping[str, str]) -> I
     """Yield samples of all work, of sites, persons and tasks. Those without running or finished jobs are left
     out."""
     site_counts: defaultdict[str, WorkNow] = defaultdict(lambda: _NONE)
-    for queue, count in now.queues.items():
-        if site := sites.get(queue):
-            site_counts[site] = _sum(site_counts[site], _since(count, before.queues.get(queue)))
     person_counts: defaultdict[str, WorkNow] = defaultdict(lambda: _NONE)
+    queue_counts = {queue: _since(count, before.queues.get(queue)) for queue, count in now.queues.items()}
     task_counts = {number: _since(count, before.tasks.get(number)) for number, count in now.tasks.items()}
+    whole = _NONE
+    for queue, count in queue_counts.items():
+        whole = _sum(whole, count)
+        if site := sites.get(queue):
+            site_counts[site] = _sum(site_counts[site], count)
     for number, count in task_counts.items():
         person = ":".join(now.owners[number])
         person_counts[person] = _sum(person_counts[person], count)
-    whole = WorkNow(*map(sum, zip(_NONE, *site_counts.values(), strict=True)))
     yield WorkSample(kind="all", running=whole.running, done=whole.done)
     for site, count in site_counts.items():
         if any(count):
