@@ -70,7 +70,7 @@ def _at(size: int) -> dict[str, float]:
         pilots = QUEUES * PILOTS_PER_QUEUE * size
         step, tasks = max(1, pilots // REPORTS), QUEUES * PER_QUEUE * size // PER_TASK
         asking = iter(range(1, pilots, max(1, pilots // (MATCHES + 1))))
-        beats = _seconds(REPORTS, lambda at: store.heartbeats.beat(1 + at * step % pilots, time.time()))
+        beats = _seconds(REPORTS, lambda at: store.heartbeats.beat([1 + at * step % pilots], time.time()))
         matches = _seconds(MATCHES, lambda _: _match(runtime, next(asking)))
         questions: dict[str, Callable[[int], object]] = {
             "status": lambda _: store.task_lists.page(TaskPage(limit=100)),

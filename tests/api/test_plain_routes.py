@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.applications import Starlette
 
-from pilotage.server.api.places.pilot_agent import PLAIN_ROUTES
+from pilotage.server.api import PREFIX
 
 from .conftest import ALICE, House, Submit
 
@@ -22,13 +22,12 @@ def post(client: TestClient, path: str, body: Any, kind: str = "application/json
 
 def by_the_framework(client: TestClient, path: str, body: Any) -> tuple[int, Any]:
     """The same request by the route that documents it."""
-    routes = cast(Starlette, client.app).router.routes
-    kept = list(routes)
-    routes[:] = [route for route in routes if route not in PLAIN_ROUTES]
+    plain = cast(Starlette, client.app).state.plain_routes
+    route = plain.pop(f"{PREFIX}{path}")
     try:
         return post(client, path, body)
     finally:
-        routes[:] = kept
+        plain[f"{PREFIX}{path}"] = route
 
 
 def test_what_pilots_call_most_is_answered_without_the_framework(

@@ -40,7 +40,7 @@ def test_commits_and_matches_with_jobs_wait_for_the_log(sqlite_url: str, waits: 
         store.commit(decision(move("pilot", [pilot], *step)), "director")
     assert set(waits) == {"wal"}
     waits.clear()
-    store.heartbeats.beat(pilot, NOW)
+    store.heartbeats.beat([pilot], NOW)
     assert not waits
     claim = ClaimRequest(pilot=pilot, queue="CERN-q", heads=(Head(requirements="r", priority=500, jobs=1),))
     (first,) = store.matches.commit(decision(claim))

@@ -9,6 +9,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import Mount, Route
@@ -17,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotage.flow.calls.administration.federation_changes import WorkInTheWay
 from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
-from pilotage.model.values.identity import UnfitName
+from pilotage.model.values.identity import Credential, UnfitName
 from pilotage.server.api.administration import health, metrics, past, people, servers, tokens
 from pilotage.server.api.data import datasets, files, output_archives, storages, transfers
 from pilotage.server.api.descriptions import describe
@@ -28,7 +29,9 @@ from pilotage.server.api.edge.dependencies import PREFIX
 from pilotage.server.api.edge.faults import REFUSALS, Faults, refusal
 from pilotage.server.api.edge.guard import Guard
 from pilotage.server.api.edge.pages import BY_SESSION, Pages
+from pilotage.server.api.edge.plain_routes import PlainRoute
 from pilotage.server.api.edge.requests import RequestLog, RouteNote
+from pilotage.server.api.edge.together import Together
 from pilotage.server.api.openapi import OpenApi
 from pilotage.server.api.places import (
     breakers,
@@ -108,27 +111,54 @@ def create_app(
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     for fault, handler in _HANDLERS.items():
         framework.add_exception_handler(fault, handler)
-    # The guard answers unexpected errors, so the framework's outermost layer, which does that too, is left
-    # out.
+    # The guard answers unexpected errors, so the framework's outermost layer for that is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _with_pages(framework, pages) if pages else framework
     measured = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback)
-    routes = [*pilot_agent.PLAIN_ROUTES, Route(metrics.PATH, measured.serve), Mount("", below)]
+    routes = [Route(metrics.PATH, measured.serve), Mount("", below)]
     app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     app.state = framework.state
-    app.state.runtime = runtime
-    app.state.readiness = health.Readiness(runtime)
-    app.state.events = event_hub.EventHub(runtime)
-    app.state.tokens = KnownTokens(runtime.store, runtime.clock)
+    _prepare(app.state, runtime)
 
     def away() -> str:
         return cast(Runtime, app.state.runtime).store.away()
 
     app.add_middleware(RouteNote)
-    app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens, pages=pages, away=away)
+    app.add_middleware(
+        Guard,
+        prefix=PREFIX,
+        tokens=lambda: app.state.tokens,
+        pages=pages,
+        away=away,
+        plain_routes=app.state.plain_routes,
+    )
     app.add_middleware(Faults, pages=pages)
     app.add_middleware(RequestLog, measurements=runtime.store.measurements)
     return app
+
+
+def _prepare(state: State, runtime: Runtime) -> None:
+    """Set what routes and the guard share."""
+    state.runtime = runtime
+    state.readiness = health.Readiness(runtime)
+    state.events = event_hub.EventHub(runtime)
+    state.tokens = KnownTokens(runtime.store, runtime.clock)
+    state.frequent_calls = Together(lambda calls: pilot_agent.answer_heartbeats(state.runtime, calls))
+    state.plain_routes = {path: _answering(route) for path, route in pilot_agent.PLAIN_ROUTES.items()}
+
+
+def _answering(route: PlainRoute) -> PlainRoute:
+    """Let a plain route answer faults of steps and requests as the framework does."""
+
+    async def answered(request: Request, caller: Credential | None, body: bytes) -> Response:
+        try:
+            return await route(request, caller, body)
+        except tuple(_HANDLERS) as fault:
+            return await next(_HANDLERS[kind] for kind in type(fault).__mro__ if kind in _HANDLERS)(
+                request, fault
+            )
+
+    return answered
 
 
 def _with_pages(framework: ASGIApp, pages: Pages) -> ASGIApp:

@@ -1,13 +1,14 @@
-"""Heartbeats of pilots that report no change: one statement, independent of all others."""
+"""Heartbeats of pilots that report no change: one transaction for all that come together."""
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, func, or_, select
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
 from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS, JobState, PilotState
+from pilotage.store.database import arrays
 from pilotage.store.database.engine import Database
 from pilotage.store.jobs.counters import counts
 from pilotage.store.pilots.held_jobs import ATTEMPTS_HERE, by_pilot
@@ -32,16 +33,19 @@ _WAITING = select(func.coalesce(func.sum(_c.count), 0)).where(
 )
 _AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
 
+# A pilot that another transaction writes must not hold up the others.
 _BEAT = f"""
 WITH alive AS (
-  UPDATE pilots SET heartbeat = %(time)s
-  WHERE id = %(pilot)s AND state = '{PilotState.RUNNING}' RETURNING queue
+  UPDATE pilots SET heartbeat = %(time)s WHERE id IN (
+    SELECT id FROM pilots WHERE id = ANY (%(pilots)s::BIGINT[]) AND state = '{PilotState.RUNNING}'
+    FOR NO KEY UPDATE SKIP LOCKED
+  ) RETURNING id, queue
 ), reported AS (
-  UPDATE queue_reports SET last_pilot = %(time)s FROM alive
-  WHERE queue_reports.queue = alive.queue AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
+  UPDATE queue_reports SET last_pilot = %(time)s
+  WHERE queue IN (SELECT queue FROM alive) AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
 )
-SELECT jobs.id, jobs.attempt
-FROM alive LEFT JOIN jobs ON jobs.pilot = %(pilot)s AND jobs.state IN ({_AT_A_PILOT})"""
+SELECT alive.id, jobs.id, jobs.attempt
+FROM alive LEFT JOIN jobs ON jobs.pilot = alive.id AND jobs.state IN ({_AT_A_PILOT})"""
 
 # Search by number, not by state: most pilots have the same state. The sign keeps the planner off its index.
 _ALIVE = f"""
@@ -58,16 +62,21 @@ class Heartbeats:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def beat(self, pilot: int, time: float) -> set[tuple[int, int]] | None:
-        """Record the call of a running pilot. Return its attempts (job, attempt).
+    def beat(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
+        """Record calls of running pilots. Return their attempts (job, attempt).
 
-        Return None, and record nothing, if it does not run yet or has ended.
+        It leaves out, and records nothing of, pilots that do not run, or that PostgreSQL is writing now.
         """
-        if self._database.is_postgresql:
-            rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
-            return _attempts(rows) if rows else None
-
-        return self._database.write_directly(lambda driver: _beat(driver, [pilot], time)).get(pilot)
+        if not pilots:
+            return {}
+        if not self._database.is_postgresql:
+            return self._database.write_directly(lambda driver: _beat(driver, pilots, time))
+        attempts: dict[int, set[tuple[int, int]]] = {}
+        values = {"time": time, "pilots": arrays.array(pilots)}
+        for pilot, job, attempt in self._database.run(_BEAT, values):
+            # A pilot without jobs gives a row without a job.
+            attempts.setdefault(pilot, set()).update([(job, attempt)] if job is not None else ())
+        return attempts
 
     def live(self, queues: Sequence[str] | None = None) -> tuple[int, int]:
         """Count the live pilots of some queues or all, and the jobs that they have."""
@@ -81,15 +90,6 @@ class Heartbeats:
         query = _WAITING.where(_c.first.in_(queues))
         return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
 
-    def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
-        """Like ``beat`` for many pilots, on SQLite in one transaction. Leave out pilots that do not run."""
-        if not pilots:
-            return {}
-        if self._database.is_postgresql:
-            beats = ((pilot, self.beat(pilot, time)) for pilot in pilots)
-            return {pilot: attempts for pilot, attempts in beats if attempts is not None}
-        return self._database.write_directly(lambda driver: _beat(driver, pilots, time))
-
 
 def _beat(
     driver: "sqlite3.Connection", pilots: Sequence[int], time: float
@@ -99,8 +99,3 @@ def _beat(
         driver.execute(_REPORTED, (time, queue, time))
     attempts: dict[int, set[tuple[int, int]]] = {pilot: set() for pilot, _ in alive}
     return attempts | by_pilot(driver.execute(_HELD, (json.dumps(list(attempts)),)))
-
-
-def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:
-    # A pilot without jobs gives a row without a job. No row at all means that it does not run.
-    return {(job, attempt) for job, attempt in rows if job is not None}

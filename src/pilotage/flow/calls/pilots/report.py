@@ -32,8 +32,7 @@ def report(
     ``last_answer`` is the time of the last answer that the pilot had when it called. Raises ``PilotGone``.
     """
     silent = not reports and not logs
-    if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
-        # Both sides agree, so the policy would change nothing. Most calls are like that.
+    if silent and beat(runtime, [(pilot, holding)]) == [True]:
         return []
     heartbeats = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports), heard=last_answer),)
     world = _world(runtime, heartbeats)
@@ -47,11 +46,19 @@ def report(
     return stops[pilot]
 
 
+def beat(runtime: Runtime, heartbeats: Sequence[tuple[int, Sequence[Attempt]]]) -> list[bool]:
+    """Record calls of pilots without news, and whether each holds what it should.
+
+    The policy would change nothing for those that do. Most calls are like that.
+    """
+    attempts = runtime.store.heartbeats.beat(list({pilot for pilot, _ in heartbeats}), runtime.clock())
+    return [attempts.get(pilot) == set(holding) for pilot, holding in heartbeats]
+
+
 def report_all(runtime: Runtime, heartbeats: Sequence[Heartbeat]) -> dict[int, list[Attempt]]:
     """Process the reports of several pilots in one commit. The result omits pilots that are gone."""
-    silent = {heartbeat.pilot: set(heartbeat.holding) for heartbeat in heartbeats if not heartbeat.reports}
-    attempts = runtime.store.heartbeats.beat_all(list(silent), runtime.clock())
-    unchanged = {pilot for pilot, holding in silent.items() if attempts.get(pilot) == holding}
+    silent = [(heartbeat.pilot, heartbeat.holding) for heartbeat in heartbeats if not heartbeat.reports]
+    unchanged = {pilot for (pilot, _), alike in zip(silent, beat(runtime, silent), strict=True) if alike}
     rest = [heartbeat for heartbeat in heartbeats if heartbeat.pilot not in unchanged]
     stops = _received(runtime, _world(runtime, rest, True), rest, "pilots") if rest else {}
     return {pilot: [] for pilot in unchanged} | stops

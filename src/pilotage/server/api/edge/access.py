@@ -114,7 +114,10 @@ class RoleCheck:
         token = bearer_of(request.headers.get("authorization", ""))
         if token and self.asks_store:
             tokens.forget(token)
-        credential = await tokens.find(token) if token else None
+        return self.admit(await tokens.find(token) if token else None)
+
+    def admit(self, credential: Credential | None) -> Credential:
+        """Return the credential of a caller; None is unknown. 401 and 403 as above."""
         if credential is None:
             raise HTTPException(401, UNKNOWN, headers={"WWW-Authenticate": "Bearer"})
         if credential.role not in self.roles:

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,6 +21,8 @@ from pilotage.server.api.edge.body_shapes import shape_fault
 from pilotage.server.api.edge.faults import AWAY, refusal_of
 from pilotage.server.api.edge.measured_routes import SMALL_BODY, measured
 from pilotage.server.api.edge.pages import Pages
+from pilotage.server.api.edge.plain_routes import PlainRoute
+from pilotage.server.api.edge.requests import ROUTE
 from pilotage.server.api.edge.sender_shares import (
     LARGEST_BODY,
     MOST_WAITING,
@@ -88,7 +90,7 @@ class Guard:
 
     It refuses a body without a known token unread (401), a large one by its announced or its real size (413),
     and a slow one after some time (408). While ``away`` returns a reason why the database is away, it admits
-    no request (503).
+    no request (503). It calls ``plain_routes`` itself, by path.
     """
 
     def __init__(
@@ -98,8 +100,10 @@ class Guard:
         tokens: Callable[[], KnownTokens],
         pages: Pages | None = None,
         away: Callable[[], str] = str,
+        plain_routes: Mapping[str, PlainRoute] = MappingProxyType({}),
     ) -> None:
         self._app = app
+        self._plain_routes = plain_routes
         self._prefix = prefix
         self._pages = pages
         self._tokens = tokens
@@ -140,14 +144,11 @@ class Guard:
             caller = await self._caller(request)
             size = self._announced(request, caller)
             await self._space(caller, size or 0, stack)
-            settle = await self._turn(sender_of(caller), budget)
-            stack.callback(settle)
+            stack.callback(settle := await self._turn(sender_of(caller), budget))
             body = await self._body(request, incoming, size)
             # Only after the body has arrived: a slow sender takes no place from others.
-            give_back = await self._room(request, incoming, sender_of(caller))
-            stack.callback(give_back)
-            # It may have gone away while the request waited.
-            self._ask_database()
+            stack.callback(give_back := await self._room(request, incoming, sender_of(caller)))
+            self._ask_database()  # it may have gone away while the request waited
         except _Refusal as refusal:
             await self._refuse(refusal, scope, incoming, send)
             return
@@ -160,9 +161,23 @@ class Guard:
             await self._serve(scope, incoming, send, answered)
             return
         client = WatchedClient(body, incoming, budget)
+        if scope["method"] == "POST" and scope["path"] in self._plain_routes:
+            answer = await self._plain_answer(request, caller, body, client)
+            answered()
+            await answer(scope, incoming, send)
+            return
         del body
         async with client:
             await self._serve(scope, client, send, answered)
+
+    async def _plain_answer(
+        self, request: Request, caller: Credential | None, body: bytes, client: WatchedClient
+    ) -> Response:
+        """Return the answer of a plain route. It notes the route, and watches the client of a large body."""
+        path = request.scope["path"]
+        request.scope.setdefault(ROUTE, {})["path"] = path
+        async with client if len(body) > SMALL_BODY else contextlib.nullcontext():
+            return await self._plain_routes[path](request, caller, body)
 
     async def _refuse(self, refusal: "_Refusal", scope: Scope, incoming: "_Incoming", send: Send) -> None:
         # A client that is still sending would never read the answer: discard part of the rest.

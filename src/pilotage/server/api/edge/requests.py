@@ -1,8 +1,8 @@
 """What the server notes of each request: its id, a line of the access log, and how long its answer took."""
 
 import logging
+import random
 import re
-import secrets
 import time
 from collections.abc import MutableMapping
 from typing import Any
@@ -25,7 +25,8 @@ NO_ROUTE = "none"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-_ROUTE = "pilotage.route"
+ROUTE = "pilotage.route"
+"""The key of the note for ``RequestLog``, which has the ``path`` of the route that answered."""
 
 
 class RequestLog:
@@ -41,7 +42,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         header = Headers(scope=scope).get(ID_HEADER, "")
-        number = header if _ID.fullmatch(header) else secrets.token_hex(8)
+        number = header if _ID.fullmatch(header) else f"{random.getrandbits(64):016x}"
         status, began = 0, time.perf_counter()
         seconds = None
 
@@ -55,7 +56,7 @@ class RequestLog:
         note: dict[str, str] = {}
         with bound(request=number):
             try:
-                await self._app({**scope, _ROUTE: note}, receive, sent)
+                await self._app({**scope, ROUTE: note}, receive, sent)
             finally:
                 # Streams last after their answer began: that time is their readers'.
                 took = time.perf_counter() - began if seconds is None else seconds
@@ -81,6 +82,6 @@ class RouteNote:
         try:
             await self._app(scope, receive, send)
         finally:
-            note: MutableMapping[str, Any] = scope.get(_ROUTE, {})
+            note: MutableMapping[str, Any] = scope.get(ROUTE, {})
             if path := getattr(scope.get("route"), "path", ""):
                 note["path"] = path

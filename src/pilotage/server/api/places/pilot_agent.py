@@ -1,6 +1,7 @@
 """Calls of pilots: fetch work, report on it, end. A pilot's token reaches nothing else (P9)."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from pilotage.agent.files.spool_wire import CourierOrder
 from pilotage.agent.wire import HEARD, Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.flow.attempt_logs import AttemptLogs, Log
 from pilotage.flow.calls.pilots import couriers, enrol, match, pilot_end, report
+from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.world import Report
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.work import Count, Megabytes, Seconds
@@ -23,7 +25,7 @@ from pilotage.server.api.edge.answers import answer, documented, documented_byte
 from pilotage.server.api.edge.bodies import RequestBody, bounded
 from pilotage.server.api.edge.dependencies import PREFIX, Id, Text, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.server.api.edge.plain_routes import Heard, plain_route
+from pilotage.server.api.edge.plain_routes import FrequentCall, Heard, plain_route
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"], route_class=MeasuredRoute)
 
@@ -150,21 +152,36 @@ def post_report(
     if pilot_log := _agent_log(body.own_log, pilot):
         logs.append(pilot_log)
     stop = report.report(runtime, pilot, body.holding, reports, logs, newest_answer)
+    return _stops(runtime, pilot, body.holding, stop)
+
+
+def answer_heartbeats(runtime: Runtime, calls: Sequence[FrequentCall]) -> list[Response | None]:
+    """Answer reports without news together; None for a pilot that does not hold what it should."""
+    are_alike = report.beat(runtime, [(pilot, body.holding) for body, _, pilot in calls])
+    answers: list[Response | None] = []
+    for (body, caller, pilot), is_alike in zip(calls, are_alike, strict=True):
+        if is_alike:
+            enrol.renew(runtime, pilot, caller.expires)
+        answers.append(_stops(runtime, pilot, body.holding, ()) if is_alike else None)
+    return answers
+
+
+def _stops(runtime: Runtime, pilot: int, holding: Sequence[Attempt], stop: Sequence[Attempt]) -> Response:
     now = runtime.clock()
-    read, read_own = runtime.log_readers.read(pilot, body.holding, now)
+    read, read_own = runtime.log_readers.read(pilot, holding, now)
     pace = runtime.idle_timeouts.pace(runtime.store.last_federation(), now)
     return answer(Stops(tuple(stop), tuple(read), read_own, pace, now))
 
 
-PLAIN_ROUTES = (
-    plain_route(
-        f"{router.prefix}/match",
-        Offer,
-        lambda offer, _, pilot, runtime, __: post_match(offer, pilot, runtime),
+PLAIN_ROUTES = {
+    f"{router.prefix}/match": plain_route(
+        Offer, lambda offer, _, pilot, runtime, __: post_match(offer, pilot, runtime)
     ),
-    plain_route(f"{router.prefix}/report", Reports, post_report),
-)
-"""Routes that pilots call most."""
+    f"{router.prefix}/report": plain_route(
+        Reports, post_report, lambda body: not (body.reports or body.logs or body.own_log)
+    ),
+}
+"""Routes that pilots call most, by path; each is a POST."""
 
 
 def _agent_log(log: Log | None, pilot: int) -> KeptLog | None:
