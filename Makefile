@@ -23,7 +23,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check size bench lock format docs site clean
+.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check size bench bench-pairs lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -108,6 +108,12 @@ docs: $(READY) ## the reference pages from the code
 site: $(READY) ## the documentation as a site, with the JSON Schemas, into build/site; fails at a dead link or a page that the index lacks
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	for kind in federation task world decision scenario; do $(BIN)/pilotage schema $$kind > build/site/reference/$$kind.schema.json || exit 1; done
+
+# The commit that make bench-pairs compares with.
+BESIDE ?= HEAD~20
+
+bench-pairs: $(READY) ## small figures in turns with another commit (BESIDE=HEAD~20), in minutes; warns below 0.85, and never fails
+	$(BIN)/python -m benchmarks.quick --pairs "$(BESIDE)"
 
 lock: ## requirements.lock from pyproject.toml: hashes, no index address
 	$(PYTHON) -m venv build/lock

@@ -34,7 +34,7 @@ def compare(revision: str, parts: list[str], rounds: int, console: Console) -> N
                     for key in ours.keys() & theirs.keys():
                         if theirs[key]:
                             ratios[key].append(ours[key] / theirs[key])
-    console.print(_table(revision, ratios))
+    console.print(table(revision, ratios))
 
 
 def checkout(revision: str, console: Console) -> Path:
@@ -76,7 +76,7 @@ def _measure(tree: Path, part: str) -> Figures:
     return {key: value for key, value in figures.items() if not key.endswith(("_min", "_max"))}
 
 
-def _table(revision: str, ratios: dict[str, list[float]]) -> Table:
+def table(revision: str, ratios: dict[str, list[float]]) -> Table:
     table = Table("figure", "least", "median", "most", title=f"This tree, divided by {revision}")
     for column in table.columns[1:]:
         column.justify = "right"
