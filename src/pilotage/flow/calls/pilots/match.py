@@ -2,12 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from time import time as machine_time
 from typing import TYPE_CHECKING, Any
 
-from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
+from pilotage.agent.wire import JobOrder, MatchAnswer, Secret, Specification, Work
 from pilotage.flow.calls.pilots.input_sources import Readings, sources
 from pilotage.flow.calls.pilots.pilot_files import source_of
 from pilotage.flow.calls.places.circuit_breakers import of_storages
@@ -119,7 +118,7 @@ def _answer(
     runtime: Runtime, matched: "Matched", values: secrets.Values, pilot: int, time: float
 ) -> MatchAnswer:
     federation = matched.federation
-    works = tuple(replace(work, secrets=values.get(work.task, ())) for work in _works(runtime, matched, time))
+    works = _works(runtime, matched, values, time)
     # A pilot that gets jobs asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
@@ -137,7 +136,7 @@ def _answer(
     )
 
 
-def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...]:
+def _works(runtime: Runtime, matched: "Matched", values: secrets.Values, time: float) -> tuple[Work, ...]:
     if not matched.jobs or matched.queue is None:
         return ()
     federation, queue = matched.federation, matched.queue
@@ -166,6 +165,7 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
             queue,
             orders,
             site_variables,
+            values.get(group[0], ()),
         )
         for group, orders in sorted(groups.items())
     )
@@ -188,6 +188,7 @@ def _work(
     queue: Queue,
     jobs: Sequence[JobOrder],
     variables: Mapping[str, str],
+    values: Sequence[Secret],
 ) -> Work:
     request = task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
@@ -216,6 +217,7 @@ def _work(
         gpus=spec.gpus_used,
         images=_images(federation, spec, queue),
         sources=sources(federation, jobs),
+        secrets=tuple(values),
         jobs=tuple(jobs),
         lease=lease_of(federation.timeouts, spec.workflow),
         first_lease=first_lease_of(federation.timeouts, spec.workflow),
