@@ -244,3 +244,21 @@ def test_rows_are_sorted_by_a_click_and_ended_tasks_deleted(served: Served, visi
     page.goto(served.address("/tasks?name=old-*"))
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("old-b")
+
+
+def test_the_log_of_a_running_job_follows(served: Served, visit: Visit) -> None:
+    pilot = BusyPilot(served.house, new_task(served, "writes-a-lot"), "east-queue")
+    lines = "\n".join(f"step {number}" for number in range(200))
+    pilot.report(pilot.jobs[0], "running", lines)
+    page = visit("alice", f"/jobs/{pilot.jobs[0]}/log")
+    log = page.locator("pre.grows")
+    is_at_end = "log => log.scrollTop > 0 && log.scrollTop + log.clientHeight > log.scrollHeight - 4"
+    expect(log).to_contain_text("step 199")
+    assert log.evaluate(is_at_end)
+    pilot.report(pilot.jobs[0], "running", f"{lines}\nthe newest line")
+    expect(log).to_contain_text("the newest line")
+    assert log.evaluate(is_at_end)
+    log.evaluate("log => { log.scrollTop = 40; }")
+    pilot.report(pilot.jobs[0], "running", f"{lines}\nthe newest line\nand one after it")
+    expect(log).to_contain_text("and one after it")
+    assert log.evaluate("log => log.scrollTop") == 40, "it stays where somebody reads"

@@ -24,10 +24,10 @@ name: busy-morning
 federation: {FEDERATION}            # the one in force
 default_site: {{ wait: 600, wait_spread: 1, payload_fails: 0.01 }}
 generated:
-  tasks: 10                            # in an hour
-  jobs: 20                             # of each task
+  tasks: 4                             # in an hour
+  jobs: 10                             # of each task
   arrivals: 3600                       # s
-  work: 20000                          # HS23 seconds of a job
+  work: 5000                           # HS23 seconds of a job
 """
 """The scenario that the form begins with."""
 
