@@ -112,7 +112,7 @@ def test_the_explanation_of_a_failed_task_begins_with_its_failure(house: House, 
     failed(house, task)
     take(step("finish"), house.runtime, house.runtime.begin(100))
     lines = house.as_("user", ALICE).get(f"/tasks/{task}/explain").json()["lines"]
-    assert lines[0].startswith(f"task {task} work failed: of 2 jobs 2 failed")
+    assert lines[0].startswith(f"task {task} work failed: 2 of 2 jobs failed")
     assert lines[1].startswith("  2 jobs failed at north-queue, exit code 3 (jobs ")
     assert lines[2:4] == ["    payload exited with code 3", "    OSError: no"]
     assert lines[4].startswith(f"task {task}, jobs ")

@@ -172,9 +172,16 @@ def test_a_file_that_can_be_read_once_has_its_faults_told_with_lines(
         assert (result.exit_code, result.stderr) == (2, f"{fifo}{told}")
 
 
-@pytest.mark.parametrize(("end", "code"), [("finished", 0), ("failed", 1), ("cancelled", 1)])
+@pytest.mark.parametrize(
+    ("end", "said", "code"),
+    [
+        ("finished", "is done: 3 jobs", 0),
+        ("failed", "failed: 3 done", 1),
+        ("cancelled", "was cancelled: 3 done", 1),
+    ],
+)
 def test_submit_waits_for_the_end_and_fails_with_a_task(
-    pilotage: Pilotage, server: FakeServer, task_file: Path, end: str, code: int
+    pilotage: Pilotage, server: FakeServer, task_file: Path, end: str, said: str, code: int
 ) -> None:
     server.answers["POST /tasks"] = (201, ACCEPTED)
     server.answers["GET /tasks/12"] = [
@@ -186,10 +193,10 @@ def test_submit_waits_for_the_end_and_fails_with_a_task(
     result = pilotage("submit", task_file, "--watch")
     assert result.exit_code == code
     assert result.stdout.splitlines()[2:] == [
-        "task 12 count is registered: no jobs yet",
-        "task 13 count is finished: 1 finished",
-        "task 12 count is running: 2 running, 1 finished",
-        f"task 12 count is {end}: 3 finished",
+        "task 12 count is waiting for a queue: no jobs yet",
+        "task 13 count is done: 1 job",
+        "task 12 count is running: 2 running, 1 done",
+        f"task 12 count {said}",
     ]
     assert result.stderr == ("" if code == 0 else f"task 12 {end}: job 3 failed\n")
 
@@ -218,7 +225,7 @@ def test_submit_with_wait_and_json_prints_the_tasks_at_their_end(
 
 def test_status_lists_tasks(pilotage: Pilotage, server: FakeServer) -> None:
     tasks = {"tasks": [view("running", {"running": 2, "finished": 0, "failed": 1})]}
-    server.answers["GET /tasks?state=running&limit=50"] = tasks
+    server.answers["GET /tasks?word=running&limit=50"] = tasks
     result = pilotage("status", "--state", "running")
     assert result.exit_code == 0
     words = " ".join(result.stdout.split())
@@ -231,9 +238,11 @@ def test_status_of_a_task_counts_its_jobs_by_queue_and_state(pilotage: Pilotage,
     queues = {"": {"pending": 1}, "long": {"running": 1}, "short": {"running": 1}}
     server.answers["GET /tasks/12/queues"] = {"queues": queues}
     result = pilotage("status", 12)
-    assert result.stdout.startswith("task 12 count: running for 2 min\nof ada (atlas), share default, ")
+    assert result.stdout.startswith(
+        "task 12 count: running\nsubmitted 2 h ago by ada (atlas) in share default, priority 500\n"
+    )
     assert [line.split() for line in result.stdout.splitlines()[-3:]] == [
-        ["(not", "brokered)", "1", "pending"],
+        ["(no", "queue", "yet)", "1", "waiting", "for", "a", "queue"],
         ["long", "1", "running"],
         ["short", "1", "running"],
     ]
@@ -255,14 +264,14 @@ def test_status_counts_by_state_where_a_server_does_not_know_its_queues(
     pilotage: Pilotage, server: FakeServer
 ) -> None:
     server.answers["GET /tasks/12"] = view("running", {"running": 10_001})
-    assert pilotage("status", 12).stdout.endswith("jobs: 10001 running\n")
+    assert pilotage("status", 12).stdout.endswith("jobs: 10,001 running\n")
 
 
 def test_status_watches_a_task_to_its_end(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /tasks/12"] = [view("running", {"running": 1}), view("finished", {"finished": 1})]
     server.answers["GET /tasks/12/jobs"] = {"jobs": [{"queue": "short", "state": "finished"}]}
     lines = pilotage("status", 12, "--watch").stdout.splitlines()
-    assert lines[:2] == ["task 12 count is running: 1 running", "task 12 count is finished: 1 finished"]
+    assert lines[:2] == ["task 12 count is running: 1 job", "task 12 count is done: 1 job"]
 
 
 def test_tasks_are_watched_in_lines_where_there_is_no_terminal(
@@ -280,17 +289,17 @@ def test_tasks_are_watched_in_lines_where_there_is_no_terminal(
     assert (result.exit_code, result.stdout.splitlines()) == (
         1,
         [
-            "task 12 count is running: 1 running",
-            "task 12 count is finished: 1 finished",
-            "task 13 count is registered: no jobs yet",
+            "task 12 count is running: 1 job",
+            "task 12 count is done: 1 job",
+            "task 13 count is waiting for a queue: no jobs yet",
         ],
     )
 
 
-def test_an_error_is_cut_to_one_line_in_the_table_and_whole_with_its_task(
+def test_an_error_is_cut_to_one_line_in_the_table_and_the_rest_is_offered_with_its_task(
     pilotage: Pilotage, server: FakeServer
 ) -> None:
-    error = f"of 1 job 1 failed; job 4: exit 1: {'x' * 300}\nTraceback\n  at line 5"
+    error = f"its only job failed; job 4: exit 1: {'x' * 300}\nTraceback\n  at line 5"
     failed = view("failed", {"failed": 1}, error=error)
     server.answers["GET /tasks?limit=50"] = {"tasks": [failed]}
     server.answers["GET /tasks/12"] = failed
@@ -299,7 +308,8 @@ def test_an_error_is_cut_to_one_line_in_the_table_and_whole_with_its_task(
     assert len(lines) == 2
     assert lines[1].rstrip().endswith("xxx...")
     told = pilotage("status", 12).stdout
-    assert f"error: {error}\n" in told
+    first = error.partition("\n")[0]
+    assert f"error: {first}\nall of it: pilotage logs 12 --failed\n" in told
     assert told.endswith("its outputs: pilotage outputs 12; to bring them here: pilotage fetch 12\n")
 
 
@@ -331,36 +341,39 @@ def test_cancel_tells_each_task_and_fails_with_those_that_are_not_there(
     server.answers["POST /tasks/12/cancel"] = view("cancelled", {})
     server.answers["POST /tasks/5/cancel"] = (404, {"detail": "there is no task 5"})
     result = pilotage("cancel", 5, 12)
-    assert (result.exit_code, result.stdout) == (1, "task 12 is cancelled\n")
+    assert (result.exit_code, result.stdout) == (1, "task 12 was cancelled\n")
     assert result.stderr == "there is no task 5\n"
     assert json.loads(pilotage("cancel", 12, "--json").stdout)["done"][0]["id"] == 12
 
 
 def test_verbs_tell_what_they_did_to_tasks_and_jobs(pilotage: Pilotage, server: FakeServer) -> None:
-    server.answers["POST /tasks/12/retry"] = {"jobs": {"failed": 2, "closed": 1}, "task": view("running", {})}
+    server.answers["POST /tasks/12/retry"] = {
+        "jobs": {"failed": 2, "closed": 1},
+        "task": view("running", {"running": 1}),
+    }
     server.answers["POST /jobs/345/retry"] = {"id": 345, "task": 12, "state": "defined"}
     server.answers["POST /jobs/345/cancel"] = {"id": 345, "task": 12, "state": "cancelled"}
-    server.answers["POST /tasks/12/hold"] = {"jobs": {}, "task": view("running", {})}
-    server.answers["POST /tasks/12/set"] = {"jobs": {"pending": 1}, "task": view("running", {})}
+    server.answers["POST /tasks/12/hold"] = {"jobs": {}, "task": view("running", {"running": 1})}
+    server.answers["POST /tasks/12/set"] = {"jobs": {"pending": 1}, "task": view("running", {"running": 1})}
     server.answers["POST /jobs/345/set"] = {"jobs": {"defined": 1}, "lines": ["with ram 4000 instead of 1"]}
     server.answers["POST /tasks/12/release"] = (409, {"detail": "task 12 is not held"})
     told = pilotage("retry", 12, "job:345")
     assert told.stdout == (
-        "task 12 is running, 3 jobs retried (2 failed, 1 closed before)\njob 345 is defined\n"
+        "task 12 is running, 3 jobs retried (2 failed, 1 cancelled before)\njob 345 is waiting for a queue\n"
     )
-    assert pilotage("cancel", "job:345").stdout == "job 345 is cancelled\n"
+    assert pilotage("cancel", "job:345").stdout == "job 345 was cancelled\n"
     assert pilotage("hold", 12).stdout == "task 12 is running, 0 jobs held\n"
     refused = pilotage("release", 12)
     assert (refused.exit_code, refused.stderr) == (1, "task 12 is not held\n")
     for strange in ("pilot:3", "job:", "a b", "-1"):
         assert pilotage("retry", "--", strange).exit_code == 2
     assert pilotage("set", 12, "ram=4000", "container_name=1e3").stdout == (
-        "task 12 is running, 1 job changed (1 pending before)\n"
+        "task 12 is running, 1 job changed (1 waiting for a queue before)\n"
     )
     body = {"changes": {"ram": 4000, "container_name": "1e3"}, "dry_run": False, "anyway": False}
     assert server.requests[-1] == ("POST /tasks/12/set", body)
     assert pilotage("set", "job:345", "ram=4000", "--dry-run").stdout == (
-        "job 345, 1 job would be changed (1 defined before)\nwith ram 4000 instead of 1\n"
+        "job 345, 1 job would be changed (1 waiting for a queue before)\nwith ram 4000 instead of 1\n"
     )
     pilotage("retry", "job:345", "--set", "ram=4000", "--anyway")
     body = {"changes": {"ram": 4000}, "dry_run": False, "anyway": True}

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from pilotage.cli.app import app
-from pilotage.cli.commands import ENTRIES
+from pilotage.cli.commands import DAILY, ENTRIES
 
 from .conftest import Pilotage
 
@@ -171,3 +171,14 @@ def test_a_script_loads_only_what_a_request_needs(words: str, monkeypatch: pytes
     loaded = set(found.stderr.split())
     assert "httpx" in loaded
     assert unwanted & loaded == set()
+
+
+def test_help_shows_the_commands_of_a_day_and_names_the_others_in_80_columns(pilotage: Pilotage) -> None:
+    lines = pilotage("--help").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    day, more = lines.index("Every day:"), lines.index("More:")
+    assert [line.split()[0] for line in lines[day + 1 : more] if line[2:3].strip()] == [*DAILY]
+    shown = {word.strip(",") for line in lines[more:] for word in line.split()}
+    assert set(ENTRIES) - set(DAILY) <= shown
+    whole = pilotage("--commands").stdout
+    assert {name for name in ENTRIES if f"\n  {name} " not in whole} == set()

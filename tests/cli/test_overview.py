@@ -41,11 +41,11 @@ def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /tasks/6"] = view(6, jobs={"held": 4}, remarks=[held])
     lines = pilotage("status", "--now").stdout.splitlines()
     assert lines[:-1] == [
-        "tasks:   2 running",
-        "wait:    7 jobs: 4 held, 3 activated",
+        "tasks:   1 waiting, 1 running",
+        "wait:    7 jobs: 4 held, 3 waiting for a slot",
         "why:     task 6 fit-6: held by bob: nothing of it starts",
-        "run:     2 jobs: 2 running",
-        "move:    1 job: 1 transferring",
+        "run:     2 jobs",
+        "finish:  1 job",
         "held:    1 task: 6 fit-6",
         "failed:  1 task: 9 fit-9 in the last day; why: pilotage jobs 9 --failed",
         "pilots:  4 running at 2 queues",

@@ -22,8 +22,8 @@ def test_wait_ends_when_all_have_finished(pilotage: Pilotage, server: FakeServer
     result = pilotage("wait", "3", "task:4")
     assert (result.exit_code, result.stderr) == (0, "")
     assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
-        "task 3 t3 finished",
-        "task 4 t4 finished",
+        "task 3 t3 is done",
+        "task 4 t4 is done",
     ]
 
 
@@ -41,7 +41,7 @@ def test_wait_any_returns_with_the_first(pilotage: Pilotage, server: FakeServer)
     server.answers["GET /tasks/3"] = view(3, "running")
     server.answers["GET /tasks/4"] = [view(4, "running"), view(4, "finished")]
     result = pilotage("wait", "3", "4", "--any")
-    assert (result.exit_code, result.stdout) == (0, "task 4 t4 finished: 1 finished\n")
+    assert (result.exit_code, result.stdout) == (0, "task 4 t4 is done: 1 job\n")
 
 
 def test_wait_ends_with_4_after_its_time(pilotage: Pilotage, server: FakeServer) -> None:
@@ -74,7 +74,7 @@ def test_watch_without_tasks_follows_those_under_way(pilotage: Pilotage, server:
     result = pilotage("watch")
     assert (result.exit_code, result.stdout.splitlines()) == (
         0,
-        ["task 3 t3 is running: 1 running", "task 3 t3 is failed: 1 failed"],
+        ["task 3 t3 is running: 1 job", "task 3 t3 failed: 1 job"],
     )
     server.answers["GET /tasks?state=running&limit=20"] = {"tasks": []}
     assert pilotage("watch").exit_code == 1
@@ -126,4 +126,13 @@ def test_a_bar_stays_beside_what_waits_on_a_terminal_of_80_columns(
     assert pilotage("watch", "11").exit_code == 0
     line = next(line for line in screen.getvalue().splitlines() if "waits-behind-it" in line)
     assert "━" in line
-    assert "2 activated, 2 finished" in line
+    assert "2 waiting, 2 done" in line
+
+
+def test_the_last_line_of_a_traceback_comes_first(pilotage: Pilotage, server: FakeServer) -> None:
+    first = "its only job failed; job 9: payload exited with code 1"
+    error = f"{first}\nTraceback\n  File a\nOSError: [Errno 28] full"
+    server.answers["GET /tasks/3"] = view(3, "failed", error=error)
+    assert pilotage("wait", "3").stderr == (
+        f"task 3 failed: OSError: [Errno 28] full ({first}); all of it: pilotage logs 3 --failed\n"
+    )

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from pilotage.model.documents.world import Report
-from pilotage.model.records.failures import telling_line
 from pilotage.model.records.inputs import InputPattern
 from pilotage.model.records.states import JobState
+from pilotage.model.values.error_lines import telling_line
 from pilotage.store import JobPage, JobSort
 from pilotage.store.jobs import lists
 

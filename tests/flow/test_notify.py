@@ -86,7 +86,7 @@ def test_ten_thousand_failing_jobs_send_one_message_before_the_end_and_one_at_it
     later(house)
     later(house, 3600)
     assert receiver.news() == [(task, "failure"), (task, "end")]
-    assert "is failed: of 5 jobs 5 failed" in receiver.messages[1].subject
+    assert "failed: 5 of 5 jobs failed" in receiver.messages[1].subject
     (told,) = json.loads(receiver.messages[1].body)["news"]
     assert (told["state"], told["jobs"], told["name"]) == ("failed", {"failed": 5}, "t")
     assert states(house) == ["sent", "sent"]
@@ -111,7 +111,7 @@ def test_a_retried_task_tells_its_end_again(house: House, receiver: Receiver) ->
     run(house, task)
     later(house)
     assert receiver.news() == [(task, "end"), (task, "end")]
-    assert "is finished" in receiver.messages[1].subject
+    assert "is done" in receiver.messages[1].subject
 
 
 def test_each_hold_is_told_once(house: House, receiver: Receiver) -> None:

@@ -54,6 +54,8 @@ def test_failed_attempts_are_added_up_by_day_queue_and_error_of_each_person(stor
     ]
     assert failures(store, BOB) == [(DAY_OF_NOW, "CERN-q", "disk # is full", 1)]
     assert (DAY_OF_NOW, "CERN-q", "disk # is full", 3) in failures(store, None)
+    examples = {one.queue: one.example for one in store.past.failures(ALICE, NOW).failures if one.time < NOW}
+    assert examples == {"CERN-q": "disk 7 is full", "PIC-q": "an input is gone"}
     assert store.past.failures(None, NOW).days == ((DAY_OF_NOW, 4), (DAY_OF_NOW + DAY, 1))
     store.past.forget(NOW + KEPT + DAY)
     assert len(failures(store, None, 0)) == 1

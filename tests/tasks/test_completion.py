@@ -56,7 +56,7 @@ def test_the_error_counts_jobs_as_the_task_s_own_counts_do() -> None:
     measured = Measured(finished=3, failed=1)
     one = replace(task(), measured=measured)
     (move,) = completion.complete(world(tasks=(one,), task_counts=jobs_of(finished=7, failed=3))).moves
-    told = "of 10 jobs 2 failed, besides 1 failed scout that other jobs replaced"
+    told = "2 of 10 jobs failed, besides 1 failed scout that other jobs replaced"
     assert move.changes["error"] == told
 
 
@@ -71,15 +71,15 @@ def test_a_task_with_failed_jobs_fails_and_names_their_count_and_one_error() -> 
     (move,) = completion.complete(
         world(tasks=(task(),), task_counts=jobs_of(finished=3, failed=2), jobs=failed)
     ).moves
-    assert (move.target, move.changes["error"]) == (T.FAILED, "of 5 jobs 2 failed; job 4: exit 4")
+    assert (move.target, move.changes["error"]) == (T.FAILED, "2 of 5 jobs failed; job 4: exit 4")
     (move,) = completion.complete(world(tasks=(task(),), task_counts=jobs_of(failed=1))).moves
-    assert move.changes["error"] == "of 1 job 1 failed"
+    assert move.changes["error"] == "its only job failed"
 
 
-def test_jobs_that_waited_to_be_merged_are_closed_when_another_failed() -> None:
+def test_jobs_that_waited_to_be_merged_are_done_when_another_failed() -> None:
     jobs = (job(1, S.MERGING), job(2, S.FAILED), job(3, S.MERGING), job(7, S.MERGING, of=2))
     where = world(tasks=(merging(),), task_counts=jobs_of(merging=2, failed=1), jobs=jobs)
-    assert ends(where) == {("job", 1): "closed", ("job", 3): "closed", ("task", 1): "failed"}
+    assert ends(where) == {("job", 1): "finished", ("job", 3): "finished", ("task", 1): "failed"}
 
 
 def test_a_task_that_merges_is_given_one_job_that_reads_every_output() -> None:
@@ -108,7 +108,7 @@ def test_a_task_that_merges_is_given_one_job_that_reads_every_output() -> None:
 
 def test_a_merge_with_nothing_to_read_fails_with_the_reason() -> None:
     where = world(tasks=(merging(),), task_counts=jobs_of(merging=1), jobs=(job(1, S.MERGING),))
-    assert ends(where) == {("job", 1): "closed", ("task", 1): "failed"}
+    assert ends(where) == {("job", 1): "finished", ("task", 1): "failed"}
     error = completion.complete(where).moves[-1].changes["error"]
     assert error == "nothing to merge: its jobs left no outputs"
 
@@ -127,12 +127,12 @@ def test_when_the_merge_job_finished_all_are_finished() -> None:
     assert ends(where) == {("job", 1): "finished", ("job", 2): "finished", ("task", 1): "finished"}
 
 
-def test_when_the_merge_job_failed_for_good_the_others_are_closed() -> None:
+def test_when_the_merge_job_failed_for_good_the_others_are_done() -> None:
     jobs = (job(1, S.MERGING), job(2, S.FAILED, kind="merge", error="disk full"))
     where = world(tasks=(merging(state=T.MERGING),), task_counts=jobs_of(merging=1, failed=1), jobs=jobs)
-    assert ends(where) == {("job", 1): "closed", ("task", 1): "failed"}
+    assert ends(where) == {("job", 1): "finished", ("task", 1): "failed"}
     assert (
-        completion.complete(where).moves[-1].changes["error"] == "of 2 jobs 1 failed; merge job 2: disk full"
+        completion.complete(where).moves[-1].changes["error"] == "1 of 2 jobs failed; merge job 2: disk full"
     )
 
 

@@ -175,7 +175,7 @@ def test_a_task_of_which_fewer_than_half_of_the_scouts_end_well_fails_and_says_w
     asked = scouting_task(merge=MergeSpec(command=("merge",), outputs=("all",)), outputs=("a",))
     jobs = (scout(1, S.MERGING), *(scout(id_, S.FAILED, error=f"exit {id_}") for id_ in (4, 3, 2)))
     closed, failed = scouting.conclude(world(tasks=(asked,), jobs=jobs)).moves
-    assert (closed.kind, closed.ids, closed.target) == ("job", (1,), S.CLOSED)
+    assert (closed.kind, closed.ids, closed.target) == ("job", (1,), S.FINISHED)
     assert (failed.target, failed.creates) == (T.FAILED, {})
     assert failed.changes == {
         "error": "of 4 scouts 1 ended well, at least 2 must; scout job 2: exit 2",
@@ -232,7 +232,7 @@ def test_scouts_that_failed_do_not_fail_the_task_in_the_end() -> None:
     assert move.target == T.FINISHED
     jobs = (scout(1, S.FAILED, error="scout's"), job(9, S.FAILED, error="exit 9"))
     (move,) = completion.complete(replace(where, task_counts=jobs_of(finished=8, failed=3), jobs=jobs)).moves
-    told = "of 11 jobs 1 failed, besides 2 failed scouts that other jobs replaced; job 9: exit 9"
+    told = "1 of 11 jobs failed, besides 2 failed scouts that other jobs replaced; job 9: exit 9"
     assert (move.target, move.changes["error"]) == (T.FAILED, told)
 
 

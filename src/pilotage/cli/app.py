@@ -85,10 +85,20 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+def _list_commands(context: typer.Context, value: bool) -> None:
+    if value and isinstance(context.command, LazyGroup):
+        typer.echo(context.command.all_commands(context))
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    commands: Annotated[
+        bool,
+        typer.Option("--commands", callback=_list_commands, is_eager=True, help="List all commands."),
     ] = False,
 ) -> None:
     """Options of every command."""

@@ -83,7 +83,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "wait": CommandEntry(
             "work.waiting",
-            "Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled.",
+            "Return when tasks have ended: 0 if they are done, 1 if one failed or was cancelled.",
         ),
         "watch": CommandEntry(
             "work.waiting",
@@ -191,6 +191,12 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
 }
 
+DAILY = (
+    *("init", "up", "submit", "run", "status", "watch"),
+    *("explain", "jobs", "logs", "retry", "cancel", "fetch"),
+)
+"""The commands of a day, which help shows first."""
+
 WORDS: Mapping[str, str] = {
     **dict.fromkeys(("ps", "ls", "list", "info", "show", "qstat", "squeue"), "status"),
     **dict.fromkeys(("rm", "remove", "del"), "delete"),
@@ -265,11 +271,23 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:  # noqa: ARG002
-        """Write what each command does, by section."""
+        """Write what the commands of a day do, and the names of the others by section."""
+        others = {title: [name for name in names if name not in DAILY] for title, names in SECTIONS.items()}
+        with formatter.section("Every day"):
+            formatter.write_dl([(name, ENTRIES[name].help) for name in DAILY])
+        with formatter.section("More"):
+            formatter.write_dl([(title, ", ".join(names)) for title, names in others.items()])
+            formatter.write_paragraph()
+            formatter.write_text("What each does: pilotage --commands, or pilotage COMMAND --help.")
+
+    def all_commands(self, ctx: "Context") -> str:
+        """Return what each command does, by section."""
+        formatter = ctx.make_formatter()
         widest = max(map(len, ENTRIES))
         for title, entries in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), entry.help) for name, entry in entries.items()])
+        return formatter.getvalue().strip()
 
     def shell_complete(self, ctx: "Context", incomplete: str) -> "list[CompletionItem]":
         """Complete the name of a command, or an option."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pilotage.explain import remarks
 from pilotage.explain.layout import GAP, Column, table_lines
+from pilotage.model.rules.plain_states import job_state
 from pilotage.model.values.phrases import moment, not_installed, plural
 
 from .errors import BadAnswer, MissingField, Refused, error_of, refusal
@@ -115,6 +116,10 @@ class Record(Mapping[str, Any]):
         )
         return "\n".join([f"{type(self).__name__}({fields})", *map(str, lines)])
 
+    def display(self, field: str) -> Any:
+        """Return a field as tables show it."""
+        return self.get(field)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the server's document."""
         return self._document
@@ -151,7 +156,7 @@ class LogsRecord(Record):
 def _log_lines(excerpt: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a job's logs: of all its attempt wrote, or head and tail."""
     if job := excerpt.get("job"):
-        yield f"== job {job['id']}, attempt {excerpt['attempt']}, {job['state']} =="
+        yield f"== job {job['id']}, attempt {excerpt['attempt']}, {job_state(job['state'])} =="
     for log in excerpt["logs"]:
         yield f"-- {log['stream']} --"
         if "parts" in log:
@@ -212,11 +217,11 @@ class Table(Sequence[Row], Generic[Row]):
         count = plural(len(self), self._name.removesuffix("s"))
         if not self._rows:
             return count
-        names = [name for name in self._names() if any(_is_short(row.get(name)) for row in self._rows)]
+        names = [name for name in self._names() if any(_is_short(row.display(name)) for row in self._rows)]
         names = sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))[
             :MOST_COLUMNS
         ]
-        rows = [[_shown(row.get(name), name) for name in names] for row in self._rows[:FEW_ROWS]]
+        rows = [[_shown(row.display(name), name) for name in names] for row in self._rows[:FEW_ROWS]]
         lines = table_lines([Column(name) for name in names], rows, 0)
         rest = len(self) - FEW_ROWS
         more = [f"and {rest} more"] if rest > 0 else []
@@ -259,7 +264,7 @@ class Table(Sequence[Row], Generic[Row]):
         names = self._names()
         head = "".join(f"<th>{_html(name)}</th>" for name in names)
         rows = (
-            "".join(f"<td>{_html(row.get(name), name)}</td>" for name in names)
+            "".join(f"<td>{_html(row.display(name), name)}</td>" for name in names)
             for row in self._rows[:MOST_SHOWN]
         )
         body = "".join(f"<tr>{cells}</tr>" for cells in rows)

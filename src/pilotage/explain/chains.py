@@ -1,5 +1,6 @@
 """Workflows as text: each task with its jobs, its predecessors, and the reason if it is held."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from pilotage.model.documents.remarks import Remark, RemarkKind
 from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
+from pilotage.model.rules.plain_states import PlainWord, jobs_phrase, task_state
 from pilotage.model.values.phrases import plural
 
 MOST_ERROR = 300
@@ -58,7 +60,14 @@ def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: in
     """Yield a workflow's tasks as a table, predecessors first, and below it why some tasks do not start."""
     yield f"workflow {number} {name}: {_states(stages)}"
     rows = [
-        (stage.id, stage.name, stage.state, _jobs(stage.jobs), _after(stage)) for stage in in_order(stages)
+        (
+            stage.id,
+            stage.name,
+            str(task_state(stage.state, stage.jobs, stage.held)),
+            jobs_phrase(stage.jobs),
+            _after(stage),
+        )
+        for stage in in_order(stages)
     ]
     yield from table(COLUMNS, rows, width)
     for stage, remark in of_stages(in_order(stages)):
@@ -93,14 +102,8 @@ def of_readers(readers: Sequence[OutputReader]) -> Iterator[str]:
 
 
 def _states(stages: Iterable[ChainedTask]) -> str:
-    counts: dict[TaskState, int] = {}
-    for stage in stages:
-        counts[stage.state] = counts.get(stage.state, 0) + 1
-    return ", ".join(f"{counts[state]} {state}" for state in TaskState if state in counts)
-
-
-def _jobs(jobs: Mapping[JobState, int]) -> str:
-    return ", ".join(f"{jobs[state]} {state}" for state in JobState if jobs.get(state))
+    words = Counter(task_state(stage.state, stage.jobs, stage.held).word for stage in stages)
+    return ", ".join(f"{words[word]} {word}" for word in PlainWord if words[word])
 
 
 def _after(stage: ChainedTask) -> str:

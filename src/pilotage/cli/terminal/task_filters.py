@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.cli.errors import BadInput
-from pilotage.model.records.states import TaskState
+from pilotage.cli.terminal.states import TaskStateName, state_query
 
 if TYPE_CHECKING:
     from pilotage.client import Client
@@ -24,7 +24,12 @@ NameGlob = Annotated[
 ]
 Owner = Annotated[str | None, typer.Option("--owner", help="Tasks of this owner, for operators.")]
 Vo = Annotated[str | None, typer.Option("--vo", help="Tasks of this VO's people, for operators.")]
-State = Annotated[TaskState | None, typer.Option("--state", metavar="STATE", help="Tasks in this state.")]
+State = Annotated[
+    TaskStateName | None,
+    typer.Option(
+        "--state", metavar="STATE", help="Waiting, running, finishing, done, failed or cancelled tasks."
+    ),
+]
 Site = Annotated[
     str | None, typer.Option("--site", help="Tasks with jobs at this site that have not ended well.")
 ]
@@ -39,7 +44,7 @@ class TaskFilters:
     name: str | None
     owner: str | None
     vo: str | None
-    state: TaskState | None
+    state: TaskStateName | None
     site: str | None
 
     def __post_init__(self) -> None:
@@ -57,12 +62,14 @@ class TaskFilters:
         self, client: "Client", limit: int, sort: str | None = None, after: str = "", shared: bool = False
     ) -> Any:
         """Return a page of the tasks, newest first unless sorted otherwise, or of others' ``shared`` ones."""
+        query = state_query(self.state)
         return client.tasks(
             label=self.label or None,
             name=self.name,
             owner=self.owner,
             vo=self.vo,
-            state=self.state.value if self.state else None,
+            state=query.get("state"),
+            word=query.get("word"),
             site=self.site,
             shared=shared,
             sort=sort,

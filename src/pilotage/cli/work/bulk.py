@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pilotage.cli.errors import BadInput, CommandFailure
-from pilotage.cli.terminal.output import ask, counts
+from pilotage.cli.terminal.output import ask
 from pilotage.cli.terminal.task_filters import TaskFilters
 from pilotage.model.records.states import ENDED
+from pilotage.model.rules.plain_states import tasks_phrase
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
@@ -69,15 +70,15 @@ class Chosen:
         if not views:
             if not tasks:
                 raise CommandFailure(f"no task to {verb} matches")
-            states = counts(Counter(view["state"] for view in tasks))
-            tasks_phrase = plural(len(tasks), "task")
-            raise CommandFailure(f"nothing to {verb}: the filters match {tasks_phrase} ({states})")
+            states = tasks_phrase(Counter(view["state"] for view in tasks))
+            matches = plural(len(tasks), "task")
+            raise CommandFailure(f"nothing to {verb}: the filters match {matches} ({states})")
         self._ask(verb, views)
         return [str(view["id"]) for view in views]
 
     def _ask(self, verb: str, views: list[Any]) -> None:
         jobs = sum(sum(view["jobs"].values()) for view in views)
-        states = counts(Counter(view["state"] for view in views))
+        states = tasks_phrase(Counter(view["state"] for view in views))
         question = f"{verb} {plural(len(views), 'task')} with {plural(jobs, 'job')} ({states})"
         if self.yes:
             return

@@ -36,7 +36,7 @@ def failures(days: Days = 7, json_output: Json = False) -> None:
             day(group["time"]),
             group["attempts"],
             group["queue"] or "none",
-            one_line(group["error"]) or "no error was reported",
+            one_line(group.get("example") or group["error"]) or "no error was reported",
         )
         for group in history["failures"]
     ]

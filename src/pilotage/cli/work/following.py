@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from pilotage.cli.errors import CommandFailure, Detached, StillUnderWay
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import Column, console, counts, echo, is_terminal, table
+from pilotage.cli.terminal.states import clause_of_task, line_of_task, word_of_task
 from pilotage.model.records.states import ENDED, TaskState
+from pilotage.model.rules.plain_states import word_counts
+from pilotage.model.values.error_lines import in_short, is_long
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +74,7 @@ def describe_live(display: "TaskDisplay", tasks: Sequence[int], circumstance: st
     live = [task for task in tasks if not display.ended(task)]
     named = " ".join(map(str, live[:MOST_NAMED]))
     states = ", ".join(
-        f"task {task} is {display.views[task]['state'] if task in display.views else 'unknown'}"
+        f"task {task} {clause_of_task(display.views[task]) if task in display.views else 'was not read'}"
         for task in live[:3]
     )
     more = f" and {len(live) - 3} more" if len(live) > 3 else ""
@@ -104,16 +107,17 @@ class TaskDisplay:
         task = view["id"]
         before = self.views.get(task)
         self.views[task] = view
-        jobs = counts(view["jobs"])
+        line = line_of_task(view)
         hint = "".join(f"; {line}" for line in waiting(view))
-        if self._in_lines and (
-            before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
-        ):
-            echo(
-                f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}", self._stderr
-            )
+        if self._in_lines and (before is None or line_of_task(before) != line):
+            echo(f"{line}{hint}", self._stderr)
         if self._progress is not None:
-            self._draw(self._progress, view, jobs)
+            # A line of a terminal has no room for what jobs wait for.
+            self._draw(
+                self._progress,
+                view,
+                counts({str(word): number for word, number in word_counts(view["jobs"]).items()}),
+            )
 
     def _draw(self, progress: "Progress", view: Mapping[str, Any], jobs: str) -> None:
         task = view["id"]
@@ -122,7 +126,7 @@ class TaskDisplay:
             self._bars[task] = progress.add_task("", total=None, jobs="", mark="")
         progress.update(
             self._bars[task],
-            description=visible(f"task {task} {view['name']} {view['state']}"),
+            description=visible(f"task {task} {view['name']} {word_of_task(view)}"),
             total=sum(view["jobs"].values()) or None,
             completed=sum(view["jobs"].get(state, 0) for state in ENDED["job"]),
             # A line of a terminal has no room for the hint beside the bar.
@@ -179,4 +183,7 @@ def fail_unless_finished(views: Sequence[Mapping[str, Any]]) -> None:
 def _end(view: Mapping[str, Any]) -> str:
     if reason := blocked(view):
         return f"task {view['id']}: {reason}"
-    return f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")
+    if not view["error"]:
+        return f"task {view['id']} {view['state']}"
+    rest = f"; all of it: pilotage logs {view['id']} --failed" if is_long(view["error"]) else ""
+    return f"task {view['id']} {view['state']}: {in_short(view['error'])}{rest}"

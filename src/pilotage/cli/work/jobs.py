@@ -19,8 +19,8 @@ from pilotage.cli.terminal.output import (
     show_json,
     span,
 )
+from pilotage.cli.terminal.states import JobStateName, Verbose, state_of_job, state_query
 from pilotage.cli.terminal.subjects import Task, task_numbers
-from pilotage.model.records.states import JobState
 
 if TYPE_CHECKING:
     from pilotage.client import Client
@@ -57,7 +57,10 @@ class Sort(StrEnum):
 Failed = Annotated[
     bool, typer.Option("--failed", help="Only jobs that failed, or are tried again after that.")
 ]
-State = Annotated[JobState | None, typer.Option(help="Only jobs in this state.", metavar="STATE")]
+State = Annotated[
+    JobStateName | None,
+    typer.Option(help="Only waiting, running, finishing, done, failed or cancelled jobs.", metavar="STATE"),
+]
 SortBy = Annotated[
     Sort, typer.Option(help="The column to sort by: numbers from the largest down, words upwards.")
 ]
@@ -71,6 +74,7 @@ def jobs(
     sort: SortBy = Sort.ID,
     limit: Limit = 50,
     after: After = "",
+    verbose: Verbose = False,
     json_output: Json = False,
 ) -> None:
     """List a task's jobs: where they are, how long they wait and run, and how they failed.
@@ -81,7 +85,7 @@ def jobs(
     """
     options: dict[str, Any] = {
         "failed": failed,
-        "state": state,
+        **state_query(state),
         "sort": sort.value,
         "limit": limit,
         "after": after or None,
@@ -96,7 +100,7 @@ def jobs(
     for answer in answers:
         if len(answers) > 1:
             echo(f"task {answer[0]}:")
-        _show(*answer, failed, state, sort)
+        _show(*answer, failed, state, sort, verbose)
 
 
 def _read(client: "Client", number: int, options: dict[str, Any]) -> tuple[int, Any, "Table[Any]"]:
@@ -108,12 +112,18 @@ def _document(number: int, failures: Any, page: "Table[Any]") -> dict[str, Any]:
 
 
 def _show(
-    number: int, failures: Any, page: "Table[Any]", failed: bool, state: JobState | None, sort: Sort
+    number: int,
+    failures: Any,
+    page: "Table[Any]",
+    failed: bool,
+    state: str | None,
+    sort: Sort,
+    verbose: bool,
 ) -> None:
     _show_failures(failures, {job["id"] for job in page})
     kind = "failed " if failed else ""
-    nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
-    show(*_table(page, sort), nothing)
+    nothing = f"No {kind}job is there" + (f" that is {state}." if state else ".")
+    show(*_table(page, sort, verbose), nothing)
     hint_next(page, "job")
     if failures["groups"]:
         echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
@@ -146,14 +156,16 @@ def _show_failures(failures: Any, listed: Set[int]) -> None:
     echo("")
 
 
-def _table(rows: Sequence[Any], sort: Sort) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
+def _table(
+    rows: Sequence[Any], sort: Sort, verbose: bool
+) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
     """Return columns and rows. What no job has gets no column."""
     columns: list[tuple[Column, Any]] = [
         (Column("job", number=True), lambda job: job["id"]),
         (Column("index", number=True), lambda job: job.get("index")),
         (Column("parameters", essential=False), lambda job: _parameters(job.get("parameters"))),
         (Column("queue"), lambda job: job["queue"]),
-        (Column("state"), lambda job: job["state"]),
+        (Column("state"), lambda job: state_of_job(job, verbose)),
         (Column("try", number=True), lambda job: job["attempt"]),
         (Column("wait", number=True), lambda job: span(job["wait"])),
         (Column("run", number=True), lambda job: span(job["run"])),

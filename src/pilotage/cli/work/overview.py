@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.cli.places.breakers import until
 from pilotage.cli.terminal.output import counts, echo, one_line, show_json
+from pilotage.cli.terminal.states import jobs_by_state
 from pilotage.explain.remarks import sentence
-from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState
+from pilotage.model.records.states import LIVE_TASKS
+from pilotage.model.rules.plain_states import PlainWord, engine_states, task_state, word_counts
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
@@ -22,12 +24,6 @@ MOST_TASKS = 1000
 
 MOST_NAMED = 3
 """Most tasks or breakers of a line."""
-
-_WAITING = (
-    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
-    *(JobState.ASSIGNED, JobState.ACTIVATED),
-)
-_MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 
 def show_overview(client: "Client", json_output: bool) -> None:
@@ -49,7 +45,7 @@ def show_overview(client: "Client", json_output: bool) -> None:
 
 
 def _waiting(view: Any) -> int:
-    return sum(view["jobs"].get(state, 0) for state in _WAITING)
+    return word_counts(view["jobs"])[PlainWord.WAITING]
 
 
 def _of_tasks(live: list[Any], largest: "Task | None") -> Iterator[str]:
@@ -57,15 +53,16 @@ def _of_tasks(live: list[Any], largest: "Task | None") -> Iterator[str]:
     for view in live:
         jobs.update(view["jobs"])
     by_state = Counter(view["state"] for view in live)
-    summary = ", ".join(f"{_at_least(count)} {state}" for state, count in by_state.items())
+    words = Counter(task_state(view["state"], view["jobs"], view["held"]).word for view in live)
+    summary = ", ".join(f"{_at_least(words[word])} {word}" for word in PlainWord if words[word])
     yield f"tasks:   {summary or 'none is under way'}"
     if max(by_state.values(), default=0) >= MOST_TASKS:
         yield f"         jobs of {MOST_TASKS} tasks of a state are counted below, and no others"
-    yield f"wait:    {_some(jobs, _WAITING)}"
+    yield f"wait:    {_some(jobs, PlainWord.WAITING)}"
     if largest and (obstacle := next((remark for remark in largest.remarks if remark.mend), None)):
         yield f"why:     task {largest.id} {largest.name}: {sentence(obstacle)}"
-    yield f"run:     {_some(jobs, AT_A_PILOT)}"
-    yield f"move:    {_some(jobs, _MOVING)}"
+    yield f"run:     {_some(jobs, PlainWord.RUNNING)}"
+    yield f"finish:  {_some(jobs, PlainWord.FINISHING)}"
     if held_tasks := [view for view in live if view["held"]]:
         yield f"held:    {_named(held_tasks)}"
 
@@ -101,10 +98,12 @@ def _at_least(count: int) -> str:
     return f"{count} or more" if count >= MOST_TASKS else f"{count}"
 
 
-def _some(jobs: Counter[str], states: tuple[JobState, ...]) -> str:
-    by_state = {state.value: jobs[state.value] for state in states}
+def _some(jobs: Counter[str], word: PlainWord) -> str:
+    """Return the number of jobs with a word; of waiting ones also what they wait for."""
+    by_state = {state.value: jobs[state.value] for state in engine_states(word)}
     total = sum(by_state.values())
-    return f"{plural(total, 'job')}{f': {counts(by_state)}' if total else ''}"
+    reasons = f": {jobs_by_state(by_state)}" if total and word is PlainWord.WAITING else ""
+    return f"{plural(total, 'job')}{reasons}"
 
 
 def _named(views: list[Any]) -> str:

@@ -12,6 +12,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput, CommandFailure, PayloadFailed
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import Json, echo, show_json, warn
+from pilotage.cli.terminal.states import state_of_job
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _print_logs(client: "Client", task: int, jobs: list[Any]) -> None:
     """Print what jobs wrote, each stream to its own. Of many jobs, each has a heading on standard error."""
     for job in jobs[:MOST_LOGS]:
         if len(jobs) > 1:
-            echo(f"== job:{job['id']}, {job['state']} ==", err=True)
+            echo(f"== job:{job['id']}, {state_of_job(job)} ==", err=True)
         for log in client.logs(f"job:{job['id']}")["logs"]:
             _print_stream(log, sys.stderr if log["stream"] == "stderr" else sys.stdout)
     if len(jobs) > MOST_LOGS:

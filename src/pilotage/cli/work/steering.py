@@ -9,10 +9,12 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput, CommandFailure
 from pilotage.cli.exit_codes import exit_code
-from pilotage.cli.terminal.output import Json, counts, echo, show_json
+from pilotage.cli.terminal.output import Json, echo, show_json
+from pilotage.cli.terminal.states import clause_of_task
 from pilotage.cli.terminal.subjects import tasks_of, work_of
 from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
 from pilotage.cli.work.bulk import Chosen, is_changeable
+from pilotage.model.rules.plain_states import clause, job_state, jobs_phrase
 from pilotage.model.rules.verbs import CANCEL, OF_TASKS, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
 
@@ -145,7 +147,7 @@ def _describe_move(verb: Verb, answer: Any, dry_run: bool) -> str:
     if not verb.outcome or (jobs := answer.get("jobs")) is None:
         return ""
     count = sum(jobs.values())
-    before = f" ({counts(jobs)} before)" if count else ""
+    before = f" ({jobs_phrase(jobs)} before)" if count else ""
     return f", {plural(count, 'job')} {'would be ' if dry_run else ''}{verb.outcome}{before}"
 
 
@@ -170,7 +172,7 @@ def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **option
                 if not json_output:
                     # A verb on a job answers with the job, which names its task by number.
                     view = answer["task"] if subject.kind == "task" and verb is not CANCEL else answer
-                    state = f" is {view['state']}" if "state" in view else ""
+                    state = f" {_clause(view)}" if "state" in view else ""
                     echo(f"{subject}{state}{_describe_move(verb, answer, options.get('dry_run', False))}")
                     for line in answer.get("lines", ()):
                         echo(line)
@@ -178,6 +180,10 @@ def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **option
         show_json({"done": answers, "refused": failures})
     if failures:
         raise CommandFailure("; ".join(failures))
+
+
+def _clause(view: Any) -> str:
+    return clause_of_task(view) if "jobs" in view else clause(job_state(view["state"]))
 
 
 def _try(failures: list[str], call: Callable[..., Any], *arguments: Any) -> list[Any]:

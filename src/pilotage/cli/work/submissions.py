@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.cli.configuration import settings
 from pilotage.cli.errors import CommandFailure
 from pilotage.cli.terminal.output import ago, confirmed, echo, is_interactive
+from pilotage.cli.terminal.states import state_of_task
 
 if TYPE_CHECKING:
     from pilotage.client import Client
@@ -35,7 +36,7 @@ def ask_if_known(client: "Client", content: str) -> None:
     tasks = [view for task in submission["tasks"] if (view := _task(client, task, submission["time"]))]
     if not tasks:
         return
-    named = ", ".join(f"task {view['id']} ({view['state']})" for view in tasks[:5])
+    named = ", ".join(f"task {view['id']} ({state_of_task(view)})" for view in tasks[:5])
     more = f" and {len(tasks) - 5} more" if len(tasks) > 5 else ""
     echo(f"the same document was submitted {ago(submission['time'])} ago as {named}{more}", err=True)
     if is_interactive() and not confirmed("submit it again?"):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,6 @@ from pilotage.cli.terminal.output import (
     Json,
     Limit,
     ago,
-    counts,
     echo,
     hint_next,
     one_line,
@@ -24,9 +24,11 @@ from pilotage.cli.terminal.output import (
     show_lines,
     width,
 )
+from pilotage.cli.terminal.states import Verbose, jobs_by_state, state_of_task, task_with_age
 from pilotage.cli.terminal.subjects import Task, task_number, task_numbers, work_of
 from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
 from pilotage.model.records.states import ENDED
+from pilotage.model.values.error_lines import in_short, is_long
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ def status(
     now: Annotated[
         bool, typer.Option("--now", help="Waiting, running, failing and moving work, in ten lines.")
     ] = False,
+    verbose: Verbose = False,
     json_output: Json = False,
 ) -> None:
     """Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line."""
@@ -90,41 +93,54 @@ def status(
         if now:
             overview.show_overview(client, json_output)
         elif task is not None:
-            work = work_of(client, task)
-            if watch:
-                numbers = task_numbers(client, [f"{work.kind}:{work.number}"])
-                following.follow(client, numbers, is_shown=not json_output)
-            (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
+            _show_work(client, task, watch, json_output, verbose)
         elif watch and not json_output:
             following.keep_showing(
-                client, lambda: filters.tasks(client, limit, order, after, shared), rows, TASKS
+                client,
+                lambda: filters.tasks(client, limit, order, after, shared),
+                partial(rows, verbose=verbose),
+                TASKS,
             )
         else:
             nothing = "No task matches." if filters.has_conditions else "There are no tasks."
-            _show_tasks(filters.tasks(client, limit, order, after, shared), nothing, json_output)
+            _show_tasks(filters.tasks(client, limit, order, after, shared), nothing, json_output, verbose)
 
 
-def _show_tasks(page: "Table[Any]", nothing: str, json_output: bool) -> None:
+def _show_work(client: "Client", word: str, watch: bool, json_output: bool, verbose: bool) -> None:
+    """Show the task or workflow that a word names; with ``watch`` after its end."""
+    from pilotage.cli.work import following
+
+    work = work_of(client, word)
+    if watch:
+        numbers = task_numbers(client, [f"{work.kind}:{work.number}"])
+        following.follow(client, numbers, is_shown=not json_output)
+    if work.kind == "task":
+        _show_task(client, work.number, json_output, verbose)
+    else:
+        _show_workflow(client, work.number, json_output)
+
+
+def _show_tasks(page: "Table[Any]", nothing: str, json_output: bool, verbose: bool) -> None:
     if json_output:
         show_json(page)
         return
-    show(TASKS, rows(page), nothing)
+    show(TASKS, rows(page, verbose), nothing)
     hint_next(page, "task")
 
 
-def rows(document: Any) -> list[tuple[object, ...]]:
+def rows(document: Any, verbose: bool = False) -> list[tuple[object, ...]]:
     """Return the rows of ``TASKS``."""
     return [
         (
             view["id"],
             view["name"],
-            f"{view['state']}, held" if view.get("held") else view["state"],
-            counts(view["jobs"]),
+            state_of_task(view, verbose),
+            jobs_by_state(view["jobs"], verbose),
             view["priority"],
             f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"],
             _labels(view),
             ago(view["since"]),
-            one_line(view["error"]),
+            one_line(in_short(view["error"])),
         )
         for view in document
     ]
@@ -161,7 +177,7 @@ def _show_workflow(client: "Client", workflow: int, json_output: bool) -> None:
     show_lines(client.explain_workflow(workflow, width=width())["lines"])
 
 
-def _show_task(client: "Client", task: int, json_output: bool) -> None:
+def _show_task(client: "Client", task: int, json_output: bool, verbose: bool) -> None:
     view = client.task(task)
     by_queue = _jobs_by_queue(client, task)
     has_ended = view["state"] in ENDED["task"]
@@ -169,17 +185,21 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         show_json({**view, "jobs_by_queue": by_queue})
         return
     owner = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
-    echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
-    submitted = f"submitted {ago(view['created'])} ago"
-    echo(f"of {owner}, share {view['share']}, priority {view['priority']}, {submitted}")
+    echo(f"task {view['id']} {view['name']}: {task_with_age(view, verbose)}")
+    place = f"in share {view['share']}, priority {view['priority']}"
+    echo(f"submitted {ago(view['created'])} ago by {owner} {place}")
     if view["error"] and view["state"] != "waiting":
-        echo(f"error: {view['error']}", colour="red")
+        echo(f"error: {in_short(view['error'])}", colour="red")
+        if is_long(view["error"]):
+            echo(f"all of it: pilotage logs {view['id']} --failed")
     for line in _lines(view):
         echo(line)
     if by_queue is None:
-        echo(f"jobs: {counts(view['jobs'])}")
+        echo(f"jobs: {jobs_by_state(view['jobs'], verbose)}")
     else:
-        queue_rows = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
+        queue_rows = [
+            (queue or "(no queue yet)", jobs_by_state(states, verbose)) for queue, states in by_queue.items()
+        ]
         show((Column("queue"), Column("jobs")), queue_rows, "It has no jobs yet.")
     if view["state"] in ("failed", "cancelled"):
         echo(f"why: pilotage explain {view['id']}; again: pilotage retry {view['id']}")

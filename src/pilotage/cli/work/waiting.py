@@ -6,7 +6,8 @@ import typer
 
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import CommandFailure
-from pilotage.cli.terminal.output import Json, counts, echo, show_json
+from pilotage.cli.terminal.output import Json, echo, show_json
+from pilotage.cli.terminal.states import line_of_task
 from pilotage.cli.terminal.subjects import task_numbers
 from pilotage.model.records.states import LIVE_TASKS
 
@@ -28,7 +29,7 @@ def wait(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled.
+    """Return when tasks have ended: 0 if they are done, 1 if one failed or was cancelled.
 
     A task that is blocked by a failed one before it counts as failed: it starts only if a person acts.
     It ends with 4 after the timeout, and with 130 after Ctrl-C. Either way the tasks go on.
@@ -43,7 +44,7 @@ def wait(
     else:
         for view in ended:
             if view["state"] == "finished":
-                echo(f"task {view['id']} {view['name']} finished: {counts(view['jobs']) or 'no jobs'}")
+                echo(line_of_task(view))
     following.fail_unless_finished(ended)
 
 

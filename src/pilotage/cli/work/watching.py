@@ -14,6 +14,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.errors import Detached
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import console, echo, is_terminal, width
+from pilotage.cli.terminal.states import state_of_job
 from pilotage.cli.work.following import TaskDisplay, bars, describe_live
 
 if TYPE_CHECKING:
@@ -150,15 +151,15 @@ class _View:
     def _log(self, task: int) -> list[str]:
         jobs = [
             job
-            for state in ("failed", "running")
-            for job in self._client.jobs(task, state=state, sort="since", limit=1)
+            for word in ("failed", "running")
+            for job in self._client.jobs(task, word=word, sort="since", limit=1)
         ]
         if not jobs:
             return [f"no job of task {task} has failed, and none runs: there is no log to show"]
         job = max(jobs, key=lambda job: float(job["since"]))
         written = self._client.logs(f"job:{job['id']}")["logs"]
         lines = [line for log in written for part in log["parts"] for line in part["text"].splitlines()]
-        head = f"-- log of job:{job['id']}, {job['state']}: pilotage logs job:{job['id']} shows all --"
+        head = f"-- log of job:{job['id']}, {state_of_job(job)}: pilotage logs job:{job['id']} shows all --"
         return [head, *(lines[-self._out.height :] or ["nothing yet; its pilot will send it: press l again"])]
 
 

@@ -6,6 +6,8 @@ import typer
 
 from pilotage.cli.configuration import connect
 from pilotage.cli.terminal.output import After, Column, Json, Limit, ago, counts, hint_next, show, show_json
+from pilotage.cli.terminal.states import Verbose
+from pilotage.model.rules.plain_states import tasks_phrase
 
 app = typer.Typer()
 
@@ -22,6 +24,7 @@ WORKFLOWS = (
 def workflows(
     limit: Limit = 50,
     after: After = "",
+    verbose: Verbose = False,
     json_output: Json = False,
 ) -> None:
     """List workflows, newest first, with their tasks by state."""
@@ -30,10 +33,16 @@ def workflows(
     if json_output:
         show_json(page)
         return
-    show(WORKFLOWS, [_row(view) for view in page], "There are no workflows.")
+    show(WORKFLOWS, [_row(view, verbose) for view in page], "There are no workflows.")
     hint_next(page, "workflow")
 
 
-def _row(view: Any) -> tuple[object, ...]:
+def _row(view: Any, verbose: bool) -> tuple[object, ...]:
     owner = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
-    return f"workflow:{view['id']}", view["name"], counts(view["tasks"]), owner, ago(view["created"])
+    return (
+        f"workflow:{view['id']}",
+        view["name"],
+        counts(view["tasks"]) if verbose else tasks_phrase(view["tasks"]),
+        owner,
+        ago(view["created"]),
+    )

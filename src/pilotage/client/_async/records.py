@@ -9,6 +9,7 @@ from pilotage.client.output_files import FetchResult
 from pilotage.client.records import ExplainedRecord, Record, RemarkRecord, Table, required
 from pilotage.client.subjects import RequestSubject
 from pilotage.model.records.states import ENDED
+from pilotage.model.rules.plain_states import job_state, jobs_phrase, task_state
 
 
 class AsyncRequests(Protocol):
@@ -93,7 +94,7 @@ class AsyncTask(Record):
 
     @property
     def state(self) -> str:
-        """Its state, such as ``running`` or ``finished``."""
+        """The engine's state, such as ``activated`` or ``finished``; tables show words such as ``done``."""
         return str(self["state"])
 
     @property
@@ -122,8 +123,14 @@ class AsyncTask(Record):
         return [*map(RemarkRecord, self.get("remarks", ()))]
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{count} {state}" for state, count in self.counts.items() if count)
-        return f"<task {self.id} {self.name}: {self.state}{f'; {counts}' if counts else ''}>"
+        jobs = jobs_phrase(self.counts)
+        return f"<task {self.id} {self.name}: {self.display('state')}{f'; {jobs}' if jobs else ''}>"
+
+    def display(self, field: str) -> Any:
+        """Return a field as tables show it: states in the words that people use."""
+        if field == "state":
+            return str(task_state(self.state, self.counts, self.get("held")))
+        return jobs_phrase(self.counts) if field == "jobs" else super().display(field)
 
     async def refresh(self) -> Self:
         """Read it again, and return it."""
@@ -228,7 +235,7 @@ class AsyncJob(Record):
 
     @property
     def state(self) -> str:
-        """Its state, such as ``running`` or ``finished``."""
+        """The engine's state, such as ``activated`` or ``finished``; tables show words such as ``done``."""
         return str(self["state"])
 
     @property
@@ -242,7 +249,11 @@ class AsyncJob(Record):
         return self.state in ENDED["job"]
 
     def __repr__(self) -> str:
-        return f"<job {self.id} of task {self['task']}: {self.state}>"
+        return f"<job {self.id} of task {self['task']}: {self.display('state')}>"
+
+    def display(self, field: str) -> Any:
+        """Return a field as tables show it: the state in the word that people use."""
+        return str(job_state(self.state)) if field == "state" else super().display(field)
 
     async def refresh(self) -> Self:
         """Read it again, with its history, and return it."""

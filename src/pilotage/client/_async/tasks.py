@@ -101,6 +101,7 @@ class AsyncTaskRequests(AsyncApi):
         owner: str | None = None,
         vo: str | None = None,
         state: str | None = None,
+        word: str | None = None,
         site: str | None = None,
         mine: bool = False,
         shared: bool = False,
@@ -111,9 +112,9 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Table[AsyncTask]:
         """Return tasks, newest first: the caller's, or for an operator everybody's unless ``mine``.
 
-        With ``shared``, tasks of others that you may read. ``label`` is a list of ``name=text``; a task has
-        all of them. In ``name``, ``*`` matches any text. ``sort``: newest, changed, priority or name.
-        ``after`` is the ``next`` of the page before. ``key`` chooses tasks of one submission.
+        With ``shared``, tasks of others that you may read. A task has all ``label``s, ``name=text``. In
+        ``name``, ``*`` matches any text. ``word``: as in ``jobs``. ``sort``: newest, changed, priority or
+        name. ``after`` is the ``next`` of the page before. ``key`` chooses tasks of one submission.
         """
         answer = await self._get(
             "/tasks",
@@ -122,6 +123,7 @@ class AsyncTaskRequests(AsyncApi):
             owner=owner,
             vo=vo,
             state=state,
+            word=word,
             site=site,
             mine=mine,
             shared=shared or None,
@@ -144,6 +146,7 @@ class AsyncTaskRequests(AsyncApi):
         task: "int | str | RequestSubject | AsyncTask",
         *,
         state: str | None = None,
+        word: str | None = None,
         failed: bool = False,
         sort: str | None = None,
         after: str | None = None,
@@ -153,14 +156,17 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Table[AsyncJob]:
         """Return a task's jobs, by number unless ``sort`` names a column.
 
-        ``after`` is the ``next`` of the page before, or in a list by number any number. With ``inputs`` and
-        ``parameters``, each job has the names of its files and its row of parameters.
+        ``word`` is ``waiting``, ``running``, ``finishing``, ``done``, ``failed`` or ``cancelled``, ``state``
+        one state of the engine. ``after`` is the ``next`` of the page before, or in a list by number any
+        number. With ``inputs`` and ``parameters``, each job has the names of its files and its row of
+        parameters.
         """
         answer = await self._get(
             "/tasks/{task}/jobs",
             await self._task(task),
             failed=failed,
             state=state,
+            word=word,
             sort=sort,
             after=after,
             limit=limit,

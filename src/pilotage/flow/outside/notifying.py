@@ -8,6 +8,9 @@ from operator import attrgetter
 from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.notifications import Notification, NotificationSighting
+from pilotage.model.records.states import TaskState
+from pilotage.model.rules.plain_states import TASK_STATES, clause
+from pilotage.model.values.error_lines import in_short
 from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
 from pilotage.store import Store
 
@@ -106,10 +109,10 @@ def _line(notification: Notification, facts: dict[str, object]) -> str:
     if notification.topic == "test":
         return str(facts["text"])
     name = f"task {notification.task} ({facts['name']})"
-    error = f": {str(facts['error']).splitlines()[0]}" if facts["error"] else ""
+    error = f": {in_short(str(facts['error']))}" if facts["error"] else ""
     match notification.topic:
         case "end":
-            return f"{name} is {facts['state']}{error}"
+            return f"{name} {clause(TASK_STATES[TaskState(str(facts['state']))])}{error}"
         case "failure":
             return f"{name}: a first job failed for good{error}"
     return f"{name} is held: {facts['held']}"

@@ -84,7 +84,8 @@ def _breaker(
     )
     if tripped is None or tripped.last is None:
         return None
-    return tripped.breaker("node" if node else "queue", (queue, node), tripped.last.ending, scope)
+    error = tripped.last.example or tripped.last.ending
+    return tripped.breaker("node" if node else "queue", (queue, node), error, scope)
 
 
 def _is_shown_for(scope: Scope, failures: list[Failure], constants: GuardConstants) -> bool:

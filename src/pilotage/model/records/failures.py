@@ -7,16 +7,13 @@ from typing import Literal, NamedTuple
 
 from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failure_kinds import FAILURE_RULES, FailureKind, FailureRules
+from pilotage.model.values.error_lines import last_line
 from pilotage.model.values.types import DESCRIBED, Elsewhere, RecordId
 
 Against = Literal["queue", "node", "task"]
 Verdict = Literal["task", "place", "doubt", "unknown"]
 """What a failure follows: its task, its place, one of the two, or unknown."""
 
-LONGEST_ENDING = 200
-"""Most characters kept from the end of an error."""
-
-_PAYLOAD = "payload exited with code"
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -40,6 +37,8 @@ class FailedAttempt:
     """Exit code of its payload; none: it never ran."""
     ending: str = ""
     """End of its error, with ``#`` for each number in it."""
+    example: str = ""
+    """The same with its numbers."""
     kind: FailureKind = "payload"
     """How it failed."""
     grows: bool = False
@@ -116,19 +115,10 @@ class Failure(FailedAttempt):
         return self.vo, self.owner
 
 
-def telling_line(error: str) -> str:
-    """Return the most useful line of an error: a payload's last line, else the first line."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    return lines[-1] if lines[0].startswith(_PAYLOAD) else lines[0]
-
-
 def ending_of(error: str) -> str:
     """Return the last line of an error, with ``#`` for its numbers, because numbers of files or lines
     differ by job."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    return _DIGITS.sub("#", lines[-1])[-LONGEST_ENDING:] if lines else ""
+    return _DIGITS.sub("#", last_line(error))
 
 
 _LESS: dict[Against, int] = {"queue": 0, "node": 1, "task": 2}

@@ -41,7 +41,9 @@ REQUESTS = Measurement("requests", ("method", "route", "status"), "Answered requ
 REQUEST_SECONDS = Measurement("request_seconds", ("method", "route"), "Seconds until answers began.", SHORT)
 
 FAILED_ATTEMPTS = Measurement(
-    "failed_attempts", ("day", "task", "queue", "error"), "Attempts of jobs that failed, by day and error."
+    "failed_attempts",
+    ("day", "task", "queue", "error", "example"),
+    "Attempts of jobs that failed, by day and error.",
 )
 """No time series: errors have too many values. The store adds them up by day, person, queue and error."""
 

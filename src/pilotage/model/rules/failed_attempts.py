@@ -8,6 +8,7 @@ from pilotage.model.records.failures import Failure, ending_of
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.retry_causes import exceeded_by
+from pilotage.model.values.error_lines import last_line
 
 COMPLETE_CONTAINMENT = frozenset({"bubblewrap", "namespaces", "landlock"})
 """Ways that keep files and signals away from payloads. Any other keeps away less, or nothing."""
@@ -70,6 +71,7 @@ class FailedAttempts:
             lasted=lasted,
             exit_code=exit_code,
             ending=ending_of(error),
+            example=last_line(error),
             kind=kind,
             grows=grows,
         )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pilotage.model.records.states import ENDED, JobState, TaskState
+from pilotage.model.values.phrases import plural
 
 
 class PlainWord(StrEnum):
@@ -33,6 +34,9 @@ class PlainState(NamedTuple):
             return HELD
         return f"{self.word} {self.reason}" if self.reason else str(self.word)
 
+
+ENDS = (PlainWord.DONE, PlainWord.FAILED, PlainWord.CANCELLED)
+"""Words of what has ended."""
 
 HELD = "held"
 """The reason of jobs that a person holds."""
@@ -83,13 +87,16 @@ TASK_STATES: Mapping[TaskState, PlainState] = {
 }
 """Each state of the engine's tasks by itself. ``task_state`` sees a live task's jobs too."""
 
+JobCounts = Mapping[str, int] | Mapping[JobState, int]
+"""The number of jobs in each state of the engine."""
+
 
 def job_state(state: str) -> PlainState:
     """Return what people see of a job in this state of the engine."""
     return JOB_STATES[JobState(state)]
 
 
-def task_state(state: str, jobs: Mapping[str, int], held: object = False) -> PlainState:
+def task_state(state: str, jobs: JobCounts, held: object = False) -> PlainState:
     """Return what people see of a task: it runs only if a job of it does, else it waits as most do."""
     engine = TaskState(state)
     if engine in ENDED["task"]:
@@ -107,7 +114,17 @@ def task_state(state: str, jobs: Mapping[str, int], held: object = False) -> Pla
     return TASK_STATES[engine] if engine in (TaskState.WAITING, TaskState.MERGING) else FOR_QUEUE
 
 
-def plain_counts(jobs: Mapping[str, int]) -> Counter[PlainState]:
+def clause(plain: PlainState) -> str:
+    """Return ``is waiting for a slot``, ``failed``, ``was cancelled``: what follows the name of a task."""
+    return {FAILED: "failed", CANCELLED: "was cancelled"}.get(plain, f"is {plain}")
+
+
+def with_age(plain: PlainState, age: str) -> str:
+    """Return ``done 15 min ago``; of what has not ended, only what it does: it may have done so for less."""
+    return f"{plain} {age} ago" if plain.word in ENDS else str(plain)
+
+
+def plain_counts(jobs: JobCounts) -> Counter[PlainState]:
     """Return the number of jobs in each state that people see, in the order of a job's life."""
     counts: Counter[PlainState] = Counter()
     for state, plain in JOB_STATES.items():
@@ -116,7 +133,7 @@ def plain_counts(jobs: Mapping[str, int]) -> Counter[PlainState]:
     return counts
 
 
-def word_counts(jobs: Mapping[str, int]) -> Counter[PlainWord]:
+def word_counts(jobs: JobCounts) -> Counter[PlainWord]:
     """Return the number of jobs by word alone."""
     counts: Counter[PlainWord] = Counter()
     for plain, count in plain_counts(jobs).items():
@@ -124,11 +141,27 @@ def word_counts(jobs: Mapping[str, int]) -> Counter[PlainWord]:
     return counts
 
 
+def task_sentence(name: str, state: str, jobs: JobCounts, held: object = False) -> str:
+    """Return ``task 12 count is running: 2 running, 1 done`` for the ``name`` ``task 12 count``."""
+    plain, counts = task_state(state, jobs, held), plain_counts(jobs)
+    total = plural(counts.total(), "job") if counts else "no jobs yet"
+    return f"{name} {clause(plain)}: {total if set(counts) <= {plain} else jobs_phrase(jobs)}"
+
+
+def tasks_phrase(tasks: Mapping[str, int]) -> str:
+    """Return ``1 waiting, 2 running`` for the number of tasks in each state of the engine."""
+    counts: Counter[PlainWord] = Counter()
+    for state, plain in TASK_STATES.items():
+        if count := tasks.get(state, 0):
+            counts[plain.word] += count
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items())
+
+
 def engine_states(word: PlainWord) -> tuple[JobState, ...]:
     """Return the engine's states of jobs with a word."""
     return tuple(state for state, plain in JOB_STATES.items() if plain.word is word)
 
 
-def jobs_phrase(jobs: Mapping[str, int]) -> str:
+def jobs_phrase(jobs: JobCounts) -> str:
     """Return ``2 waiting for a slot, 1 running, 4 done``; empty without jobs."""
     return ", ".join(f"{count:,} {plain}" for plain, count in plain_counts(jobs).items())

@@ -16,7 +16,7 @@ FINISH = "finish"
 """The step that decides by this policy."""
 
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
-_CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task failed"}
+_NOTHING_TO_MERGE = "nothing to merge: its jobs left no outputs"
 
 
 def complete(world: World) -> Decision:
@@ -44,11 +44,12 @@ def complete(world: World) -> Decision:
         work.spend(task.id, FILES, len(files[task.id]))
         error = _error(task, counts[task.id], jobs[task.id], files[task.id])
         waiting = [job.id for job in jobs[task.id] if job.state == JobState.MERGING]
+        if error:
+            # A job that left its outputs is done, even if its task fails; without them it runs again.
+            ended[JobState.CLOSED if error == _NOTHING_TO_MERGE else JobState.FINISHED] += waiting
         if error and counts[task.id][JobState.CANCELLED]:
-            ended[JobState.CLOSED] += waiting
             moves.append(_cancelled(task, error))
         elif error:
-            ended[JobState.CLOSED] += waiting
             moves.append(task_failed(task, "cannot be completed", error))
         elif files[task.id] and task.spec.merge and task.state == TaskState.RUNNING:
             moves.append(_merged(task, files[task.id]))
@@ -92,15 +93,15 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
         return ""  # a person ended it early, and it has outputs: merged ones if it was merging
     if task.finishing and not task.spec.merge and counts[JobState.FINISHED]:
         return ""
-    bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
-    if bad:
+    if any(counts[state] for state in _ENDED_BADLY):
         failed = (job for job in jobs if job.state == JobState.FAILED)
         example = next((job for job in failed if job.kind != "scout" or not task.measured), None)
         # Include failed scouts that other jobs replaced, as the task's counts do.
         excused = task.measured.failed if task.measured else 0
         total = counts.total() + excused
-        jobs_in_all = "1 job" if total == 1 else f"{total} jobs"
-        error = f"of {jobs_in_all} {' and '.join(bad)}"
+        error = _ended_badly(
+            counts[JobState.FAILED], counts[JobState.CANCELLED] + counts[JobState.CLOSED], total
+        )
         if excused:
             scouts = "1 failed scout" if excused == 1 else f"{excused} failed scouts"
             error = f"{error}, besides {scouts} that other jobs replaced"
@@ -109,8 +110,17 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
         called = "job" if example.kind == "normal" else f"{example.kind} job"
         return f"{error}; {called} {example.id}: {example.error}"
     if task.spec.merge and task.state == TaskState.RUNNING and not files and not _may_leave_nothing(task):
-        return "nothing to merge: its jobs left no outputs"
+        return _NOTHING_TO_MERGE
     return ""
+
+
+def _ended_badly(failed: int, cancelled: int, total: int) -> str:
+    """Return ``2 of 10 jobs failed and 3 were cancelled``."""
+    subject = "its only job" if total == 1 else f"{failed or cancelled} of {total} jobs"
+    if not failed:
+        return f"{subject} {'was' if cancelled == 1 else 'were'} cancelled"
+    more = f" and {cancelled} {'was' if cancelled == 1 else 'were'} cancelled" if cancelled else ""
+    return f"{subject} failed{more}"
 
 
 def _may_leave_nothing(task: Task) -> bool:
@@ -173,7 +183,7 @@ def _finished(time: float, state: TaskState, tasks: Sequence[Task]) -> Move:
 
 def _jobs_moves(ended: dict[JobState, list[int]]) -> list[Move]:
     return [
-        Move(kind="job", ids=tuple(ids), source=JobState.MERGING, target=target, cause=_CAUSES[target])
+        Move(kind="job", ids=tuple(ids), source=JobState.MERGING, target=target, cause="its task ended")
         for target, ids in sorted(ended.items())
         if ids
     ]

@@ -108,7 +108,7 @@ def _with_outputs(world: World, task: Task) -> set[int]:
         return set()
     makers = {file.job for file in world.files}
     ended = (job for job in world.jobs if job.state in _MAY_HAVE_OUTPUTS and job.kind != "merge")
-    return {job.id for job in ended if job.id in makers}
+    return {job.id for job in ended if job.state is JobState.FINISHED or job.id in makers}
 
 
 def _again(

@@ -32,7 +32,7 @@ def conclude(world: World) -> Decision:
             scouts[job.task].append(job)
     evidence = Evidence.of(world)
     moves: list[Move] = []
-    closed: list[int] = []
+    stored: list[int] = []
     work = WorkBudget()
     for task in sorted(world.tasks, key=lambda task: task.id):
         task_scouts = scouts[task.id]
@@ -44,11 +44,11 @@ def conclude(world: World) -> Decision:
             continue
         work.spend(task.id, FILES, sum(len(job.inputs) for job in task_scouts))
         if error := _error(task_scouts, world.federation.scouting):
-            closed += [job.id for job in task_scouts if job.state == JobState.MERGING]
+            stored += [job.id for job in task_scouts if job.state == JobState.MERGING]
             moves.append(task_failed(task, "too many scouts failed", error))
         else:
             moves.append(_measured(task, task_scouts, evidence))
-    changes = (*_closed(closed), *moves)
+    changes = (*_stored(stored), *moves)
     return Decision(step="scout", time=world.time, seed=world.seed, changes=changes)
 
 
@@ -63,7 +63,7 @@ def _error(scouts: Sequence[Job], constants: ScoutConstants) -> str:
     return f"{error}; scout job {example.id}: {example.error}" if example else error
 
 
-def _closed(ids: Sequence[int]) -> list[Move]:
+def _stored(ids: Sequence[int]) -> list[Move]:
     if not ids:
         return []
     return [
@@ -71,8 +71,8 @@ def _closed(ids: Sequence[int]) -> list[Move]:
             kind="job",
             ids=tuple(ids),
             source=JobState.MERGING,
-            target=JobState.CLOSED,
-            cause="its task failed",
+            target=JobState.FINISHED,
+            cause="its task ended",
         )
     ]
 

@@ -91,7 +91,8 @@ def _error(task: Task, failures: list[Failure]) -> str:
         )
     return (
         f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike at {_places(failures)}, "
-        f"with exit code {first.exit_code}: {first.ending}; job {first.job} was the first{_way_on(task)}"
+        f"with exit code {first.exit_code}: {first.example or first.ending}; "
+        f"job {first.job} was the first{_way_on(task)}"
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pilotage.model.documents.decision import Move
-from pilotage.model.records.failures import Failure, ending_of, telling_line
+from pilotage.model.records.failures import Failure, ending_of
 from pilotage.model.records.measurements import (
     ATTEMPTS,
     EMPTY_PILOTS,
@@ -22,6 +22,7 @@ from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, ENDED, LIVE, JobState, TransferState
 from pilotage.model.records.use import CANCELLED, OTHER_LOSS, OUTPUT, STORAGE
 from pilotage.model.values.durations import DAY
+from pilotage.model.values.error_lines import last_line, telling_line
 from pilotage.store.commit.working_set import ATTEMPT, ID, KEYS, MEASURED, RAN, STARTED, TASK, Record
 from pilotage.store.database.measurements import Measurements
 from pilotage.store.jobs.counters import KEY_COLUMNS
@@ -76,11 +77,14 @@ class CommitMeasurements:
                 self._count(ATTEMPTS, _labels("job", rows, "queue", "share"), outcome)
 
     def _failures(self, move: Move, rows: Sequence[Record]) -> None:
-        """Count failed attempts by day, task, queue and error."""
+        """Count failed attempts by day, task, queue and error, with one example of each error."""
         day, common = str(int(self._time // DAY)), _error_of(move.changes)
         errors = {id_: _error_of(values) for id_, values in move.own_changes.items() if "error" in values}
+        examples: dict[str, str] = {}
         labels = [
-            (day, str(row[TASK]), _of("job", row, "queue"), errors.get(row[ID], common)) for row in rows
+            (day, str(row[TASK]), _of("job", row, "queue"), error, examples.setdefault(error, line))
+            for row in rows
+            for error, line in [errors.get(row[ID], common)]
         ]
         self._count(FAILED_ATTEMPTS, labels)
 
@@ -123,8 +127,10 @@ class CommitMeasurements:
             self.own.count(measure, (*values, *more), count)
 
 
-def _error_of(changes: Mapping[str, Any]) -> str:
-    return ending_of(telling_line(str(changes.get("error") or "")))
+def _error_of(changes: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the error that groups failures, and the line as it was written."""
+    line = telling_line(str(changes.get("error") or ""))
+    return ending_of(line), last_line(line)
 
 
 def _cores(requirements: str) -> int:

@@ -5,9 +5,10 @@ the attempts with other errors.
 """
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass
 
-from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, delete, func, select
+from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, delete, func, select, update
 
 from pilotage.model.records.measurements import FAILED_ATTEMPTS
 from pilotage.model.values.durations import DAY
@@ -38,6 +39,7 @@ daily_failures = Table(
     Column("queue", String, primary_key=True),
     Column("error", String, primary_key=True),
     Column("attempts", Integer, nullable=False),
+    Column("example", String, nullable=False, server_default=""),
 )
 
 _KEY = ("day", "vo", "owner", "queue", "error")
@@ -46,9 +48,14 @@ _OWNERS = select(_t.id, _t.vo, _t.owner).where(among(_t.id, "ids"))
 _IS_OWN = (_f.vo == bindparam("its_vo"), _f.owner == bindparam("its_owner"))
 _OF_PERSON = select(_f.queue, _f.error).where(_f.day == bindparam("its_day"), *_IS_OWN)
 _OLD = delete(daily_failures).where(_f.day < bindparam("before"))
+_EXAMPLE = (
+    update(daily_failures)
+    .where(*(daily_failures.c[name] == bindparam(f"its_{name}") for name in _KEY))
+    .values(example=bindparam("line"))
+)
 _attempts = func.sum(_f.attempts).label("many")
 _READ = (
-    select(_f.day, _f.queue, _f.error, _attempts)
+    select(_f.day, _f.queue, _f.error, _attempts, func.max(_f.example))
     .where(_f.day >= bindparam("after"))
     .group_by(_f.day, _f.queue, _f.error)
     .order_by(_attempts.desc(), _f.day.desc(), _f.queue, _f.error)
@@ -78,6 +85,8 @@ class DailyFailures:
     """The error, with ``#`` for each number in it."""
     attempts: int
     """How many failed, including retried ones."""
+    example: str = ""
+    """The first of these errors, with its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,27 +106,33 @@ class FailureHistory:
 def add(connection: Connection, sums: Sums) -> None:
     """Add a process's failed attempts to the table. Leave out attempts of deleted tasks."""
     attempts = {key.labels: count for key, count in sums.items() if key.name == FAILED_ATTEMPTS.name}
-    ids = sorted({int(task) for _, task, _, _ in attempts})
+    ids = sorted({int(task) for _, task, *_ in attempts})
     owners = {id_: (vo, owner) for id_, vo, owner in raw_rows(connection, _OWNERS, ids=ids)} if ids else {}
     days: dict[tuple[int, str, str], Counter[tuple[str, str]]] = {}
-    for (day, task, queue, error), count in attempts.items():
+    lines: dict[tuple[int, str, str, str, str], str] = {}
+    for (day, task, queue, error, example), count in attempts.items():
         if (number := int(task)) in owners:
-            counted = days.setdefault((int(day), *owners[number]), Counter())
-            counted[queue, error] += int(count)
-    rows = [
-        (*key, *place, count)
-        for key, counted in days.items()
-        for place, count in _bounded(connection, key, counted).items()
-    ]
+            key = int(day), *owners[number]
+            days.setdefault(key, Counter())[queue, error] += int(count)
+            lines.setdefault((*key, queue, error), example)
+    rows, examples = [], []
+    for key, counted in days.items():
+        person = dict(zip(("its_day", "its_vo", "its_owner"), key, strict=True))
+        places = set(raw_rows(connection, _OF_PERSON, **person))
+        for place, count in _bounded(places, counted).items():
+            rows.append((*key, *place, count))
+            if place not in places and (*key, *place) in lines:
+                named = zip(_KEY, (*key, *place), strict=True)
+                line = {"line": lines[*key, *place]}
+                examples.append({**{f"its_{name}": value for name, value in named}, **line})
     bulk.add(connection, daily_failures, _KEY, "attempts", rows)
+    if examples:
+        connection.execute(_EXAMPLE, examples)
 
 
-def _bounded(
-    connection: Connection, key: tuple[int, str, str], counted: Counter[tuple[str, str]]
-) -> Counter[tuple[str, str]]:
+def _bounded(before: Set[tuple[str, str]], counted: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
     """Return the failures of a person's day, most attempts first. Beyond the bound, call errors others."""
-    values = dict(zip(("its_day", "its_vo", "its_owner"), key, strict=True))
-    places = set(raw_rows(connection, _OF_PERSON, **values))
+    places = set(before)
     bounded: Counter[tuple[str, str]] = Counter()
     for place, count in counted.most_common():
         fits = place in places or len(places) < MOST_OF_PERSON
@@ -139,8 +154,8 @@ def read(connection: Connection, owner: Identity | None, after: float) -> Failur
     days = raw_rows(connection, _DAYS if owner is None else _OWN_DAYS, **values)
     failures = sorted(
         (
-            DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(attempts))
-            for day, queue, error, attempts in rows
+            DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(attempts), example=example)
+            for day, queue, error, attempts, example in rows
         ),
         key=lambda failure: (-failure.time, -failure.attempts, failure.queue, failure.error),
     )

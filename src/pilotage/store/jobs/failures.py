@@ -23,10 +23,11 @@ from sqlalchemy import (
 
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.failure_kinds import FAILURE_RULES
-from pilotage.model.records.failures import FailedAttempt, Failure, ending_of, telling_line
+from pilotage.model.records.failures import FailedAttempt, Failure, ending_of
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import Job, JobKind, place_of
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
+from pilotage.model.values.error_lines import telling_line
 from pilotage.store.database.columns import has_state, is_state, metadata
 from pilotage.store.database.dialects import replaced, upsert
 from pilotage.store.database.record_columns import maker, record_columns

@@ -23,14 +23,15 @@ from sqlalchemy import (
 )
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
-from pilotage.model.records.failures import telling_line
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, LIVE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.likely_ends import Progress
+from pilotage.model.rules.plain_states import PlainWord, engine_states
+from pilotage.model.values.error_lines import telling_line
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.keyset import ListOrder, ListPage, Position, total_of
+from pilotage.store.database.keyset import ListOrder, ListPage, Position
 from pilotage.store.database.rows import among
 from pilotage.store.jobs import job_counts
 from pilotage.store.jobs import table as job_rows
@@ -129,15 +130,22 @@ class ListedJob(JobView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """The page of a task's jobs to list: its state, only failed ones, the sorting, and the cursor."""
+    """The page of a task's jobs to list: a state, or a word that people see (both: either), only failed ones,
+    the sorting, and the cursor."""
 
     state: JobState | None = None
+    word: PlainWord | None = None
     failed: bool = False
     sort: JobSort = "id"
     limit: int = 100
     after: str = ""
     inputs: bool = False
     parameters: bool = False
+
+    @property
+    def states(self) -> tuple[JobState, ...]:
+        """The states of its jobs; empty: any."""
+        return (*filter(None, [self.state]), *(engine_states(self.word) if self.word else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +227,8 @@ class JobLists:
             specs = self._specs.of(connection, [task]) if page.parameters else {}
             listed = [_listed(row, sites, specs) for row in rows]
             listed = _with_inputs(connection, listed) if page.inputs else listed
-            return ListPage(listed, total_of(counts, page.state), counts, following)
+            total = sum(counts.get(state, 0) for state in page.states or counts)
+            return ListPage(listed, total, counts, following)
 
         return self._database.read(read)
 
@@ -344,10 +353,10 @@ def _among_states(
     task: int, page: JobPage, order: ListOrder, position: Position | None, counts: Iterable[JobState]
 ) -> list[ColumnElement[bool]]:
     """Return the conditions for jobs of a page. ``counts`` has the states of the task's jobs."""
-    states = [page.state] if page.state else [*counts]
+    states = page.states or tuple(counts)
     conditions = [_j.task == task, *order.after(position), *([_has_failed()] if page.failed else [])]
     if order.key is not None or not states:
-        return [*conditions, *([is_state(jobs, page.state)] if page.state else [])]
+        return [*conditions, *([is_state(jobs, *page.states)] if page.states else [])]
     # The index has a task's jobs by state, then by id. So read the first jobs of each state.
     firsts = [
         select(_j.id)

@@ -4,14 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import ColumnElement, Connection, exists, func, select
+from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, func, not_, or_, select
 
-from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, JobState, TaskState
+from pilotage.model.rules.plain_states import ENDS, TASK_STATES, PlainWord, engine_states
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.dialects import Dialect
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListOrder, ListPage, total_of
+from pilotage.store.jobs.counters import counts as counters
 from pilotage.store.jobs.job_counts import of_query, of_tasks
 from pilotage.store.jobs.table import jobs
 from pilotage.store.tasks import table as task_rows
@@ -82,9 +85,44 @@ class TaskPage:
     only: Sequence[int] | None = None
     task_filter: TaskFilter = EVERY_TASK
     state: TaskState | None = None
+    word: PlainWord | None = None
+    """What people see of them; none: anything."""
     sort: TaskSort = "newest"
     limit: int = 50
     after: str = ""
+
+
+def _of_word(word: PlainWord) -> list[ColumnElement[bool]]:
+    """Return the conditions for tasks with a word, as ``task_state`` finds it."""
+    if word in ENDS:
+        return [is_state(tasks, *(state for state, plain in TASK_STATES.items() if plain.word is word))]
+    runs = _has_job(PlainWord.RUNNING)
+    waits = or_(
+        _t.held != "",
+        _has_job(PlainWord.WAITING),
+        is_state(tasks, *(state for state in LIVE_TASKS if state not in _MAY_FINISH)),
+    )
+    live = is_state(tasks, *LIVE_TASKS)
+    if word is PlainWord.RUNNING:
+        return [live, runs]
+    if word is PlainWord.WAITING:
+        return [live, not_(runs), or_(waits, and_(_t.state == TaskState.RUNNING.value, not_(_has_job())))]
+    return [live, not_(runs), not_(waits), or_(_t.state == TaskState.MERGING.value, _has_job())]
+
+
+_MAY_FINISH = (TaskState.RUNNING, TaskState.MERGING)
+
+
+def _has_job(word: PlainWord | None = None) -> ColumnElement[bool]:
+    """Return the condition that a task has a job with a word, or any job."""
+    states = engine_states(word) if word else tuple(JobState)
+    number = (
+        select(func.coalesce(func.sum(counters.c.count), 0))
+        .where(counters.c.counter == JOBS_BY_TASK, counters.c.first == cast(_t.id, String))
+        .where(counters.c.state.in_([str(state) for state in states]))
+        .correlate(tasks)
+    )
+    return number.scalar_subquery() > 0
 
 
 class TaskLists:
@@ -100,10 +138,13 @@ class TaskLists:
             conditions.append(_t.id.in_(page.only))
         elif page.owner is not None:
             conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
+        of_word = _of_word(page.word) if page.word else []
+        total = select(func.count()).select_from(tasks).where(*conditions, *of_word)
         counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)
         order = ORDERS[page.sort]
         conditions += order.after(order.position(page.after))
         conditions += [] if page.state is None else [is_state(tasks, page.state)]
+        conditions += of_word
         query = TASK_VIEW.add_columns(*order.values()).where(*conditions)
 
         def read(connection: Connection) -> ListPage[TaskView]:
@@ -112,7 +153,7 @@ class TaskLists:
             jobs = of_tasks(connection, [str(row.id) for row in rows])
             return ListPage(
                 [TaskView(**task_rows.view_fields(row, jobs.get(str(row.id), {}))) for row in rows],
-                total_of(counts, page.state),
+                (connection.scalar(total) or 0) if page.word else total_of(counts, page.state),
                 counts,
                 following,
             )

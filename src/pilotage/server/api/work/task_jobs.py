@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
+from pilotage.model.rules.plain_states import PlainWord
 from pilotage.server.api.edge.access import Person
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.dependencies import (
@@ -47,6 +48,7 @@ def get_jobs(
     caller: Person,
     runtime: TheRuntime,
     state: JobState | None = None,
+    word: Annotated[PlainWord | None, Query(description="jobs in any state with this word")] = None,
     failed: Failed = False,
     sort: Annotated[JobSort, Query(description="the column to sort by")] = "id",
     limit: Limit = 100,
@@ -58,6 +60,7 @@ def get_jobs(
     visible_task(runtime.store, caller, task)
     page = JobPage(
         state=state,
+        word=word,
         failed=failed,
         sort=sort,
         limit=limit,

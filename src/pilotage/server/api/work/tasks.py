@@ -18,6 +18,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
 from pilotage.model.rules import webhooks
+from pilotage.model.rules.plain_states import PlainWord
 from pilotage.model.rules.verbs import CANCEL, OF_TASKS, RETRY, SET, Verb
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
@@ -165,6 +166,7 @@ def get_tasks(
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
     shared: Annotated[bool, Query(description="only those that others let the caller read")] = False,
     state: TaskState | None = None,
+    word: Annotated[PlainWord | None, Query(description="what people see of them")] = None,
     sort: Annotated[TaskSort, Query(description="newest, changed, priority or name")] = "newest",
     limit: Limit = 100,
     after: After = "",
@@ -182,6 +184,7 @@ def get_tasks(
         only=store.grants.tasks(caller.identity) if shared else None,
         task_filter=task_filter,
         state=state,
+        word=word,
         sort=sort,
         limit=limit,
         after=after,
