@@ -136,7 +136,7 @@ def test_what_is_deleted_takes_its_grants_along(house: House, alice: TestClient,
         assert alice.post("/grants", json=grant).status_code == 200
     alice.post(f"/tasks/{task}/cancel")
     assert alice.post(f"/tasks/{task}/delete").status_code == 200
-    assert house.store.grants.concerning(ALICE) == []
+    assert [*house.store.grants.page(ALICE, 9)] == []
 
 
 def test_a_dataset_of_the_same_name_is_not_read_by_a_grant_of_a_forgotten_one(
@@ -149,7 +149,20 @@ def test_a_dataset_of_the_same_name_is_not_read_by_a_grant_of_a_forgotten_one(
     alice.post("/grants", json={"kind": "dataset", "record": "mine", "person": "bob"})
     assert bob.get("/datasets/files", params=name).status_code == 200
     assert alice.post("/datasets/forget", json=name).status_code == 204
-    assert house.store.grants.concerning(ALICE) == []
+    assert [*house.store.grants.page(ALICE, 9)] == []
     assert alice.post("/datasets", json=members).status_code == 200
     assert bob.get("/datasets/files", params=name).status_code == 403
     assert bob.get("/files/content", params={"file": file}).status_code == 403
+
+
+def test_grants_come_in_pages(house: House, alice: TestClient, bob: TestClient, submit: Submit) -> None:
+    task = submit()
+    for person in ("bob", "carl", "dora"):
+        alice.post("/grants", json={"kind": "task", "record": str(task), "person": person})
+    first = alice.get("/grants", params={"limit": 2}).json()
+    assert ([grant["person"] for grant in first["grants"]], first["total"]) == (["bob", "carl"], 3)
+    rest = alice.get("/grants", params={"limit": 2, "after": first["next"]}).json()
+    assert ([grant["person"] for grant in rest["grants"]], rest["next"]) == (["dora"], "")
+    assert bob.get("/grants").json()["total"] == 1
+    for cursor in ("x", "WyJhIl0="):
+        assert alice.get("/grants", params={"after": cursor}).status_code == 422

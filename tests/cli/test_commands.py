@@ -714,3 +714,22 @@ def test_what_cannot_be_explained_is_bad_input(
     pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]
 ) -> None:
     assert (pilotage("explain", *words).exit_code, server.requests) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("moved", "jobs", "said"),
+    [
+        ({}, {"finished": 2, "failed": 1}, "is finishing: it ends with the results of 2 jobs"),
+        ({"closed": 1}, {"merging": 1, "failed": 1}, "is finishing: it ends with the results of 1 job"),
+        (
+            {"activated": 2},
+            {"merging": 3, "closed": 2},
+            "is finishing: it ends with the results of 3 jobs; 2 jobs cancelled",
+        ),
+    ],
+)
+def test_finish_says_with_what_a_task_ends(
+    pilotage: Pilotage, server: FakeServer, moved: dict[str, int], jobs: dict[str, int], said: str
+) -> None:
+    server.answers["POST /tasks/12/finish"] = {"jobs": moved, "task": view("running", jobs)}
+    assert pilotage("finish", 12).stdout == f"task 12 {said}\n"

@@ -45,5 +45,5 @@ def test_jobs_by_word_are_those_that_show_it(store: Store) -> None:
     for word in PlainWord:
         wanted = [job.id for job in whole if job_state(job.state).word is word]
         for sort in ("id", "wait"):
-            page = store.job_lists.page(2, JobPage(word=word, sort=sort), NOW)  # type: ignore[arg-type]
+            page = store.job_lists.page(2, JobPage(word=word, sort=sort), NOW)
             assert (sorted(job.id for job in page), page.total) == (wanted, len(wanted)), word

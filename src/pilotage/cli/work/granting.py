@@ -7,7 +7,7 @@ import typer
 
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput
-from pilotage.cli.terminal.output import Column, Json, echo, show, show_json
+from pilotage.cli.terminal.output import After, Column, Json, Limit, echo, hint_next, show, show_json
 from pilotage.cli.terminal.subjects import work_of
 from pilotage.model.rules.verbs import GRANT, REVOKE
 from pilotage.model.values.durations import end_of
@@ -60,15 +60,16 @@ def revoke(subject: Subject, reader: Reader, vo: Vo = None, json_output: Json = 
 
 
 @app.command(epilog="Example: pilotage grants")
-def grants(json_output: Json = False) -> None:
+def grants(limit: Limit = 50, after: After = "", json_output: Json = False) -> None:
     """List the readers of your work, and what you may read. An operator sees everybody's grants."""
     with connect() as client:
-        page = client.grants()
+        page = client.grants(limit=limit, after=after or None)
     if json_output:
         show_json(page)
         return
     rows = [(_what(grant), grant["by"], _reader(grant), _until(grant)) for grant in page]
     show(GRANTS, rows, "There are no grants. To let bob read task 12: pilotage grant 12 bob")
+    hint_next(page, "grant")
 
 
 def _named(client: "Client", subject: str) -> str:

@@ -1,6 +1,6 @@
 """Verbs on tasks under way and on single jobs: retry, set, hold, release, finish, cancel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +14,9 @@ from pilotage.cli.terminal.states import clause_of_task
 from pilotage.cli.terminal.subjects import tasks_of, work_of
 from pilotage.cli.terminal.task_filters import TaskFilters, with_filters
 from pilotage.cli.work.bulk import Chosen, is_changeable
-from pilotage.model.rules.plain_states import clause, job_state, jobs_phrase
-from pilotage.model.rules.verbs import CANCEL, OF_TASKS, RETRY, SET, Verb
+from pilotage.model.records.states import LIVE
+from pilotage.model.rules.plain_states import PlainWord, clause, job_state, jobs_phrase, word_counts
+from pilotage.model.rules.verbs import CANCEL, FINISH, OF_TASKS, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
@@ -146,9 +147,20 @@ def _describe_move(verb: Verb, answer: Any, dry_run: bool) -> str:
     """Return how many jobs a verb moved, and their states before; empty if it does not say."""
     if not verb.outcome or (jobs := answer.get("jobs")) is None:
         return ""
+    if verb is FINISH:
+        return _describe_end(answer["task"]["jobs"], jobs)
     count = sum(jobs.values())
     before = f" ({jobs_phrase(jobs)} before)" if count else ""
     return f", {plural(count, 'job')} {'would be ' if dry_run else ''}{verb.outcome}{before}"
+
+
+def _describe_end(jobs: Mapping[str, int], moved: Mapping[str, int]) -> str:
+    """Return with how many jobs' results a task ends, and how many it cancelled: those that had not ended."""
+    words = word_counts(jobs)
+    kept = words[PlainWord.DONE] + words[PlainWord.FINISHING]
+    cancelled = sum(count for state, count in moved.items() if state in LIVE["job"])
+    rest = f"; {plural(cancelled, 'job')} cancelled" if cancelled else ""
+    return f": it ends with the results of {plural(kept, 'job')}{rest}"
 
 
 def _each(chosen: Chosen, verb: Verb, json_output: bool, *changes: Any, **options: bool) -> None:

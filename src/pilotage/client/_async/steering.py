@@ -97,9 +97,12 @@ class AsyncSteering(AsyncApi):
         """End a grant. Raises ``NotFound`` if there is none."""
         return await self._posted("/grants/revoke", GRANT, None, await self._granted(about, reader, vo))
 
-    async def grants(self) -> Table[Record]:
-        """Return the grants that you gave, and the ones that you may read by; an operator's: everybody's."""
-        return await self._table("grants", "/grants", GRANT)
+    async def grants(self, *, after: str | None = None, limit: int = 1000) -> Table[Record]:
+        """Return the grants that you gave, and the ones that you may read by; an operator's: everybody's.
+
+        ``after`` is the ``next`` of the page before.
+        """
+        return await self._table("grants", "/grants", GRANT, after=after, limit=limit)
 
     async def _granted(
         self, about: "int | str | RequestSubject | AsyncTask", reader: str, vo: str | None, **more: Any

@@ -30,7 +30,7 @@ class Verb:
 
 RETRY = Verb(
     name="retry",
-    help="Run jobs again that failed, were cancelled or closed. Finished jobs stay.",
+    help="Run jobs again that failed or were cancelled. Jobs that are done stay.",
     example="pilotage retry 12 --set ram=4000, or one job of it: pilotage retry job:345",
     outcome="retried",
     done="Retried.",
@@ -59,9 +59,9 @@ RELEASE = Verb(
 )
 FINISH = Verb(
     name="finish",
-    help="End a task now, also a failed one: a merge takes the outputs so far; other jobs close.",
+    help="End a task now, also a failed one, with the outputs so far: a merge takes them. Other jobs end.",
     example="pilotage finish 12",
-    outcome="closed",
+    outcome="cancelled",
     done="Ended with what is done.",
     is_dangerous=True,
 )

@@ -155,6 +155,22 @@ def named_page(
     return ListPage(page, len(ordered), counts, following)
 
 
+def text_cursor(*texts: str) -> str:
+    """Return the cursor of a list that is sorted by several columns of text."""
+    return base64.urlsafe_b64encode(json.dumps(texts, separators=(",", ":")).encode()).decode()
+
+
+def texts_of(cursor: str, number: int) -> list[str]:
+    """Return the texts of ``text_cursor``, so many. Raises ``BadCursor``."""
+    try:
+        texts = json.loads(base64.b64decode(cursor, b"-_", validate=True))
+    except (ValueError, TypeError, RecursionError, binascii.Error):
+        raise BadCursor(cursor) from None
+    if not isinstance(texts, list) or len(texts) != number or not all(map(_is_text, texts)):
+        raise BadCursor(cursor)
+    return texts
+
+
 def by_time(time: float, name: str, *, newest_first: bool = False) -> str:
     """Return a row's name for ``named_page`` that sorts rows by time, then by name."""
     return f"{_LATEST - time if newest_first else time:019.6f} {name}"

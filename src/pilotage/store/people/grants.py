@@ -17,12 +17,14 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    tuple_,
 )
 
 from pilotage.model.records.grants import GrantKind, ReadGrant
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
+from pilotage.store.database.keyset import ListPage, cut, text_cursor, texts_of
 from pilotage.store.files.datasets import dataset_files
 from pilotage.store.people.tokens import refuse_closed
 from pilotage.store.tasks.table import tasks
@@ -90,14 +92,28 @@ class Grants:
         """Return the grants of a record that are in force."""
         return self._listed(_is_of(grounds))
 
-    def concerning(self, person: Identity) -> list[ReadGrant]:
-        """Return the grants that a person gave, or may read by."""
-        mine = and_(_g.by == person.name, _g.by_vo == person.vo)
-        return self._listed(or_(mine, _reads(person)))
+    def page(self, person: Identity | None, limit: int, after: str = "") -> ListPage[ReadGrant]:
+        """Return a page of the grants that a person gave, or may read by; None: everybody's.
 
-    def all(self) -> list[ReadGrant]:
-        """Return everybody's grants."""
-        return self._listed()
+        Raises ``BadCursor``.
+        """
+        conditions = [self._in_force()]
+        if person is not None:
+            mine = and_(_g.by == person.name, _g.by_vo == person.vo)
+            conditions.append(or_(mine, _reads(person)))
+        key = [*grants.primary_key]
+        begin = [tuple_(*key) > tuple_(*texts_of(after, len(key)))] if after else []
+        query = select(grants).where(*conditions, *begin).order_by(*key).limit(limit + 1)
+
+        def read(connection: Connection) -> ListPage[ReadGrant]:
+            total = connection.scalar(select(func.count()).select_from(grants).where(*conditions))
+            listed = [ReadGrant(**row._mapping) for row in connection.execute(query)]
+            rows, following = cut(
+                listed, limit, lambda row: text_cursor(*(getattr(row, c.name) for c in key))
+            )
+            return ListPage(rows, total or 0, {}, following)
+
+        return self._database.read(read)
 
     def covers(self, person: Identity, *grounds: Ground) -> bool:
         """Return whether a person may read a record by one of its grounds."""

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Response
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from pilotage.flow.errors import NotNow
 from pilotage.model.records.grants import GrantKind, ReadGrant
@@ -11,10 +11,10 @@ from pilotage.model.values.identity import Credential, IdentityName
 from pilotage.model.values.scopes import identifier, personal_scope, split_identifier
 from pilotage.model.values.types import FINITE
 from pilotage.server.api.data.datasets import changeable
-from pilotage.server.api.edge.access import Person
-from pilotage.server.api.edge.answers import answer, documented, field_refused
+from pilotage.server.api.edge.access import Person, owner_seen
+from pilotage.server.api.edge.answers import PageOfList, answer, documented, field_refused, listed
 from pilotage.server.api.edge.bodies import RequestBody
-from pilotage.server.api.edge.dependencies import PREFIX, TheRuntime, TheStore
+from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.server.api.work.tasks import steerable_task
 from pilotage.server.api.work.workflows import steerable_workflow
@@ -49,17 +49,16 @@ class NewGrant(GrantSubject):
     ] = None
 
 
-class GrantList(BaseModel):
+class GrantList(PageOfList):
     """Grants in force."""
 
     grants: list[ReadGrant]
 
 
 @router.get("", responses=documented(GrantList))
-def get_grants(caller: Person, store: TheStore) -> Response:
+def get_grants(caller: Person, store: TheStore, after: After = "", limit: Limit = 1000) -> Response:
     """The grants that the caller gave or may read by; for an operator everybody's."""
-    grants = store.grants.all() if caller.role == "operator" else store.grants.concerning(caller.identity)
-    return answer({"grants": grants})
+    return listed("grants", store.grants.page(owner_seen(caller), limit, after))
 
 
 @router.post("", responses=documented(ReadGrant, 404, 409))
