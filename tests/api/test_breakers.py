@@ -41,7 +41,7 @@ def test_f4_people_see_circuit_breakers_of_storages_and_operators_lift_them(hous
     (breaker,) = found["south-disk"]
     assert (breaker["failures"], breaker["error"], breaker["state"]) == (3, "refused", "open")
     assert breaker["until"] - breaker["since"] == 60
-    assert breaker["reason"] == "deliveries failed, 3 in a row, the last with: refused"
+    assert breaker["reason"] == "3 deliveries failed, one after the other; the last: refused"
     assert (breaker["what"], breaker["rule"]) == ("moving from south-disk to north-disk", "F4")
     assert breaker in person.get("/breakers").json()["breakers"]
     assert person.post("/breakers/lift", json={"name": "south-disk"}).status_code == 403

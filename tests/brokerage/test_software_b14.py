@@ -218,10 +218,10 @@ def test_b14_explain_names_the_part_of_the_architecture_that_asks_for_a_gpu() ->
     house = federation([queue("CPU")])
     asked = task(architecture="&nvidia-a100")
     text = lines(explain(only_choice(world(house, asked))))
-    assert text[0] == "task 1, job 1: no queue of 1 fits"
+    assert text[0] == "task 1, job 1: the only queue cannot take it"
     assert "GPUs" in text[1]
     assert "need 1 GPU, best 0" in text[1]
-    assert text[1].endswith("you: ask for no GPU, by gpus or by & in the architecture")
+    assert text[1].endswith("you: leave out gpus, and what follows & in architecture")
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 3])
@@ -347,8 +347,8 @@ def test_b14_a_refusal_says_what_pilots_found_and_what_to_do() -> None:
     )
     told = "\n".join(lines(explain(only_choice(state))))
     assert (
-        "BARE has no container runtime (3 nodes checked); once that is mended: pilotage breakers lift BARE"
-        in told
+        "BARE has no container runtime (3 nodes checked): install Apptainer, then pilotage breakers lift "
+        "BARE; or the owner removes container_name" in told
     )
 
 

@@ -10,7 +10,7 @@ BREAKER: dict[str, Any] = {
     "state": "open",
     "since": 1_700_000_000.0,
     "until": 1_700_000_060.0,
-    "reason": "jobs failed fast, 5 in a row, the last with: no such file",
+    "reason": "5 jobs failed fast, one after the other; the last: no such file",
     "rule": "F2",
     "probe": "one job",
 }
@@ -22,7 +22,7 @@ def test_circuit_breakers_are_shown_open_until_when_and_why(pilotage: Pilotage, 
         (200, {"breakers": [], "set_aside": [remark("set aside by step clean")]}),
     ]
     words = " ".join(pilotage("breakers").stdout.split())
-    why = "jobs failed fast, 5 in a row, the last with: no such file"
+    why = "5 jobs failed fast, one after the other; the last: no such file"
     since = "2023-11-14 22:13:20 UTC"
     assert f"node jobs at short/n1 for task 7 open {since} 2023-11-14 22:14:20 UTC {why}" in words
     assert f"node jobs at short/n1 for task 7 half-open {since} one job probes next {why}" in words
@@ -52,7 +52,7 @@ def test_queues_are_shown_with_their_circuit_breakers(pilotage: Pilotage, server
     }
     server.answers["GET /queues"] = {"queues": [queue]}
     words = " ".join(pilotage("queues").stdout.split())
-    assert "jobs at short/n1 for task 7: open, 2023-11-14 22:14:20 UTC: jobs failed fast, 5 in" in words
+    assert "jobs at short/n1 for task 7: open, 2023-11-14 22:14:20 UTC: 5 jobs failed fast," in words
     assert "online 1" in words, "one node of a queue is not the queue"
     for state in ("open", "half-open"):
         queue["breakers"] = [BREAKER, {**BREAKER, "kind": "queue", "state": state}]

@@ -648,7 +648,7 @@ def test_a_task_that_waits_says_for_what_and_which_command_tells_why(
 EXPLAINED = {
     "choices": [],
     "explanations": [],
-    "lines": ["task 12: no queue of 2 fits", "  status and room", "    a payload's (B4)"],
+    "lines": ["task 12: none of 2 queues can take them", "  status and room", "    a payload's (B4)"],
 }
 
 
@@ -656,7 +656,7 @@ def test_a_task_is_explained_as_the_server_tells_it(pilotage: Pilotage, server: 
     server.answers["GET /tasks/12/explain"] = {"task": view("running", {"pending": 1}), **EXPLAINED}
     assert (
         pilotage("explain", 12).stdout
-        == "task 12: no queue of 2 fits\n  status and room\n    a payload's (B4)\n"
+        == "task 12: none of 2 queues can take them\n  status and room\n    a payload's (B4)\n"
     )
     pilotage("explain", 12, "--rules")
     paths = [path for path, _ in server.requests]

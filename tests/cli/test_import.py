@@ -107,4 +107,4 @@ def test_the_brokerage_can_plan_with_what_was_imported(pilotage: Pilotage, tmp_p
     saved.write_text(write(world(read(Federation, output), work, jobs=(job,))))
     planned = pilotage("plan", "broker", "--world", saved)
     assert planned.exit_code == 0, planned.output
-    assert "1 job placed, 0 left; 1 of 2 queues fits" in planned.stdout
+    assert "1 job placed; 1 of 2 queues can take it" in planned.stdout

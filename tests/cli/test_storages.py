@@ -8,7 +8,7 @@ BREAKER: dict[str, Any] = {
     "what": "reading from disk",
     "state": "open",
     "until": 1_700_000_060.0,
-    "reason": "deliveries failed, 3 in a row, the last with: refused [111]",
+    "reason": "3 deliveries failed, one after the other; the last: refused [111]",
     "probe": "one delivery",
 }
 
@@ -41,7 +41,7 @@ def test_f4_storages_are_shown_with_their_circuit_breakers(pilotage: Pilotage, s
     server.answers["GET /storages"] = {"storages": [{**storage, "breakers": [BREAKER, pair]}, well]}
     words = " ".join(pilotage("storages").stdout.split())
     free = "disk oslo 78.2 GB measured 2023-11-14 22:13:20 UTC read_wan"
-    why = "deliveries failed, 3 in a row, the last with: refused [111]"
+    why = "3 deliveries failed, one after the other; the last: refused [111]"
     assert f"{free} reading from disk: open 2023-11-14 22:14:20 UTC {why}" in words
     assert "tape oslo 40 GB declared it tells nothing" in words, "B18: where the number comes from"
     assert f"{free} moving from disk to tape: half-open one delivery probes next {why}" in words

@@ -125,8 +125,8 @@ def test_tasks_are_planned_by_the_server_before_they_are_submitted(
     assert (result.exit_code, result.stderr) == (0, "")
     assert [task["name"] for task in server.requests[0][1]["tasks"]] == ["huge", "small"]
     lines = result.stdout.splitlines()
-    assert lines[0] == "huge: no queue of 2 fits"
-    assert "small: 3 jobs placed, 0 left; 2 of 2 queues fit" in lines
+    assert lines[0] == "huge: none of 2 queues can take it"
+    assert "small: 3 jobs placed; 2 of 2 queues can take them" in lines
     document = json.loads(pilotage("plan", "broker", "--task", task_file, "--json").stdout)
     assert [task["explanations"][0]["jobs"] for task in document["tasks"]] == [1, 3]
 
@@ -137,7 +137,7 @@ def test_tasks_are_planned_from_a_saved_world_without_a_server(
     words = ("plan", "broker", "--world", world_file, "--task", task_file)
     result = pilotage(*words)
     assert (result.exit_code, result.stderr, server.requests) == (0, "", [])
-    assert result.stdout.splitlines()[0] == "huge: no queue of 2 fits"
+    assert result.stdout.splitlines()[0] == "huge: none of 2 queues can take it"
     told = pilotage(*words, "--json").stdout
     assert told == pilotage(*words, "--json").stdout
     document = json.loads(told)

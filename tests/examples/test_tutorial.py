@@ -175,7 +175,7 @@ def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
     assert "runner-up campus-queue" in shown["pilotage explain means"]
     assert re.search("lab-disk +campus-disk +_default-upload", shown["pilotage transfers"])
     assert len(list((place / "results").rglob("mean.txt"))) == 8
-    assert "refused: memory 1 queue" in shown["pilotage plan broker --task sort.yaml"]
+    assert "refused: memory (1 queue)" in shown["pilotage plan broker --task sort.yaml"]
     assert all(f"{name}-download" in shown["pilotage shares"] for name in ("alice", "ben"))
     assert "share alice-download, priority 40" in shown["pilotage explain job:9"]
 

@@ -17,13 +17,16 @@ def test_what_is_and_what_would_be_are_shown_side_by_side() -> None:
     lines = [" ".join(line.split()) for line in side_by_side(FOUND)]
     assert lines[0] == "with memory 12000 instead of 16000"
     assert lines[1] == "as it is with the change"
-    assert "queues that fit 0 of 2 1 of 2" in lines
+    assert "queues that take them 0 of 2 1 of 2" in lines
     assert "jobs placed 0 of 2 2 of 2" in lines
     assert "at nowhere LARGE.x 2" in lines
-    assert "in the way memory at 2, alone at 2 memory at 1, alone at 1" in lines
+    assert (
+        "obstacles memory at 2 queues, the only obstacle there memory at 1 queue, the only obstacle there"
+        in lines
+    )
     assert "opens 1 queue: LARGE.x" in lines
     assert any(
-        line.startswith("task 12, jobs 1-2: 2 jobs placed, 0 left; 1 of 2 queues fits") for line in lines
+        line.startswith("task 12, jobs 1-2: 2 jobs placed; 1 of 2 queues can take them") for line in lines
     )
 
 

@@ -79,14 +79,15 @@ NOWHERE = Choice(
 
 def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it() -> None:
     assert lines(explain(NOWHERE), world="1893", rules=True) == [
-        "task 4711, jobs 1-2: no queue of 42 fits (world 1893)",
-        "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   "
+        "task 4711, jobs 1-2: none of 42 queues can take them (world 1893)",
+        "  memory          31 queues  need 16000 MB, best 12000   the only obstacle at 7 of them   "
         "you: ask for ram: 12000",
-        "  storage          9 queues  need 2000 GB, best 1100     only obstacle at 2   wait: transfers drain",
-        "  connectivity    22 queues                                                   "
+        "  storage          9 queues  need 2000 GB, best 1100     the only obstacle at 2 of them   "
+        "wait: transfers drain",
+        "  connectivity    22 queues                                                               "
         "you: ask for less connectivity",
-        "  waiting jobs     9 queues  need 20, best 50                                 wait",
-        "  status           4 queues                                                   operator",
+        "  waiting jobs     9 queues  need 20, best 50                                             wait",
+        "  status           4 queues                                                               operator",
         "  cheapest change: memory (B15), you: ask for ram: 12000; opens 2 queues: Q00, Q01",
     ]
 
@@ -103,8 +104,8 @@ def test_what_only_waiting_lifts_names_the_event() -> None:
     assert cheapest is not None
     assert (cheapest.rule, cheapest.mend, cheapest.event) == ("B36", "wait", "jobs of the queue start")
     assert lines(explain(choice), rules=True) == [
-        "task 1, job 1: 1 job left until a queue of 1 has room",
-        "  waiting jobs    1 queue  need 20 jobs, best 30   only obstacle at 1   "
+        "task 1, job 1: 1 job waits until the only queue has room",
+        "  waiting jobs    1 queue  need 20 jobs, best 30   the only obstacle there   "
         "wait: jobs of the queue start",
         "  cheapest change: waiting jobs (B36), wait: jobs of the queue start; opens 1 queue: Q",
     ]
@@ -114,7 +115,7 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     house = federation([queue(status="offline", max_memory=100)])
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
-        "task 1, job 1: no queue of 1 fits",
+        "task 1, job 1: the only queue cannot take it",
         "  status    1 queue                                            operator: pilotage queues open; or the file says status: online",  # noqa: E501
         "  memory    1 queue  1000 MB asked, 900 counted, best 100      you: ask for ram: 100",
         "  no single change opens a queue",
@@ -138,12 +139,12 @@ def test_a_placement_shows_every_factor_the_runner_up_and_the_margin() -> None:
     assert explanation.margin == pytest.approx(2 / 3)
     assert [(rank.queue, rank.jobs) for rank in explanation.ranks] == [("BIG", 10), ("SMALL", 0), ("TINY", 0)]
     assert lines(explanation, rules=True) == [
-        "task 1, jobs 1-10: 10 jobs placed, 0 left; 3 of 3 queues fit",
+        "task 1, jobs 1-10: 10 jobs placed; 3 of 3 queues can take them",
         "  BIG        10 jobs   weight 3 = load 3 (B32) x data 1 (B33) x network 1 (B34)",
         "  SMALL       0 jobs   weight 1 = load 1 (B32) x data 1 (B33) x network 1 (B34)"
-        "; others take them all",
+        "; other queues take all the jobs",
         "  TINY        0 jobs   weight 0.5 = load 0.5 (B32) x data 1 (B33) x network 1 (B34)"
-        "; others take them all",
+        "; other queues take all the jobs",
         "  runner-up SMALL, 66.7 % behind, most by load (B32)",
     ]
 
@@ -152,18 +153,18 @@ def test_of_placed_jobs_the_refusals_are_told_in_short_and_of_many_candidates_ho
     fit = [queue(f"Q{number:02}") for number in range(14)]
     house = federation([*fit, queue("TINY", max_memory=100), queue("GONE", status="offline")])
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
-    assert text[0] == "task 1, job 1: 1 job placed, 0 left; 14 of 16 queues fit"
+    assert text[0] == "task 1, job 1: 1 job placed; 14 of 16 queues can take it"
     shown = [line.split()[0] for line in text[1:11]]
     assert len(set(shown)) == 10
     assert set(shown) < {item.name for item in fit}
     assert text[11] == "  and 4 more"
-    assert text[-1] == "  refused: status 1 queue, memory 1 queue"
+    assert text[-1] == "  refused: status (1 queue), memory (1 queue)"
 
 
 @pytest.mark.parametrize(("kind", "subject"), [("scout", "scouts 1-3, 7"), ("merge", "merge jobs 1-3, 7")])
 def test_the_jobs_of_a_decision_are_named_by_kind(kind: JobKind, subject: str) -> None:
     choice = replace(NOWHERE, job_kind=kind, jobs=(1, 7, 2, 3))
-    assert lines(explain(choice))[0].startswith(f"task 4711, {subject}: no queue of 42 fits")
+    assert lines(explain(choice))[0].startswith(f"task 4711, {subject}: none of 42 queues can take them")
 
 
 def test_numbers_in_very_many_runs_are_cut_short() -> None:
@@ -178,19 +179,19 @@ def test_decisions_that_differ_in_their_jobs_only_stand_together() -> None:
     assert (first, second) == (choices, [other])
     told = of_choices(choices)
     assert told[0] == (
-        "task 4711, jobs 345-347: 3 decisions alike, each: no queue of 42 fits "
+        "task 4711, jobs 345-347: 3 decisions alike, each: none of 42 queues can take them "
         "(world of 2001-09-09 01:52:25 UTC to 2001-09-09 01:52:27 UTC)"
     )
-    assert sum("no queue" in line for line in told) == 1
+    assert sum("none of" in line for line in told) == 1
 
 
 def test_decisions_alike_tell_what_each_of_them_left() -> None:
     full = only_choice(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=20)))
     pair, single = (dated(replace(full, jobs=jobs), 0) for jobs in ((1, 2), (9,)))
     told = [line for line in of_choices([pair, replace(pair, jobs=(2, 3)), single]) if line[0] != " "]
-    assert [line.partition(",")[2].partition(", every")[0] for line in told] == [
-        " jobs 1-3: 2 decisions alike, each: 2 jobs left",
-        " job 9: 1 job left",
+    assert [line.partition(",")[2].partition(": each queue")[0] for line in told] == [
+        " jobs 1-3: 2 decisions alike, each: 2 jobs wait",
+        " job 9: 1 job waits",
     ]
 
 
@@ -207,7 +208,7 @@ def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:
     choice = only_choice(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=20)))
     assert (
         lines(explain(choice))[0]
-        == "task 1, job 1: 1 job left, every queue that fits has its fill of waiting jobs"
+        == "task 1, job 1: 1 job waits: each queue that can take it has enough waiting jobs"
     )
 
 
@@ -217,7 +218,8 @@ def test_jobs_that_a_guard_stopped_are_not_said_to_lack_room() -> None:
     choice = replace(NOWHERE, jobs=(1, 2), considered=2, candidates=fitting, refusals=(refused,))
     text = lines(explain(choice))
     assert text[0] == (
-        "task 4711, jobs 1-2: 2 jobs left, refused by the queue that their plugin chose; 1 of 2 queues fits"
+        "task 4711, jobs 1-2: 2 jobs wait: the queue that their plugin chose refuses them; "
+        "1 of 2 queues can take them"
     )
     assert refused.name in text[1]
     assert first_obstacle(choice) == explain(choice).obstacles[0]
@@ -246,7 +248,7 @@ def test_a_full_candidate_is_neither_the_winner_nor_the_runner_up() -> None:
     assert [rank.why for rank in found.ranks] == [
         "full after earlier jobs of this pass",
         "",
-        "others take them all",
+        "other queues take all the jobs",
         "not among the best 2 with room",
     ]
     assert found.runner_up == "NEXT"
@@ -284,7 +286,7 @@ def test_changes_that_help_only_together_are_told_where_the_user_can_make_them_a
     asked = task()
     text = lines(explain(only_choice(world(house, asked, jobs=jobs(asked, kind="scout")))))
     assert text[-1] == (
-        "  only together open a queue, NEAR: you: ask for scouts: 0; say the walltime or CPU time"
+        "  these changes together open NEAR: you: ask for scouts: 0; say the walltime or CPU time"
     )
 
 

@@ -75,7 +75,7 @@ def test_everything_about_a_queue() -> None:
             last_start=NOW - 120,
         )
     )
-    assert "  one pilot probes it in 4 min, if jobs wait by then" in told
+    assert "  one pilot tests it in 4 min, if jobs wait by then" in told
     assert told[0] == "queue lab of site LAB: online"
     assert "  jobs: 3 activated" in told
     assert "  pilots: none, of at most 5 started from here by slurm" in told
@@ -110,11 +110,11 @@ def test_a_tasks_jobs_there_are_told_with_every_refusal_or_the_place_among_the_c
     )
     assert queues.of_task("lab", [choice], rules=True) == [
         "task 7, normal jobs:",
-        "  refused by 2 checks:",
+        "  it cannot take them, for 2 reasons:",
         "  - memory (B15): need 3000 MB, best 2000; you: change memory",
         "  - status (B4): needs online, has test; operator",
     ]
     assert queues.of_task("c", [choice])[1:] == [
-        "  fits, 2 of 2: got 0 jobs; full after earlier jobs of this pass",
+        "  it can take them, place 2 of 2: it got 0 jobs; full after earlier jobs of this pass",
         "  weight 1 = load 1",
     ]

@@ -12,7 +12,7 @@ J = JobState
 @pytest.mark.parametrize(
     ("jobs", "text"),
     [
-        ({J.PENDING: 2, J.ACTIVATED: 5}, "2 jobs wait for a fitting queue"),
+        ({J.PENDING: 2, J.ACTIVATED: 5}, "2 jobs wait for a queue that can take them"),
         ({J.DEFINED: 3}, "3 jobs wait for the next pass of the brokerage"),
         ({J.ACTIVATED: 1}, "1 job waits for a free pilot at north"),
         ({J.ACTIVATED: 2, J.RUNNING: 3, J.SENT: 1}, "2 jobs wait for a free pilot at north while 4 run"),

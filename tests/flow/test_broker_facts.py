@@ -71,7 +71,7 @@ def test_b26_pilots_that_all_failed_before_they_called_are_told(house: House) ->
     commit(house, failure)
     told = report(house)
     assert told.pilots_possible is False
-    assert told.pilots_problem == "its last pilots failed before they called: sbatch: invalid account"
+    assert told.pilots_problem == "its last pilots failed before they called home: sbatch: invalid account"
     second = pilot(house)
     commit(house, move("pilot", second, P.CREATED, P.SUBMITTED))
     assert report(house).pilots_possible is None

@@ -93,7 +93,7 @@ def test_f2_a_queue_where_five_jobs_failed_fast_is_closed_and_its_jobs_go_elsewh
     assert ("F2", "wait", "north-queue") in rules(house, task)
     (choice, *_) = house.store.queries.task_choices(task, 1)
     (refusal,) = [item for item in choice.refusals if item.rule == "F2"]
-    assert "jobs failed fast, 5 in a row" in str(refusal.have[0])
+    assert "5 jobs failed fast, one after the other" in str(refusal.have[0])
     assert "OSError: disk #" in str(refusal.have[0])
     assert not choice.placed.get("north-queue")
 

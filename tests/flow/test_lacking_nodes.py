@@ -108,14 +108,14 @@ def test_b14_a_container_job_waits_with_the_reason_where_no_node_has_a_program_f
     assert dict(zip(refusal.queues, refusal.have, strict=True)) == dict.fromkeys(
         ("north-queue", "south-queue"), "no container runtime (1 node checked)"
     )
-    assert "no queue of 2 fits" in cluster.planned()
+    assert "none of 2 queues can take them" in cluster.planned()
     (warning,) = cluster.warned(task)
     assert "container runtime at 2 queues, operator: north-queue has no container runtime" in warning
     known = cluster.store.queries.task(task)
     assert known
     (fault,) = [one for one in remarks.of_task(cluster.runtime, known) if one.kind in ("fault", "warning")]
     assert (fault.rule, fault.mend) == ("B14", "operator")
-    assert fault.text == "9 jobs wait for a fitting queue: container runtime at 2 queues"
+    assert fault.text == "9 jobs wait for a queue that can take them: container runtime at 2 queues"
     (row,) = stuck.everything(cluster.runtime)
     assert (row.what, row.remark) == ("1 task waits until somebody acts", fault), "as status says"
     cluster.pass_time(1800)

@@ -96,7 +96,10 @@ def test_the_jobs_of_a_pilot_that_ended_with_its_batch_job_go_on_within_three_mi
     house.take("provision")
     found = house.store.queries.pilot(pilot.id)
     assert found is not None
-    assert (found.state, found.error) == (PilotState.RUNNING, "ended without a word: FAILED (exit code -9)")
+    assert (found.state, found.error) == (
+        PilotState.RUNNING,
+        "its batch job ended without a report: FAILED (exit code -9)",
+    )
     house.now += 180
     house.take("provision")
     house.take("watch")
@@ -115,7 +118,7 @@ def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, 
     house.now += 60
     house.take("provision")
     ended = [pilot for pilot in pilots(house) if pilot.state == PilotState.FAILED]
-    assert {pilot.error for pilot in ended} == {"ended without a word"}
+    assert {pilot.error for pilot in ended} == {"its batch job ended without a report"}
     assert len(element.orders) == len(ended) + 1
 
 

@@ -46,7 +46,7 @@ def test_f4_a_breaker_opens_after_three_files_in_a_row() -> None:
     (found,) = breakers(*three, at=2)
     assert (found.place, found.until, found.failures) == (("a", ""), NOW + 62, 3)
     assert "reading from a: circuit breaker open until" in found.sentence
-    assert "deliveries failed, 3 in a row, the last with: OSError: refused" in found.sentence
+    assert "3 deliveries failed, one after the other; the last: OSError: refused" in found.sentence
     assert open_at((found,), NOW + 61)
     assert not open_at((found,), NOW + 62)
 
@@ -188,4 +188,4 @@ def test_each_kind_has_names_by_which_it_is_lifted(
     one = CircuitBreaker(kind=kind, place=place, since=1, until=2, failures=1, error="")
     assert ({*one.names}, one.what) == (names, what)
     assert (one.state(1.9), one.state(2)) == ("open", "half-open")
-    assert one.reason.endswith("the last with: no reason told")
+    assert one.reason.endswith(": no reason was given")

@@ -151,8 +151,8 @@ MARKER = b"Perf Marker\n Stripe Index: 0\n Stripe Bytes Transferred: 7\n Total S
     [
         (MARKER + b"failure: no space left\n", "the copy failed: no space left"),
         (MARKER + b"aborted: expired token\n", "the copy failed: expired token"),
-        (MARKER, "without a word of success"),
-        (b"", "without a word of success"),
+        (MARKER, "the server did not confirm it"),
+        (b"", "the server did not confirm it"),
     ],
 )
 def test_a_copy_that_fails_says_why(troubled: ThreadingHTTPServer, said: bytes, error: str) -> None:

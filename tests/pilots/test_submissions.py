@@ -61,8 +61,8 @@ def test_pilots_that_ended_at_their_site_fail_and_say_how() -> None:
         PilotSighting(pilot=4, state="waiting"),
     )
     assert moves(pilots=tuple(pilot(id_, state) for id_ in (1, 2, 3, 4)), sightings=told) == [
-        ((1,), state, P.FAILED, "ended without a word"),
-        ((2,), state, P.FAILED, "ended without a word: NODE_FAIL (exit code 137)"),
+        ((1,), state, P.FAILED, "its batch job ended without a report"),
+        ((2,), state, P.FAILED, "its batch job ended without a report: NODE_FAIL (exit code 137)"),
     ]
     assert observed(world(pilots=(pilot(1, state),), sightings=told[:1])).moves[0].changes["ended"] == NOW
 
@@ -71,7 +71,7 @@ def test_pilots_that_ended_at_their_site_fail_and_say_how() -> None:
 def test_a_running_pilot_outlives_a_batch_job_that_it_did_not_enrol_from(doubt: float, wait: float) -> None:
     """It fails once it has been silent since the end for as long as that is doubted: the job was its own."""
     told = (PilotSighting(pilot=1, state="ended", reason="FAILED", exit_code=9, end_doubt=doubt),)
-    why = "ended without a word: FAILED (exit code 9)"
+    why = "its batch job ended without a report: FAILED (exit code 9)"
     (noted,) = observed(world(pilots=(pilot(1),), sightings=told)).changes
     changes: dict[str, Any] = {"ended_there_since": NOW, "end_doubt": wait, "error": why}
     assert noted == Touch(kind="pilot", ids=(1,), changes=changes)

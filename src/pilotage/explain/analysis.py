@@ -228,7 +228,7 @@ def _reasons_for_none(choice: Choice) -> list[str]:
         elif candidates.most and open_before >= candidates.most:
             reasons.append(f"not among the best {candidates.most} with room")
         else:
-            reasons.append("others take them all")
+            reasons.append("other queues take all the jobs")
         open_before += not full
     return reasons
 

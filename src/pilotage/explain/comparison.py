@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotage.explain.analysis import explain
 from pilotage.explain.layout import Column, table
-from pilotage.explain.rendering import lines
+from pilotage.explain.rendering import alone, lines
 from pilotage.explain.words import few
 from pilotage.model.documents.decision import Choice
 from pilotage.model.values.phrases import moment, plural
@@ -109,18 +109,21 @@ def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
             placed[queue] = placed.get(queue, 0) + jobs
     jobs = sum(len(choice.jobs) + choice.left for choice in choices)
     by_jobs = [f"{queue} {count}" for queue, count in sorted(placed.items(), key=lambda item: -item[1])]
+    considered = max((choice.considered for choice in choices), default=0)
     return {
-        "queues that fit": f"{len(fit)} of {max((choice.considered for choice in choices), default=0)}",
+        "queues that take them": f"{len(fit)} of {considered}",
         "jobs placed": f"{sum(placed.values())} of {jobs}",
         "at": few(by_jobs, MOST_NAMED) or "nowhere",
-        "in the way": _obstacles(choices),
+        "obstacles": _obstacles(choices),
     }
 
 
 def _obstacles(choices: Iterable[Choice]) -> str:
     obstacles = [obstacle for choice in choices for obstacle in explain(choice).obstacles]
     texts = dict.fromkeys(
-        f"{obstacle.name} at {obstacle.queues}, alone at {obstacle.only}" for obstacle in obstacles
+        f"{obstacle.name} at {plural(obstacle.queues, 'queue')}"
+        + (f", {alone(obstacle)}" if obstacle.only else "")
+        for obstacle in obstacles
     )
     return "; ".join(list(texts)[:MOST_NAMED]) or "nothing"
 

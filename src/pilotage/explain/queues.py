@@ -105,14 +105,15 @@ def _verdict(name: str, choice: Choice, rules: bool) -> Iterator[str]:
     for place, rank in enumerate(explanation.ranks, 1):
         if rank.queue == name:
             reason = f"; {rank.why}" if rank.why else ""
-            yield f"fits, {place} of {len(explanation.ranks)}: got {plural(rank.jobs, 'job')}{reason}"
+            places = f"place {place} of {len(explanation.ranks)}"
+            yield f"it can take them, {places}: it got {plural(rank.jobs, 'job')}{reason}"
             yield weight_of(rank, rules)
             return
     refusals = [_alone(refusal, name) for refusal in choice.refusals if name in refusal.queues]
     if not refusals:
-        yield "it was not looked at"
+        yield "the brokerage did not consider it"
         return
-    yield f"refused by {plural(len(refusals), 'check')}:"
+    yield f"it cannot take them, for {plural(len(refusals), 'reason')}:"
     yield from (f"- {_obstacle(refusal, rules)}" for refusal in refusals)
 
 
@@ -144,17 +145,17 @@ def _lines(condition: QueueCondition, remarks: Sequence[Remark], rules: bool) ->
     yield f"  a pilot last called: {_when(condition.last_pilot, condition.time)}"
     yield f"  a job last started: {_when(condition.last_start, condition.time)}"
     if condition.errors:
-        yield "  the newest pilots failed before they called:"
+        yield "  the newest pilots failed before they called home:"
         yield from (
             f"    {_line(error)}"
             for error in {ending_of(error): error for error in condition.errors}.values()
         )
     if condition.tried_at is not None and condition.time < condition.tried_at:
         wait = duration(condition.tried_at - condition.time)
-        yield f"  one pilot probes it in {wait}, if jobs wait by then"
+        yield f"  one pilot tests it in {wait}, if jobs wait by then"
     elif condition.tried_at is not None and condition.tried_at == condition.changed:
         since = duration(condition.time - condition.changed)
-        yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait"
+        yield f"  its description changed {since} ago: one pilot tests it next, if jobs wait"
     yield f"  limits: {', '.join(limits(condition))}"
     free = (condition.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""

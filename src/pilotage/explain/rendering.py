@@ -7,7 +7,7 @@ from pilotage.explain.analysis import Explanation, Obstacle, Rank, Remedy, expla
 from pilotage.explain.remarks import numbered
 from pilotage.explain.words import amount, few, number, shortened
 from pilotage.model.documents.decision import Choice, DatedChoice
-from pilotage.model.values.phrases import moment, plural
+from pilotage.model.values.phrases import jobs_wait, moment, plural
 
 _CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
 FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network", "M4": "Rank"}
@@ -78,7 +78,7 @@ def lines(
     if explanation.placed:
         text += _placement_lines(explanation, rules)
         if explanation.obstacles:
-            refused = (f"{item.name} {plural(item.queues, 'queue')}" for item in explanation.obstacles)
+            refused = (f"{item.name} ({plural(item.queues, 'queue')})" for item in explanation.obstacles)
             text.append(f"  refused: {', '.join(refused)}")
     else:
         text += _obstacle_lines(explanation.obstacles)
@@ -86,7 +86,7 @@ def lines(
             text.append("  " + _remedy_line(explanation.cheapest, rules))
         elif explanation.together:
             actions = "; ".join(action.removeprefix("you: ") for action in explanation.together.actions)
-            text.append(f"  only together open a queue, {explanation.together.queue}: you: {actions}")
+            text.append(f"  these changes together open {explanation.together.queue}: you: {actions}")
         elif explanation.obstacles and not explanation.ranks:
             text.append("  no single change opens a queue")
     text += [
@@ -107,21 +107,22 @@ def subject_of(explanation: Explanation) -> str:
 
 
 def _headline(explanation: Explanation) -> str:
-    fitting = len(explanation.ranks)
-    verb = "fits" if fitting == 1 else "fit"
-    those = f"{fitting} of {plural(explanation.considered, 'queue')} {verb}"
+    fitting, considered, left = len(explanation.ranks), explanation.considered, explanation.left
+    jobs = sum(explanation.placed.values()) + left or len(explanation.ids)
+    them = "it" if jobs == 1 else "them"
+    queues = "the only queue" if considered == 1 else f"{fitting} of {considered} queues"
+    those = f"{queues} can take {them}"
     if explanation.placed:
-        placed = f"{plural(sum(explanation.placed.values()), 'job')} placed, {explanation.left} left"
-        return f"{placed}; {those}"
+        waiting = f", {left} {'waits' if left == 1 else 'wait'}" if left else ""
+        return f"{plural(sum(explanation.placed.values()), 'job')} placed{waiting}; {those}"
     if explanation.is_stopped:
-        return (
-            f"{plural(explanation.left, 'job')} left, refused by the queue that their plugin chose; {those}"
-        )
+        return f"{jobs_wait(left)}: the queue that their plugin chose refuses {them}; {those}"
     if explanation.ranks:
-        return f"{plural(explanation.left, 'job')} left, every queue that fits has its fill of waiting jobs"
-    if explanation.left:
-        return f"{plural(explanation.left, 'job')} left until a queue of {explanation.considered} has room"
-    return f"no queue of {explanation.considered} fits"
+        return f"{jobs_wait(left)}: each queue that can take {them} has enough waiting jobs"
+    if left:
+        any_queue = "the only queue" if considered == 1 else f"one of {considered} queues"
+        return f"{jobs_wait(left)} until {any_queue} has room"
+    return f"{'the only queue cannot' if considered == 1 else f'none of {considered} queues can'} take {them}"
 
 
 def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
@@ -131,7 +132,7 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
             obstacle.name,
             plural(obstacle.queues, "queue"),
             measure(obstacle),
-            f"only obstacle at {obstacle.only}" if obstacle.only else "",
+            alone(obstacle),
             obstacle.action,
         )
         for obstacle in obstacles
@@ -139,6 +140,14 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
     aligned = "  {0:<{4}}    {1:>{5}}  {2:<{6}}   {3:<{7}}   "
     return [aligned.format(*row[:4], *widths) + row[4] for row in cells]
+
+
+def alone(obstacle: Obstacle) -> str:
+    """Return at how many of its queues an obstacle is the only one; empty if at none."""
+    if not obstacle.only:
+        return ""
+    where = "there" if obstacle.only == obstacle.queues else f"at {obstacle.only} of them"
+    return f"the only obstacle {where}"
 
 
 def measure(obstacle: Obstacle) -> str:

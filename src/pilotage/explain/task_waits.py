@@ -13,7 +13,7 @@ from pilotage.model.rules.likely_ends import LikelyEnd
 from pilotage.model.values.phrases import duration, jobs_wait, moment, plural
 
 CAUSES: Mapping[JobState, str] = {
-    JobState.PENDING: "a fitting queue",
+    JobState.PENDING: "a queue that can take them",
     JobState.DEFINED: "the next pass of the brokerage",
     JobState.ACTIVATED: "a free pilot",
     JobState.ASSIGNED: "their input files",
@@ -30,7 +30,7 @@ def cause(subject: str, state: JobState, last: Choice | None = None) -> Remark:
         return remark
     obstacle = first_obstacle(last)
     if obstacle is None:
-        return replace(remark, text="room at the queues that fit")
+        return replace(remark, text="room at the queues that can take them")
     return of_obstacle(subject, obstacle, f"{remark.text}: ")
 
 

@@ -240,7 +240,7 @@ class Membership(BackgroundService):
         with self._lock:
             self._watched[server.name].last = replace(server, gone=self._store.clock())
         if waited < self.times.lease:
-            log.warning("server %s ended without a word: others take over its work", server.name)
+            log.warning("server %s stopped without notice: others take over its work", server.name)
         else:
             log.warning(
                 "server %s has been silent for %.1f s: others take over its work", server.name, waited

@@ -32,20 +32,28 @@ Key = tuple[Kind, str, str]
 
 
 class BreakerWords(NamedTuple):
-    """A kind in words: the rule that trips it, what fails there, and what probes it."""
+    """A kind in words: the rule that trips it, what probes it, and how that fails, once and several times."""
 
     rule: str
-    failures: str
     probe: str
+    failure: str
+    failures: str
 
 
 WORDS: Mapping[Kind, BreakerWords] = {
-    "server": BreakerWords("P6", "pilots failed before they called", "one pilot"),
-    "list-match": BreakerWords("P8", "list-matches were not answered", "one question"),
-    "empty-pilots": BreakerWords("P12", "pilots were sent in vain", "one pilot"),
-    "queue": BreakerWords("F2", "jobs failed fast", "one job"),
-    "node": BreakerWords("F2", "jobs failed fast", "one job"),
-    "storage": BreakerWords("F4", "deliveries failed", "one delivery"),
+    "server": BreakerWords(
+        "P6",
+        "one pilot",
+        "1 pilot failed before it called home",
+        "pilots failed before they called home",
+    ),
+    "list-match": BreakerWords(
+        "P8", "one question", "1 list-match was not answered", "list-matches were not answered"
+    ),
+    "empty-pilots": BreakerWords("P12", "one pilot", "1 pilot was sent in vain", "pilots were sent in vain"),
+    "queue": BreakerWords("F2", "one job", "1 job failed fast", "jobs failed fast"),
+    "node": BreakerWords("F2", "one job", "1 job failed fast", "jobs failed fast"),
+    "storage": BreakerWords("F4", "one delivery", "1 delivery failed", "deliveries failed"),
 }
 
 
@@ -148,8 +156,10 @@ class CircuitBreaker:
     @property
     def reason(self) -> str:
         """Why it opened, in words."""
-        last = self.error or "no reason told"
-        return f"{self.words.failures}, {self.failures} in a row, the last with: {last}"
+        last = self.error or "no reason was given"
+        if self.failures == 1:
+            return f"{self.words.failure}: {last}"
+        return f"{self.failures} {self.words.failures}, one after the other; the last: {last}"
 
     def holds_for(self, vo: str, owner: str, task: int) -> bool:
         """Return whether it concerns the jobs of a task."""

@@ -60,7 +60,7 @@ class FailedDelivery:
 
 def one_line(error: str) -> str:
     """Return the first line of an error that is not blank, shortened if necessary."""
-    line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
+    line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason was given")
     return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]}{_CUT}"
 
 

@@ -240,7 +240,7 @@ def _reason(sighting: PilotSighting) -> str:
     code = "" if sighting.exit_code is None else f" (exit code {sighting.exit_code})"
     if sighting.excess:
         return f"{EXCEEDED[sighting.excess]}stopped by its batch system{reason}{code}"
-    return f"ended without a word{reason}{code}"
+    return f"its batch job ended without a report{reason}{code}"
 
 
 def _failed(

@@ -223,7 +223,7 @@ class _Watchdog:
         owner = self._tasks[job.task].owner
         breakers = self._breakers.get(job.queue, ())
         if any(breaker.holds_for(owner.vo, owner.name, job.task) for breaker in breakers):
-            return "its queue is closed to it: job after job failed fast there"
+            return "its queue takes no job of this task now: several failed fast there"
         lacks = self._lacks.get(job.queue, ())
         missed = (
             breaker.error

@@ -222,7 +222,7 @@ def _errors(reader: RecordReader, queue: str, pilots_there: Mapping[PilotState, 
         if heartbeat is not None:
             break
         if state == str(PilotState.FAILED):
-            errors.append(error or "no reason told")
+            errors.append(error or "no reason was given")
     return tuple(errors)
 
 

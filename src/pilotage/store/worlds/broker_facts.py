@@ -150,7 +150,7 @@ def _problems(reader: RecordReader, world: World) -> dict[str, str]:
         if pilot.created > lifted_at(lifted, "server", pilot.queue, pilot.broker):
             failed_pilots[pilot.queue].append(pilot)
     return {
-        queue: f"its last pilots failed before they called: {_reason(failed_pilots[queue])}"
+        queue: f"its last pilots failed before they called home: {_reason(failed_pilots[queue])}"
         for queue in last
         if (breaker := server_breaker((queue, ""), failed_pilots[queue], director, changed.get(queue)))
         and breaker.state(time) == "open"
@@ -158,7 +158,7 @@ def _problems(reader: RecordReader, world: World) -> dict[str, str]:
 
 
 def _reason(pilots: Sequence[Pilot]) -> str:
-    return pilots[-1].error.partition("\n")[0] or "no reason told"
+    return pilots[-1].error.partition("\n")[0] or "no reason was given"
 
 
 def _is_skip(event: EventView) -> bool:

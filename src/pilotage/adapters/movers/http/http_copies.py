@@ -117,7 +117,7 @@ def _follow(answer: "requests.Response", progress: Progress) -> None:
             case "failure" | "aborted":
                 raise StorageError(f"{answer.url}: the copy failed: {value.strip()[:500]}")
     if answer.status_code == HTTPStatus.ACCEPTED:
-        raise StorageError(f"{answer.url}: the copy ended without a word of success")
+        raise StorageError(f"{answer.url}: the copy ended, and the server did not confirm it")
 
 
 def _lines(answer: "requests.Response") -> Iterator[str]:

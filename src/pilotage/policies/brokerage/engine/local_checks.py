@@ -15,6 +15,12 @@ from pilotage.policies.brokerage.engine.task_columns import TaskColumns
 SHOWN = 3
 """Most queues in the advice of a refusal."""
 
+_MENDED = {CONTAINERS: "install Apptainer", GPUS: "correct gpus of the queue"}
+"""What an operator does."""
+
+_AVOIDED = {CONTAINERS: "or the owner removes container_name", GPUS: "or the owner asks for fewer gpus"}
+"""What the owner can do."""
+
 _LOOKED_AT = "a pilot finds it there, or an operator lifts the circuit breaker"
 
 
@@ -41,7 +47,7 @@ def secrets_stay(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check(
     "F2",
-    "black hole",
+    "failing jobs",
     "wait",
     reads=("owner",),
     lifted_by="its circuit breaker is half-open; then one job probes it",
@@ -121,7 +127,8 @@ def _on_nodes(need: str, has_need: Mask, queues: QueueColumns) -> Verdict:
     reasons = [f"{queues.names[place]} has {breaker.error}" for place, breaker in sorted(breakers.items())]
     more = ", ..." if len(reasons) > SHOWN else ""
     name = queues.names[min(breakers)] if len(breakers) == 1 else "QUEUE, for each"
-    mended = f"{', '.join(reasons[:SHOWN])}{more}; once that is mended: pilotage breakers lift {name}"
+    lift = f"pilotage breakers lift {name}"
+    mended = f"{', '.join(reasons[:SHOWN])}{more}: {_MENDED[need]}, then {lift}; {_AVOIDED[need]}"
     return Verdict(has_need & (have != ""), need, have, mended)
 
 

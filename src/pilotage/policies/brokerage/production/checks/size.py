@@ -36,7 +36,7 @@ def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "user",
     reads=("gpus",),
     unit="GPUs",
-    lifted_by="ask for no GPU, by gpus or by & in the architecture",
+    lifted_by="leave out gpus, and what follows & in architecture",
     asks=asking.gpus,
 )
 def gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:

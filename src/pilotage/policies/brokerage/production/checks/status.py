@@ -22,7 +22,7 @@ def test_queue(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check(
     "B2",
-    "pre-assignment",
+    "not named by the task",
     "user",
     reads=("preassignment", "gathered"),
     lifted_by="name other queues in the task",
