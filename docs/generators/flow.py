@@ -11,13 +11,31 @@ from pilotage.model.records import federation
 from pilotage.model.records.constants import LoopConstants
 from pilotage.model.records.states import STATES, TRANSITIONS, Kind
 from pilotage.model.rules import timeouts
+from pilotage.model.rules.plain_states import JOB_STATES, TASK_STATES
 from pilotage.policies.pilots.submissions import HEARTBEATS
 from pilotage.store.worlds.parts import ALWAYS
 
 
 def states() -> str:
     """A diagram and a table for each kind of record."""
-    return "# States\n\nEvery transition that a commit accepts.\n" + "".join(map(_states_of, STATES))
+    transitions = "\nThe tables below have every transition that a commit accepts.\n"
+    return "# States\n\n" + _words() + transitions + "".join(map(_states_of, STATES))
+
+
+def _words() -> str:
+    """Return what people see of jobs and tasks, and the states of the engine behind it."""
+    seen: dict[str, tuple[list[str], list[str]]] = {}
+    for number, words in enumerate((JOB_STATES, TASK_STATES)):
+        for state, plain in words.items():
+            seen.setdefault(str(plain), ([], []))[number].append(str(state))
+    rows = [(word, ", ".join(jobs), ", ".join(tasks)) for word, (jobs, tasks) in seen.items()]
+    return (
+        "Commands, page and notebooks show few words. `--verbose` shows the states of the engine, which\n"
+        "documents of the API have too. `pilotage jobs 12 --state waiting` takes a word or a state.\n\n"
+        + table(("what you see", "jobs in these states", "tasks in these states"), rows)
+        + "\nA live task shows what its jobs do: it runs if one of them does, else it waits for what most\n"
+        "of them wait for. Jobs of a task that ended without them are closed, and shown as cancelled.\n"
+    )
 
 
 def _states_of(kind: Kind) -> str:

@@ -20,7 +20,28 @@ QUESTIONS = {
     "How do I run one task after another?": ("docs/how-to/chains.md", "after: [12, align]"),
     "Can I use my cluster from a laptop?": ("docs/tutorials/slurm.md", "--tunnel"),
     "How do I use it from a notebook?": ("docs/tutorials/notebook.md", "client = Client()"),
+    "Does Pilotage itself try again with more memory?": (
+        "docs/how-to/memory.md",
+        "asks for 1.5 times as much",
+    ),
+    "What happens to my jobs when I close my laptop?": (
+        "docs/tutorials/slurm.md",
+        "Pilots continue while your laptop sleeps",
+    ),
+    "How does a colleague read my results?": ("docs/how-to/sharing.md", "pilotage grant 12 bob"),
+    "How often is a failed job tried again?": ("docs/how-to/retry.md", "three attempts in all"),
+    "What does 'waiting for a slot' mean?": (
+        "docs/reference/states.md",
+        "| waiting for a slot | activated |",
+    ),
+    "How many core hours have I used?": ("docs/how-to/usage.md", "pilotage usage --by task"),
+    "How do I run in a container?": ("docs/how-to/containers.md", "container_name:"),
+    "How do I delete a task and its results?": ("docs/how-to/remove.md", "pilotage delete 12 --outputs"),
+    "What is asked most often?": ("docs/README.md", "| May I close my laptop? | Yes."),
     # Operators
+    "How many jobs may one person have?": ("docs/how-to/sharing.md", "jobs_by_user: 10000"),
+    "One node fails every job. What happens?": ("docs/explanation/pilots.md", "**Five jobs** of one task"),
+    "A queue has no container runtime. What now?": ("docs/how-to/doctor.md", "install Apptainer, then"),
     "How do I add a cluster?": ("docs/how-to/add-site.md", "pilotage federation add slurm"),
     "A site is broken. How do I keep work away from it?": (
         "docs/how-to/breakers.md",
@@ -50,6 +71,9 @@ QUESTIONS = {
         "to renew the token, replace the file",
     ),
     # Developers
+    "How do I list what waits, from a program?": ("docs/reference/client.md", "word: str | None = None"),
+    "How do I repeat a decision of yesterday?": ("docs/how-to/explain.md", "pilotage replay 2026"),
+    "What does an attempt of a job cost, by cause?": ("docs/reference/api.md", "lost_seconds"),
     "How does my program follow what happens?": ("docs/how-to/events.md", "client.events("),
     "How do I add a check or a weight?": ("docs/how-to/plugin.md", "pilotage.brokerage"),
     "How do I write an adapter?": ("docs/how-to/adapter.md", "pilotage.computing"),
