@@ -25,9 +25,10 @@ def states() -> str:
 def _words() -> str:
     """Return what people see of jobs and tasks, and the states of the engine behind it."""
     seen: dict[str, tuple[list[str], list[str]]] = {}
-    for number, words in enumerate((JOB_STATES, TASK_STATES)):
-        for state, plain in words.items():
-            seen.setdefault(str(plain), ([], []))[number].append(str(state))
+    for state, plain in JOB_STATES.items():
+        seen.setdefault(str(plain), ([], []))[0].append(str(state))
+    for task_state, plain in TASK_STATES.items():
+        seen.setdefault(str(plain), ([], []))[1].append(str(task_state))
     rows = [(word, ", ".join(jobs), ", ".join(tasks)) for word, (jobs, tasks) in seen.items()]
     return (
         "Commands, page and notebooks show few words. `--verbose` shows the states of the engine, which\n"

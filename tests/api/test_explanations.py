@@ -79,7 +79,7 @@ def test_a_job_that_ended_well_still_says_why_an_attempt_of_it_had_failed(
     found = alice.get(f"/jobs/{job}/explain").json()
     (failed,) = found["job"]["failed_attempts"]
     assert (found["job"]["state"], found["job"]["error"], failed["attempt"]) == ("finished", "", 1)
-    why = "its payload ended with an error, or by a signal, exit code 3, bad value #"
+    why = "its payload ended with an error, or by a signal, exit code 3, bad value 17"
     line = f"attempt 1 failed at north-queue, node {failed['node']}, after 12 s: {why}"
     assert f"  {line}" in found["lines"]
 
@@ -87,7 +87,7 @@ def test_a_job_that_ended_well_still_says_why_an_attempt_of_it_had_failed(
 def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(house: House, submit: Submit) -> None:
     task = submit(jobs=1)
     lines = house.as_("user", ALICE).get(f"/tasks/{task}/explain").json()["lines"]
-    undecided = f"task {task} is registered: no brokerage has decided about it yet"
+    undecided = f"task {task} is waiting for a queue: no brokerage has decided about it yet"
     assert lines == ["it waits to be split into jobs", undecided]
 
 

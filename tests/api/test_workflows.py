@@ -29,7 +29,7 @@ def test_a_workflow_is_made_listed_shown_and_explained(house: House) -> None:
     assert [one["task"] for one in shown["tasks"][2]["predecessors"]] == [align, call]
     (first, second) = shown["remarks"]
     assert (first["subject"], second["subject"]) == (f"task:{call}", f"task:{report}")
-    assert first["text"] == f"it waits: task {align} (align) is registered"
+    assert first["text"] == f"it waits: task {align} (align) is waiting"
     lines = client.get(f"/workflows/{body['id']}/explain", params={"width": 80}).json()["lines"]
     assert lines[0] == f"workflow {body['id']} flow: 2 waiting, 1 registered"
     assert max(map(len, lines)) <= 80
@@ -37,7 +37,7 @@ def test_a_workflow_is_made_listed_shown_and_explained(house: House) -> None:
     task = client.get(f"/tasks/{call}").json()
     (remark,) = task["remarks"]
     assert (task["workflow"], remark["kind"]) == (body["id"], "wait")
-    assert remark["text"] == f"it waits: task {align} (align) is registered"
+    assert remark["text"] == f"it waits: task {align} (align) is waiting"
 
 
 def test_what_a_failed_task_holds_is_told_at_every_task_behind_it(house: House) -> None:

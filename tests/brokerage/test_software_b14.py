@@ -218,7 +218,7 @@ def test_b14_explain_names_the_part_of_the_architecture_that_asks_for_a_gpu() ->
     house = federation([queue("CPU")])
     asked = task(architecture="&nvidia-a100")
     text = lines(explain(only_choice(world(house, asked))))
-    assert text[0] == "task 1, job 1: the only queue cannot take it"
+    assert text[0] == "task 1, job 1: the only queue considered cannot take it"
     assert "GPUs" in text[1]
     assert "need 1 GPU, best 0" in text[1]
     assert text[1].endswith("you: leave out gpus, and what follows & in architecture")

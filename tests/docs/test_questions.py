@@ -71,9 +71,9 @@ QUESTIONS = {
         "to renew the token, replace the file",
     ),
     # Developers
-    "How do I list what waits, from a program?": ("docs/reference/client.md", "word: str | None = None"),
+    "How do I list what waits, from a program?": ("docs/reference/client.md", "`word` is `waiting`"),
     "How do I repeat a decision of yesterday?": ("docs/how-to/explain.md", "pilotage replay 2026"),
-    "What does an attempt of a job cost, by cause?": ("docs/reference/api.md", "lost_seconds"),
+    "What is lost, and why?": ("docs/how-to/usage.md", "| lost | core time of attempts"),
     "How does my program follow what happens?": ("docs/how-to/events.md", "client.events("),
     "How do I add a check or a weight?": ("docs/how-to/plugin.md", "pilotage.brokerage"),
     "How do I write an adapter?": ("docs/how-to/adapter.md", "pilotage.computing"),

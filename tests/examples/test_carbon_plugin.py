@@ -83,7 +83,7 @@ def test_the_check_and_the_factor_are_explained_as_all_others_are() -> None:
     )
     lines = text_of(explain(refused))
     assert [" ".join(line.split()) for line in lines] == [
-        "task 1, job 1: the only queue cannot take it",
+        "task 1, job 1: the only queue considered cannot take it",
         "carbon 1 queue need 10 g/kWh, best 700 the only obstacle there wait: a greener hour",
         "cheapest change: carbon, wait: a greener hour; opens 1 queue: C",
     ]

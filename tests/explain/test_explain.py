@@ -104,7 +104,7 @@ def test_what_only_waiting_lifts_names_the_event() -> None:
     assert cheapest is not None
     assert (cheapest.rule, cheapest.mend, cheapest.event) == ("B36", "wait", "jobs of the queue start")
     assert lines(explain(choice), rules=True) == [
-        "task 1, job 1: 1 job waits until the only queue has room",
+        "task 1, job 1: 1 job waits until the only queue considered has room",
         "  waiting jobs    1 queue  need 20 jobs, best 30   the only obstacle there   "
         "wait: jobs of the queue start",
         "  cheapest change: waiting jobs (B36), wait: jobs of the queue start; opens 1 queue: Q",
@@ -115,8 +115,8 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     house = federation([queue(status="offline", max_memory=100)])
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
-        "task 1, job 1: the only queue cannot take it",
-        "  status    1 queue                                            operator: pilotage queues open; or the file says status: online",  # noqa: E501
+        "task 1, job 1: the only queue considered cannot take it",
+        "  status    1 queue                                            operator: pilotage queues open, or status: online in the federation's file",  # noqa: E501
         "  memory    1 queue  1000 MB asked, 900 counted, best 100      you: ask for ram: 100",
         "  no single change opens a queue",
     ]

@@ -119,7 +119,7 @@ def test_a_failed_stage_holds_what_follows_and_a_retry_lets_it_go_on(house: Publ
 
 def test_a_released_stage_reads_what_is_there(house: Publisher) -> None:
     align, call, report = chain(house)
-    with pytest.raises(NotNow, match=rf"waits: task {align} \(align\) is registered"):
+    with pytest.raises(NotNow, match=rf"waits: task {align} \(align\) is waiting"):
         steering.release(house.runtime, call, "user:alice")
     run(house)
     run(house, bad=1)

@@ -70,7 +70,7 @@ def test_b18_too_little_declared_space_is_said_until_more_is_declared(house: Hou
     task = brokered(house, walltime=60)
     (told,) = warned(house, task)
     assert "declared storage" in told
-    assert "200 GB needed and 5 there at best" in told
+    assert "(200 GB needed, 5 there at most)" in told
     storages(house, free=500)
     broker_again(house)
     assert warned(house, task) == []

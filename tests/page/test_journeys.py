@@ -69,7 +69,7 @@ def test_a_queue_that_rests_leads_to_lifting_its_breaker(served: Served, visit: 
     trip(served.house, served.house.as_("user", ALICE), "breaks-the-queue")
     served.house.now += 1
     page = visit("olga", "/")
-    rests = page.get_by_role("region", name="What is held back?")
+    rests = page.get_by_role("region", name="What is paused?")
     expect(rests).to_contain_text("OSError: disk")
     rests.get_by_role("link", name="lift south-queue …").first.click()
     expect(page.locator("main")).to_contain_text("will close, and all is tried again at once")

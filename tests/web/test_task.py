@@ -190,7 +190,7 @@ def test_numbers_that_no_record_has_are_not_found(alice: TestClient) -> None:
 def test_the_first_page_answers_only_what_is_true(house: House, alice: TestClient, submit: Submit) -> None:
     empty = alice.get("/").text
     assert "No task is under way" in empty
-    for question in ("Why does work wait?", "What is failing?", "What is held back?", "Where is my data?"):
+    for question in ("Why does work wait?", "What is failing?", "What is paused?", "Where is my data?"):
         assert question not in empty
     waiting = submit(name="in-line", jobs=2, scouts=0)
     house.activate(waiting)

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import JobState, State
+from pilotage.model.rules.plain_states import job_state
 from pilotage.model.values.phrases import moment
 
 
@@ -48,7 +49,7 @@ def of_job(job: _JobWithHistory) -> Iterator[str]:
     """Return the job's state, each transition (oldest first), the failures of earlier attempts, and its
     last error."""
     place = f" at {job.queue}" if job.queue else ""
-    yield f"job {job.id} of task {job.task}: {job.state}{place}, attempt {job.attempt}"
+    yield f"job {job.id} of task {job.task}: {job_state(job.state)}{place}, attempt {job.attempt}"
     if job.index is not None:
         yield f"  index {job.index}{''.join(f', {name}={value}' for name, value in job.parameters.items())}"
     for event in job.events:
@@ -67,4 +68,4 @@ def _describe_failure(failed: FailedAttempt) -> str:
     outcome = "its payload never ran" if failed.exit_code is None else f"exit code {failed.exit_code}"
     place = f"at {failed.queue}, node {failed.node}, after {failed.lasted:.0f} s"
     counts = "" if failed.rules.counts else ", which does not count"
-    return f"{place}: {failed.rules.words}{counts}, {outcome}{failed.ending and f', {failed.ending}'}"
+    return f"{place}: {failed.rules.words}{counts}, {outcome}{failed.error and f', {failed.error}'}"

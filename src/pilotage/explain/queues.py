@@ -49,7 +49,7 @@ def trouble(condition: QueueCondition) -> str:
     if condition.restriction:
         return f"{name} is {condition.restriction}"
     if queue.status in ("offline", "paused", "draining"):
-        return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
+        return f"{name} is {queue.status} until its operator sets it online"
     if condition.pilots.get(PilotState.RUNNING):
         return ""
     reason = _without_element(condition) if queue.computing_element is None else _pilot_trouble(condition)

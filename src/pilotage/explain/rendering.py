@@ -110,7 +110,7 @@ def _headline(explanation: Explanation) -> str:
     fitting, considered, left = len(explanation.ranks), explanation.considered, explanation.left
     jobs = sum(explanation.placed.values()) + left or len(explanation.ids)
     them = "it" if jobs == 1 else "them"
-    queues = "the only queue" if considered == 1 else f"{fitting} of {considered} queues"
+    queues = "the only queue considered" if considered == 1 else f"{fitting} of {considered} queues"
     those = f"{queues} can take {them}"
     if explanation.placed:
         waiting = f", {left} {'waits' if left == 1 else 'wait'}" if left else ""
@@ -120,9 +120,10 @@ def _headline(explanation: Explanation) -> str:
     if explanation.ranks:
         return f"{jobs_wait(left)}: each queue that can take {them} has enough waiting jobs"
     if left:
-        any_queue = "the only queue" if considered == 1 else f"one of {considered} queues"
+        any_queue = "the only queue considered" if considered == 1 else f"one of {considered} queues"
         return f"{jobs_wait(left)} until {any_queue} has room"
-    return f"{'the only queue cannot' if considered == 1 else f'none of {considered} queues can'} take {them}"
+    no_queue = "the only queue considered cannot" if considered == 1 else f"none of {considered} queues can"
+    return f"{no_queue} take {them}"
 
 
 def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:

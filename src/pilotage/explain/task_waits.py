@@ -41,7 +41,7 @@ def of_obstacle(subject: str, obstacle: Obstacle, before: str = "") -> Remark:
     """
     needed = ""
     if obstacle.best is not None:
-        needed = f", {amount(obstacle.need, obstacle.unit)} needed and {number(obstacle.best)} there at best"
+        needed = f" ({amount(obstacle.need, obstacle.unit)} needed, {number(obstacle.best)} there at most)"
     return Remark(
         kind="wait" if obstacle.mend == "wait" and obstacle.rule != "B18" else "fault",
         subject=subject,

@@ -7,6 +7,7 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.terminal.output import Json, ask, echo, show_json
 from pilotage.cli.terminal.subjects import TaskOrWorkflow, work_of
+from pilotage.model.rules.plain_states import TASK_STATES
 from pilotage.model.rules.verbs import DELETE
 from pilotage.model.values.phrases import plural
 
@@ -58,7 +59,7 @@ def _phrase(chosen: list[TaskOrWorkflow]) -> str:
 def _list(work: TaskOrWorkflow, plan: Any) -> None:
     if work.kind == "task":
         (task,) = plan["tasks"]
-        echo(f"task {task['id']} {task['name']} ({task['state']}):")
+        echo(f"task {task['id']} {task['name']} ({TASK_STATES[task['state']]}):")
     else:
         echo(f"workflow {work.number} with {plural(len(plan['tasks']), 'task')}:")
     for line in plan["lines"]:

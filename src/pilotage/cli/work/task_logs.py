@@ -7,6 +7,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.errors import CommandFailure
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import console, echo, show_json
+from pilotage.cli.terminal.states import state_of_job
 from pilotage.cli.terminal.subjects import tasks_of, work_of
 from pilotage.model.values.phrases import plural
 
@@ -88,7 +89,7 @@ def _of_task(client: "Client", task: int, choice: LogChoice, title: str | None) 
 
 def _show(excerpt: Any, match: str) -> None:
     job = excerpt["job"]
-    title = f"job:{job['id']}, attempt {excerpt['attempt']}, {job['state']}"
+    title = f"job:{job['id']}, attempt {excerpt['attempt']}, {state_of_job(job)}"
     title += f" at {job['queue']}" if job["queue"] else ""
     title += f": {job['reason']}" if job["reason"] and not match else ""
     console().print(f"== {visible(title)} ==", style="bold")

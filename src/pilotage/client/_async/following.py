@@ -8,6 +8,7 @@ from pilotage.client.errors import ClientError, StillUnderWay, Unreachable
 from pilotage.client.subjects import RequestSubject
 from pilotage.client.waiting import Pace, async_sleep
 from pilotage.model.records.states import ENDED
+from pilotage.model.rules.plain_states import clause, task_state
 
 from .api import MOST_ROWS
 from .events import AWAY, LOOK_EVERY, MOST_NAMED, AsyncEventRequests
@@ -141,7 +142,9 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
 
     def _stop_late(self, pace: Pace, unended: list[AsyncTask]) -> None:
         if pace.is_over:
-            named = ", ".join(f"task {task.id} is {task.state}" for task in unended[:3])
+            named = ", ".join(
+                f"task {task.id} {clause(task_state(task.state, task.counts))}" for task in unended[:3]
+            )
             more = f" and {len(unended) - 3} more" if len(unended) > 3 else ""
             raise StillUnderWay(f"{named}{more} after {pace.timeout:g} s")
 

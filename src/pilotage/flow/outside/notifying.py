@@ -9,7 +9,7 @@ from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.workers import WorkersPort
 from pilotage.model.records.notifications import Notification, NotificationSighting
 from pilotage.model.records.states import TaskState
-from pilotage.model.rules.plain_states import TASK_STATES, clause
+from pilotage.model.rules.plain_states import task_clause
 from pilotage.model.values.error_lines import in_short
 from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
 from pilotage.store import Store
@@ -112,7 +112,7 @@ def _line(notification: Notification, facts: dict[str, object]) -> str:
     error = f": {in_short(str(facts['error']))}" if facts["error"] else ""
     match notification.topic:
         case "end":
-            return f"{name} {clause(TASK_STATES[TaskState(str(facts['state']))])}{error}"
+            return f"{name} {task_clause(TaskState(str(facts['state'])))}{error}"
         case "failure":
             return f"{name}: a first job failed for good{error}"
     return f"{name} is held: {facts['held']}"

@@ -84,8 +84,7 @@ def _breaker(
     )
     if tripped is None or tripped.last is None:
         return None
-    error = tripped.last.example or tripped.last.ending
-    return tripped.breaker("node" if node else "queue", (queue, node), error, scope)
+    return tripped.breaker("node" if node else "queue", (queue, node), tripped.last.error, scope)
 
 
 def _is_shown_for(scope: Scope, failures: list[Failure], constants: GuardConstants) -> bool:

@@ -45,6 +45,11 @@ class FailedAttempt:
     """Whether the next attempt asks for more of what this one exceeded."""
 
     @property
+    def error(self) -> str:
+        """Return the end of its error; without its numbers if an earlier version kept it."""
+        return self.example or self.ending
+
+    @property
     def rules(self) -> FailureRules:
         """Return what follows from its kind."""
         return FAILURE_RULES[self.kind]

@@ -6,15 +6,16 @@ from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.inputs import TaskOutputs
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import LIVE_TASKS, TaskState
+from pilotage.model.rules.plain_states import TASK_STATES
 
 _ENDED_BADLY = (TaskState.FAILED, TaskState.CANCELLED)
 MOST_NAMED = 3
 """Most tasks that a sentence names."""
 
 _STATES = {
-    **{state: f"is {state}" for state in LIVE_TASKS},
+    **{state: f"is {TASK_STATES[state].word}" for state in LIVE_TASKS},
     TaskState.WAITING: "waits itself",
-    TaskState.FINISHED: "finished",
+    TaskState.FINISHED: "is done",
     TaskState.FAILED: "failed",
     TaskState.CANCELLED: "was cancelled",
 }

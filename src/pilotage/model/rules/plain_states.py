@@ -119,6 +119,16 @@ def clause(plain: PlainState) -> str:
     return {FAILED: "failed", CANCELLED: "was cancelled"}.get(plain, f"is {plain}")
 
 
+def job_clause(state: JobState) -> str:
+    """Return ``is running`` of a job in this state."""
+    return clause(JOB_STATES[state])
+
+
+def task_clause(state: TaskState) -> str:
+    """Return ``is running`` of a task in this state, without a look at its jobs."""
+    return clause(TASK_STATES[state])
+
+
 def with_age(plain: PlainState, age: str) -> str:
     """Return ``done 15 min ago``; of what has not ended, only what it does: it may have done so for less."""
     return f"{plain} {age} ago" if plain.word in ENDS else str(plain)

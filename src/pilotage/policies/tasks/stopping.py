@@ -91,7 +91,7 @@ def _error(task: Task, failures: list[Failure]) -> str:
         )
     return (
         f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike at {_places(failures)}, "
-        f"with exit code {first.exit_code}: {first.example or first.ending}; "
+        f"with exit code {first.exit_code}: {first.error}; "
         f"job {first.job} was the first{_way_on(task)}"
     )
 

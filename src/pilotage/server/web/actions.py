@@ -16,6 +16,7 @@ from pilotage.flow.calls.work.changes import Wanted
 from pilotage.flow.errors import NotNow
 from pilotage.model.circuit_breakers.breaker import Kind
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState, TaskState
+from pilotage.model.rules.plain_states import task_clause
 from pilotage.model.rules.verbs import FINISH, LIFT, OF_TASKS, OF_WORK, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
 from pilotage.server.api.edge.access import actor
@@ -105,7 +106,7 @@ def _nothing_left(visit: Visit, work: _WorkSubject) -> str:
         except NotNow as error:
             return str(error)
     elif work.task.state in ENDED["task"]:
-        return f"Task {work.task.id} is {work.task.state}: nothing is left to do."
+        return f"Task {work.task.id} {task_clause(work.task.state)}: nothing is left to do."
     return ""
 
 

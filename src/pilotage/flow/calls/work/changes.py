@@ -20,6 +20,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.plain_states import job_clause, task_clause
 from pilotage.model.rules.timeouts import lease_of
 from pilotage.policies.tasks import changing
 from pilotage.store.tasks.work import brokered_again, one_job, one_task, unstarted_jobs_of
@@ -115,7 +116,7 @@ def _checked(runtime: Runtime, number: int, job: int | None) -> tuple[World, lis
     if task.state not in LIVE_TASKS:
         retried = f"pilotage retry {number} --set FIELD=VALUE changes what it retries"
         instead = "submit it again with other values" if task.state is TaskState.FINISHED else retried
-        raise NotNow(f"task {number} is {task.state}: {instead}")
+        raise NotNow(f"task {number} {task_clause(task.state)}: {instead}")
     jobs = changing.affected(task, world.jobs, job)
     if not jobs and job:
         raise NotNow(_not_of_job(world.jobs[0]))
@@ -132,12 +133,12 @@ def _not_of_job(job: Job) -> str:
     again = f"pilotage retry job:{job.id} --set FIELD=VALUE"
     if job.state in AT_A_PILOT:
         return (
-            f"job {job.id} is {job.state}, and what runs keeps its limits: "
+            f"job {job.id} {job_clause(job.state)}, and what runs keeps its limits: "
             f"pilotage cancel job:{job.id}, then {again}"
         )
     if job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED):
-        return f"job {job.id} is {job.state}: {again}"
-    return f"job {job.id} is {job.state}: its payload has ended, and nothing is left to change"
+        return f"job {job.id} {job_clause(job.state)}: {again}"
+    return f"job {job.id} {job_clause(job.state)}: its payload has ended, and nothing is left to change"
 
 
 def lease_end(runtime: Runtime, seconds: float, specs: Iterable[TaskSpec]) -> float:

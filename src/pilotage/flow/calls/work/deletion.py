@@ -6,7 +6,9 @@ from pilotage.flow.errors import NotNow
 from pilotage.flow.outside.removals import remove_files
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Decision, Forget
+from pilotage.model.records.states import TaskState
 from pilotage.model.records.work import Replica
+from pilotage.model.rules.plain_states import task_clause
 from pilotage.store.commit.deletion import NotEnded, TaskFiles
 
 DELETE = "delete"
@@ -53,7 +55,8 @@ def _check(runtime: Runtime, tasks: Sequence[int]) -> None:
 def _refusal(error: NotEnded) -> NotNow:
     if error.waiting:
         return NotNow(f"task {error.waiting} waits for task {error.task}: pilotage cancel {error.waiting}")
-    return NotNow(f"task {error.task} is {error.state}: cancel it first, pilotage cancel {error.task}")
+    state = task_clause(TaskState(error.state))
+    return NotNow(f"task {error.task} {state}: cancel it first, pilotage cancel {error.task}")
 
 
 def _forget(runtime: Runtime, change: Forget) -> None:

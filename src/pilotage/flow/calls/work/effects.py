@@ -9,6 +9,7 @@ from pilotage.flow.calls.work.steering import Moved
 from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import ENDED, JobState
+from pilotage.model.rules.plain_states import job_clause
 from pilotage.model.rules.verbs import CANCEL, RETRY, SET, Verb
 
 _NOTHING = Wanted()
@@ -45,4 +46,4 @@ def refuse_to_cancel(runtime: Runtime, job: int) -> None:
     """Raise ``NotNow`` if there is nothing to cancel of a job."""
     details = runtime.store.queries.job(job)
     if details and (details.state in ENDED["job"] or details.state is JobState.MERGING):
-        raise NotNow(f"job {job} is {details.state}: nothing of it is left to cancel")
+        raise NotNow(f"job {job} {job_clause(details.state)}: nothing of it is left to cancel")

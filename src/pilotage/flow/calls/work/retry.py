@@ -21,6 +21,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.publications import is_own
 from pilotage.model.records.states import State, TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.plain_states import task_clause
 from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import CHAIN
 from pilotage.policies.staging import publishing
@@ -129,7 +130,8 @@ def _nothing(task: Task, world: World, job: int | None) -> str:
         )
     if not world.task_counts:
         return f"task {task.id} has no jobs ({task.error or task.state}): correct it and submit it again"
-    return f"task {task.id} is {task.state}, and no job of it has failed for good: wait for it, or cancel it"
+    state = task_clause(task.state)
+    return f"task {task.id} {state}, and no job of it has failed for good: wait for it, or cancel it"
 
 
 def publish_again(runtime: Runtime, task: int, actor: str) -> int:

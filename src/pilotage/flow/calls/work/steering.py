@@ -12,6 +12,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_TASKS, JobState, State, TaskState
 from pilotage.model.records.work import Task
 from pilotage.model.rules.chains import awaited, waiting_reason
+from pilotage.model.rules.plain_states import task_clause
 from pilotage.model.values.step_names import CHAIN, SPLIT
 from pilotage.policies.tasks import finishing, holding, retrying
 from pilotage.store.jobs.world import jobs_to_retry
@@ -100,4 +101,4 @@ def _all_ended(runtime: Runtime, task: Task) -> None:
 
 def _live(task: Task) -> None:
     if task.state not in LIVE_TASKS:
-        raise NotNow(f"task {task.id} is {task.state}: {_INSTEAD}")
+        raise NotNow(f"task {task.id} {task_clause(task.state)}: {_INSTEAD}")

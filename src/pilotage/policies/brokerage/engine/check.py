@@ -45,7 +45,7 @@ class Verdict:
     lifted_by: str = ""
 
 
-OPENED = "pilotage queues open; or the file says status: online"
+OPENED = "pilotage queues open, or status: online in the federation's file"
 """The remedy for a queue that is drained, closed, or not online by the federation's file."""
 
 NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)

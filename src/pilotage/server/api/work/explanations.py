@@ -38,6 +38,7 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.records.work import FileOfJob, Pilot, Transfer
+from pilotage.model.rules.plain_states import clause, job_state, task_state
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import STAGE
 from pilotage.policies.pilots import batch_waits, fitting
@@ -190,7 +191,8 @@ def explained_task(
     unfolded = [*_failures(runtime, task), *lines(task_remarks, text.rules)]
     unfolded += rendering.of_choices(choices, text.rules) + forwarded.hints(runtime, choices)
     if not choices:
-        unfolded.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
+        seen = clause(task_state(task.state, task.jobs, task.held))
+        unfolded.append(f"task {task.id} {seen}: no brokerage has decided about it yet")
     return TaskExplanation.model_construct(
         task=replace(task, remarks=task_remarks),
         choices=list(choices),
@@ -227,7 +229,7 @@ def explained_job(
     unfolded += rendering.of_choices(choices, text.rules)
     unfolded += forwarded.explained(runtime, job)
     if not choices:
-        unfolded.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
+        unfolded.append(f"job {job.id} {clause(job_state(job.state))}: no brokerage has decided about it yet")
     return JobExplanation.model_construct(
         job=job,
         borrowings=borrowed,
