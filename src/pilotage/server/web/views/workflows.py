@@ -120,7 +120,7 @@ def _node(stage: StageView, current: int) -> GraphNode:
         name=stage.name,
         state=str(plain),
         look=look(plain.word),
-        jobs=stage.jobs,
+        jobs={str(state): count for state, count in stage.jobs.items()},
         before=[predecessor.task for predecessor in stage.predecessors],
         is_current=stage.id == current,
     )
