@@ -45,7 +45,9 @@ def test_a_job_is_explained_with_what_happened_to_it(house: House, submit: Submi
     alice = house.as_("user", ALICE)
     (job,) = alice.get(f"/tasks/{task}/jobs").json()["jobs"]
     found = alice.get(f"/jobs/{job['id']}/explain").json()
-    assert found["lines"][0] == f"job {job['id']} of task {task}: activated at north-queue, attempt 1"
+    assert (
+        found["lines"][0] == f"job {job['id']} of task {task}: waiting for a slot at north-queue, attempt 1"
+    )
     assert found["lines"][1] == "  index 0"
     assert " defined: " in found["lines"][2]
     assert found["job"]["id"] == job["id"]
@@ -157,7 +159,7 @@ def test_a_task_whose_jobs_wait_where_nothing_starts_says_so_wherever_one_looks(
     assert lines[1] == f"  {fault['text']}"
     (stuck,) = house.as_("operator", ALICE).get("/stuck").json()["stuck"]
     assert stuck["remark"] == fault, "no two surfaces say something else"
-    assert "  one pilot probes it in 1 min, if jobs wait by then" in lines
+    assert "  one pilot tests it in 1 min, if jobs wait by then" in lines
     both = alice.get(f"/tasks/{task}/queues/north-queue/explain").json()["lines"]
     assert both[: len(lines)] == lines
     assert "  fits, 1 of 1: got 2 jobs" in both

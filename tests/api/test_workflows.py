@@ -31,7 +31,7 @@ def test_a_workflow_is_made_listed_shown_and_explained(house: House) -> None:
     assert (first["subject"], second["subject"]) == (f"task:{call}", f"task:{report}")
     assert first["text"] == f"it waits: task {align} (align) is waiting"
     lines = client.get(f"/workflows/{body['id']}/explain", params={"width": 80}).json()["lines"]
-    assert lines[0] == f"workflow {body['id']} flow: 2 waiting, 1 registered"
+    assert lines[0] == f"workflow {body['id']} flow: 3 waiting"
     assert max(map(len, lines)) <= 80
     assert f"{align} align, {call} call (any end)" in lines[-1]
     task = client.get(f"/tasks/{call}").json()

@@ -21,12 +21,22 @@ def test_the_use_of_shares_is_shown_in_the_mean_and_over_time(pilotage: Pilotage
 
 
 def test_failures_are_shown_by_day_error_and_queue(pilotage: Pilotage, server: FakeServer) -> None:
-    row = {"time": 1_700_006_400.0, "queue": "north", "error": "disk # is full", "attempts": 12}
-    found = {"failures": [row, {**row, "queue": "", "error": ""}], "days": [[row["time"], 25]], "left_out": 1}
+    row = {
+        "time": 1_700_006_400.0,
+        "queue": "north",
+        "error": "disk # is full",
+        "example": "disk 7 is full",
+        "attempts": 12,
+    }
+    found = {
+        "failures": [row, {**row, "queue": "", "error": "", "example": ""}],
+        "days": [[row["time"], 25]],
+        "left_out": 1,
+    }
     server.answers["GET /failures?days=7"] = found
     shown = pilotage("failures")
     words = " ".join(shown.stdout.split())
-    assert "2023-11-15 12 north disk # is full" in words
+    assert "2023-11-15 12 north disk 7 is full" in words
     assert "2023-11-15 12 none no error was reported" in words
     assert "and 1 attempt with further errors" in shown.stderr
     assert json.loads(pilotage("failures", "--json").stdout) == found

@@ -86,7 +86,7 @@ def test_refusals_of_a_changed_task_are_said_once_its_jobs_are_brokered_again(ho
         house.take("broker")
         told = warned(house, task)
         assert len(told) == (ram > 4000)
-        assert all(f"memory at 1 queue, {ram * 0.9:.0f} MB needed" in one for one in told)
+        assert all(f"memory at 1 queue ({ram * 0.9:.0f} MB needed" in one for one in told)
 
 
 def test_what_only_waits_for_its_turn_is_no_warning(house: House) -> None:

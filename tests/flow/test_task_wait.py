@@ -65,7 +65,7 @@ def test_what_no_queue_takes_says_what_stands_in_the_way(house: House) -> None:
     house.take("broker")
     (fault,) = found(house, task, "fault", "wait", "warning")
     assert (fault.kind, fault.rule, fault.mend) == ("fault", "B15", "user")
-    assert fault.text.startswith("1 job waits for a queue that can take them: memory at 1 queue, ")
+    assert fault.text.startswith("1 job waits for a queue that can take them: memory at 1 queue (")
     assert fault.text.endswith(" MB needed, 1000 there at most)")
     assert fault.action.startswith("you: ask for ram: ")
 

@@ -133,7 +133,7 @@ def test_the_last_decision_counts_the_queues_that_fit(
 ) -> None:
     task = brokered(house, submit, jobs=2, scouts=0)
     fits = len(house.store.queries.task_choices(task, 1)[0].candidates.queues)
-    assert f"The last decision: {fits} of 2 queues fit" in alice.get(f"/tasks/{task}").text
+    assert f"The last decision: {fits} of 2 queues can take them" in alice.get(f"/tasks/{task}").text
 
 
 @pytest.mark.parametrize(("verb", "word"), [("hold", "Held"), ("finish", "Ended"), ("cancel", "Cancelled")])
