@@ -162,7 +162,7 @@ def test_a_task_whose_jobs_wait_where_nothing_starts_says_so_wherever_one_looks(
     assert "  one pilot tests it in 1 min, if jobs wait by then" in lines
     both = alice.get(f"/tasks/{task}/queues/north-queue/explain").json()["lines"]
     assert both[: len(lines)] == lines
-    assert "  fits, 1 of 1: got 2 jobs" in both
+    assert "  it can take them, place 1 of 1: it got 2 jobs" in both
     assert house.as_("user", OTHER_ALICE).get(f"/tasks/{task}/queues/north-queue/explain").status_code == 404
     assert alice.get("/queues/nowhere/explain").status_code == 404
 

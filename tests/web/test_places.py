@@ -161,7 +161,7 @@ def test_a_queue_shows_its_jobs_by_share_and_what_would_fit(
     text = operator.get(QUEUE).text
     assert text.index("<bdi>production</bdi>") < text.index("<bdi>default</bdi>")
     assert "of share production: 3 activated" in text
-    assert "fits, 1 of " in operator.get(f"{QUEUE}?memory=2000&cores=1").text
+    assert "it can take them, place 1 of " in operator.get(f"{QUEUE}?memory=2000&cores=1").text
     large = operator.get(f"{QUEUE}?memory=9000").text
     assert "refused by" in large
     assert "memory" in large
