@@ -184,7 +184,7 @@ def test_held_jobs_do_not_start_until_they_are_released(house: House) -> None:
     assert steering.release(house.runtime, task, "user:alice") == {J.HELD: 4}
     run(house, task)
     assert state(house, task) is T.FINISHED
-    with pytest.raises(NotNow, match="is finished"):
+    with pytest.raises(NotNow, match="is done"):
         steering.release(house.runtime, task, "user:alice")
 
 
@@ -297,7 +297,7 @@ def test_parts_that_wait_to_be_merged_are_kept_by_a_retry(merging: Merging) -> N
     task = merging.merged()
     merging.run(bad=[1])
     assert state(merging, task) is T.FAILED
-    assert merging.states(task) == {J.CLOSED: 2, J.FAILED: 1}
+    assert merging.states(task) == {J.FINISHED: 2, J.FAILED: 1}
     retry(merging.runtime, task, "user:alice")
     assert merging.states(task) == {J.MERGING: 2, J.DEFINED: 1}
     merging.run()
@@ -352,7 +352,7 @@ def test_finish_of_a_failed_task_merges_what_is_there(merging: Merging) -> None:
     merging.run()
     assert state(merging, task) is T.FINISHED
     assert merging.states(task) == {J.FINISHED: 3, J.FAILED: 1}
-    with pytest.raises(NotNow, match="is finished"):
+    with pytest.raises(NotNow, match="is done"):
         steering.finish(merging.runtime, task, "user:alice")
 
 

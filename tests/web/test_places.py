@@ -163,6 +163,6 @@ def test_a_queue_shows_its_jobs_by_share_and_what_would_fit(
     assert "of share production: 3 activated" in text
     assert "it can take them, place 1 of " in operator.get(f"{QUEUE}?memory=2000&cores=1").text
     large = operator.get(f"{QUEUE}?memory=9000").text
-    assert "refused by" in large
+    assert "it cannot take them" in large
     assert "memory" in large
     assert operator.get(f"{QUEUE}?memory=-1").status_code == 422
