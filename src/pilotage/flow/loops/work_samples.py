@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from pilotage.store import NoFederation, Store, WorkCounts, WorkNow, WorkSample
+from pilotage.store.jobs.work_quarters import QUARTER
 
 _NONE = WorkNow(0, 0)
 
@@ -14,14 +15,16 @@ class WorkRecorder:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last: WorkCounts | None = None
+        self._time = 0.0
 
     def record(self, now: float) -> None:
         """Add a sample of a time (s since 1970)."""
-        last = self._last
+        # After a pause another server may have counted what finished: begin again.
+        last = self._last if now - self._time <= QUARTER else None
         newest = max(last.tasks, default=0) if last else None
         counts = self._store.past.work_counts(newest, last.tasks if last else ())
         self._store.past.add_work([*_samples(counts, last or counts, self._sites())], now)
-        self._last = counts
+        self._last, self._time = counts, now
 
     def _sites(self) -> Mapping[str, str]:
         try:
