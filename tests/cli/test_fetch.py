@@ -14,13 +14,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pilotage.client import Client, Unreachable
+from pilotage.client import Client, Unreachable, crates
 from pilotage.client.destination import Destination
 from pilotage.client.output_files import FetchedFile
 
 from .conftest import FakeServer, Pilotage
 
 CONTENT = b"0123456789" * 1000
+CRATE = crates.OURS + b'], "@graph": []}'
 
 
 def output(job: int, kind: str = "normal", **values: Any) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def served(server: FakeServer) -> FakeServer:
     server.answers["GET /tasks/12/outputs"] = {"files": [output(1), output(2), output(3, "merge")]}
     server.answers["GET /files/content"] = (200, CONTENT)
     server.answers["GET /tasks/12/jobs"] = {"jobs": [made(1), made(2), made(3)]}
+    server.answers["GET /tasks/12/manifest"] = (200, CRATE)
     return server
 
 
@@ -62,7 +64,9 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
     assert [call for call, _ in served.requests[asked:]] == [
         "GET /tasks/12/outputs?limit=10000",
         "GET /tasks/12/jobs?after=&limit=1000&inputs=true&parameters=true",
+        "GET /tasks/12/manifest",
     ]
+    assert (tmp_path / "home" / crates.NAME).read_bytes() == CRATE
 
 
 def test_tasks_of_a_workflow_lie_by_name_and_never_outside_of_the_folder(
@@ -258,6 +262,29 @@ def test_what_never_arrived_is_left_out_with_one_line(
     assert len((tmp_path / "manifest.csv").read_text().splitlines()) == 2
     served.answers["GET /tasks/12/outputs"] = {"files": lost}
     assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["a file of the user's", "an output"])
+def test_no_crate_replaces_another_file(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, name: str
+) -> None:
+    place = tmp_path / crates.NAME
+    if name == "an output":
+        served.answers["GET /tasks/12/outputs"] = {
+            "files": [output(3, "merge", name=f"tasks/f/12/3/{place.name}")]
+        }
+    else:
+        place.write_text("mine")
+    told = pilotage("fetch", 12, "--to", tmp_path)
+    assert (told.exit_code, place.read_bytes()) == (0, CONTENT if name == "an output" else b"mine")
+    assert f"no {place.name} is written" in told.stderr
+
+
+def test_a_task_under_way_has_no_crate_yet(pilotage: Pilotage, served: FakeServer, tmp_path: Path) -> None:
+    served.answers["GET /tasks/12/manifest"] = (409, {"detail": "task 12 is running"})
+    told = pilotage("fetch", 12, "--to", tmp_path)
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert not (tmp_path / crates.NAME).exists()
 
 
 def test_only_merged_outputs_or_those_that_match(

@@ -86,6 +86,8 @@ def test_the_commands_are_those_that_people_know() -> None:
             "servers",
             "stuck",
             "failures",
+            "manifest",
+            "rerun",
         ),
     }
 

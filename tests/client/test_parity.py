@@ -24,6 +24,7 @@ from tests.described_answers import ANSWERS, choices, sample
 BUILT_ON_OTHERS = {
     *("as_completed", "changes", "close", "download", "each", "ended_jobs", "events"),
     *("executor", "fetch", "follow", "map", "subject", "wait", "with_versions"),
+    *("compare_outputs", "rerun", "rerun_document"),
 }
 """Methods that make no request of their own."""
 

@@ -47,6 +47,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
     "Submit work": {
         "submit": CommandEntry("work.submitting", "Submit tasks and print their ids."),
+        "rerun": CommandEntry(
+            "work.rerunning", "Submit the task of a manifest again, if its inputs are as they were."
+        ),
         "secrets": CommandEntry("work.secrets", "Keep secrets that your payloads get."),
         "run": CommandEntry("work.running", "Run a command as a task, follow it, and print its output."),
     },
@@ -104,6 +107,11 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "fetch": CommandEntry(
             "data.fetching",
             "Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.",
+        ),
+        "manifest": CommandEntry(
+            "work.rerunning",
+            "Print what a task that has ended ran, where, with which inputs and outputs: an RO-Crate, as "
+            "JSON.",
         ),
         "outputs": CommandEntry("work.tasks", "List the files that a task's jobs made, and their storages."),
         "publish": CommandEntry(
@@ -200,7 +208,7 @@ DAILY = (
 WORDS: Mapping[str, str] = {
     **dict.fromkeys(("ps", "ls", "list", "info", "show", "qstat", "squeue"), "status"),
     **dict.fromkeys(("rm", "remove", "del"), "delete"),
-    **dict.fromkeys(("resubmit", "rerun", "restart"), "retry"),
+    **dict.fromkeys(("resubmit", "restart"), "retry"),
     **dict.fromkeys(("kill", "stop", "abort", "qdel", "scancel"), "cancel"),
     **dict.fromkeys(("pause", "suspend"), "hold"),
     **dict.fromkeys(("resume", "unhold"), "release"),

@@ -101,6 +101,8 @@ class FetchResult:
     no_manifest: str
     folder: Path = Path()
     """Where they are."""
+    no_crate: str = ""
+    """What kept ``ro-crate-metadata.json`` from being written; empty: nothing, or the task has not ended."""
 
     def check(self) -> None:
         """Raise ``FetchFailed`` that names the files that failed, if any did."""

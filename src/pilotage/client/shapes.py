@@ -100,6 +100,7 @@ FILE = (
 )
 OUTPUT = REPLICAS | _all(str, "checksum file kind name") | _all(int, "job size")
 REGISTERED = {"new": int, "refused": [{"at": int, "reason": str}]}
+COMPARED = {"differences": [_all(str, "checksum kind text") | _all(int, "at size")]}
 SCAN = {"files": int, "new": int, "refused": [_all(str, "name reason")]}
 FORGOTTEN = _all([str], "deleted kept") | {"file": str}
 DATASET = _all(str, "author dataset") | _all(int, "files size version") | {"created": float}

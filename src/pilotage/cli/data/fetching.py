@@ -40,7 +40,8 @@ def fetch(
 
     Outputs of a workflow go to TASK/..., and a task's too if the folder has outputs of another one.
     Size and checksum are checked. Existing files are not read again, and partial files continue. Files that
-    are not of the task stay as they are. The file manifest.csv lists each output with its job and inputs.
+    are not of the task stay as they are. The file manifest.csv lists each output with its job and inputs,
+    and ro-crate-metadata.json describes what ran (pilotage manifest).
     """
     options: dict[str, Any] = {"merged": merged, "match": match, "hidden": hidden}
     with connect() as client:
@@ -80,6 +81,8 @@ def _of_workflow(
 
 
 def _fetched(client: "Client", number: int, to: Path, options: dict[str, Any], quiet: bool) -> "FetchResult":
+    from pilotage.client import crates
+
     with bar(1, quiet) as progress_bar:
 
         def advance(name: str, more: int, total: int) -> None:
@@ -94,6 +97,8 @@ def _fetched(client: "Client", number: int, to: Path, options: dict[str, Any], q
         echo(f"{plural(len(fetched.lost), 'output')} never arrived and {verb} left out: {named}", err=True)
     if fetched.no_manifest:
         echo(f"no manifest is written: {fetched.no_manifest}", err=True)
+    if fetched.no_crate:
+        echo(f"no {crates.NAME} is written: {fetched.no_crate}", err=True)
     if not quiet and not fetched.failed:
         echo(f"{plural(len(fetched.files), 'file')} of task {number} in {fetched.folder}")
     return fetched

@@ -11,6 +11,7 @@ from .functions import AsyncFunctions
 from .notifications import AsyncNotificationRequests
 from .places import AsyncPlaces
 from .records import AsyncRequests
+from .reruns import AsyncReruns
 from .steering import AsyncSteering
 from .workflows import AsyncWorkflowRequests
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 class AsyncClient(
     AsyncFunctions,
+    AsyncReruns,
     AsyncWorkflowRequests,
     AsyncSteering,
     AsyncNotificationRequests,

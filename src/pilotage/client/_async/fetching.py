@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pilotage.client import manifest
 from pilotage.client.destination import OpenFolder
-from pilotage.client.errors import ClientError, FetchFailed, Unreachable, WrongChecksum
+from pilotage.client.errors import ClientError, Conflict, FetchFailed, Unreachable, WrongChecksum
 from pilotage.client.output_files import (
     Digest,
     FetchedFile,
@@ -58,8 +58,9 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         Only what its merge jobs made, with ``merged``; only names that ``match``. Files and folders with a
         dot before their names are refused without ``hidden``: programs obey such files. Size and
         checksum are checked. Existing files are not read again, and partial files continue. Files that are
-        not of the task stay as they are. ``manifest.csv`` beside them lists each output with its job. Files
-        that failed are no error here: ``check()`` of the answer raises one.
+        not of the task stay as they are. ``manifest.csv`` beside them lists each output with its job, and
+        once the task has ended, ``ro-crate-metadata.json`` describes what ran. Files that failed are no error
+        here: ``check()`` of the answer raises one.
         """
         number = int((await self._task(task))["task"])
         outputs = await self.outputs(number)
@@ -77,7 +78,28 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
         described = self.each(self.jobs, number, inputs=True, parameters=True)
         jobs = [job async for job in described] if fetched else []
         written, no_manifest = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
-        return FetchResult([file for file, _ in placed_outputs], failed, lost, written, no_manifest, folder)
+        no_crate = await self._bring_crate(number, folder, [file.place.name for file in named])
+        brought = [file for file, _ in placed_outputs]
+        return FetchResult(brought, failed, lost, written, no_manifest, folder, no_crate)
+
+    async def _bring_crate(self, task: int, folder: Path, files: list[str]) -> str:
+        """Write the RO-Crate of an ended task beside its outputs. Return what prevents that, if anything."""
+        from pilotage.client import crates  # only who fetches loads it
+
+        if refused := crates.files_refused(files, folder):
+            return refused
+        try:
+            async with self.manifest_content(task) as chunks:
+                with crates.new_file(folder) as file:
+                    async for chunk in chunks:
+                        file.write(chunk)
+        except Conflict:
+            return ""  # it has not ended
+        except ClientError as failure:
+            return str(failure)
+        except OSError as error:
+            return f"{error.filename or folder}: {error.strerror}"
+        return ""
 
     async def _folder(self, task: int, to: Path, outputs: list[str]) -> Path:
         """Return where a task's outputs go: below a folder that has another task's, into one of its name."""

@@ -36,6 +36,9 @@ class AsyncRequests(Protocol):
     async def fetch(self, *task: Any, **options: Any) -> FetchResult:
         """Download outputs."""
 
+    async def manifest(self, *task: Any, **options: Any) -> Record:
+        """Return what ran."""
+
     async def task_logs(self, *task: Any, **options: Any) -> Record:
         """Return what jobs wrote."""
 
@@ -170,6 +173,10 @@ class AsyncTask(Record):
         fetched = await self._client.fetch(self, to, **options)
         fetched.check()
         return fetched
+
+    async def manifest(self) -> Record:
+        """Return its RO-Crate: what ran, where, its inputs and its outputs. It must have ended."""
+        return await self._client.manifest(self)
 
     async def logs(self, **options: Any) -> Record:
         """Return head and tail of what its jobs wrote; options as of ``AsyncClient.task_logs``."""

@@ -214,6 +214,30 @@ class AsyncTaskRequests(AsyncApi):
             after = rows.next
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 
+    async def manifest(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
+        """Return the RO-Crate of a task that has ended: what ran, where, its inputs and its outputs.
+
+        Raises ``BadAnswer`` above 256 MiB: then ``manifest_content`` yields it in chunks.
+        """
+        from pilotage.client.crates import LARGEST_MANIFEST, read_manifest  # only who reads one loads it
+
+        content = bytearray()
+        async with self.manifest_content(task) as chunks:
+            async for chunk in chunks:
+                content += chunk
+                if len(content) > LARGEST_MANIFEST:
+                    raise BadAnswer(f"the manifest has more than {LARGEST_MANIFEST >> 20} MiB")
+        return Record(read_manifest(bytes(content)))
+
+    @asynccontextmanager
+    async def manifest_content(
+        self, task: "int | str | RequestSubject | AsyncTask"
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield the RO-Crate of a task that has ended as text, in chunks."""
+        values = await self._task(task)
+        async with self._connection.content("/tasks/{task}/manifest", values=values) as response:
+            yield response.aiter_bytes(CHUNK)
+
     @asynccontextmanager
     async def output_archive(
         self,

@@ -1,7 +1,7 @@
 """Specifications that users submit: tasks, their inputs and their merge jobs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -319,6 +319,10 @@ class TaskSpec:
     def ram_units(self) -> int:
         """Return the factor on ``ram``: the cores, or 1 if it is per job."""
         return 1 if self.ram_unit == "MB" else max(1, self.cores)
+
+
+RELEASE = tuple(field.name for field in fields(TaskSpec) if field.name.startswith("sw_"))
+"""The fields of the release that a task uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

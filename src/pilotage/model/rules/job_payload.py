@@ -48,10 +48,12 @@ common generators take."""
 
 def seed_of(task: "Task", index: int) -> int:
     """Return the seed of a job. No other job of the task has it, and it stays the same at each attempt."""
-    first = task.spec.seed
-    if first is None:
-        first = 1 + task.id % _TASKS * MOST_JOBS
-    return first + index
+    return first_seed(task.spec, task.id) + index
+
+
+def first_seed(spec: TaskSpec, task: int) -> int:
+    """Return the seed of a task's first job, by the task's number."""
+    return 1 + task % _TASKS * MOST_JOBS if spec.seed is None else spec.seed
 
 
 def parameters_of(spec: TaskSpec, index: int | None) -> dict[str, str]:

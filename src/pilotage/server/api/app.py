@@ -20,7 +20,7 @@ from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, UnfitName
 from pilotage.server.api.administration import health, metrics, past, people, servers, tokens
-from pilotage.server.api.data import datasets, files, output_archives, storages, transfers
+from pilotage.server.api.data import comparisons, datasets, files, output_archives, storages, transfers
 from pilotage.server.api.descriptions import describe
 from pilotage.server.api.documents import NO_JSON
 from pilotage.server.api.edge.access import KnownTokens
@@ -49,6 +49,7 @@ from pilotage.server.api.work import (
     events,
     grants,
     jobs,
+    manifests,
     notifications,
     plan,
     secrets,
@@ -67,6 +68,7 @@ ROUTERS = (
         deleting,
         grants,
         task_jobs,
+        manifests,
         jobs,
         plan,
         queues,
@@ -78,6 +80,7 @@ ROUTERS = (
     ),
     *(
         files,
+        comparisons,
         output_archives,
         datasets,
         federation,

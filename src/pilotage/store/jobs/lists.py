@@ -3,8 +3,9 @@
 Times in s, memory in MB.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -23,6 +24,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.records.runs import JobRun
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, LIVE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.likely_ends import Progress
@@ -33,12 +35,13 @@ from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListOrder, ListPage, Position
 from pilotage.store.database.rows import among
-from pilotage.store.jobs import job_counts
+from pilotage.store.jobs import job_counts, runs
 from pilotage.store.jobs import table as job_rows
 from pilotage.store.jobs.counters import counts
 from pilotage.store.jobs.failures import FailedGroup, LastFailure, failed_groups
 from pilotage.store.jobs.table import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.queues.federations import Federations
+from pilotage.store.reader import RecordReader
 from pilotage.store.tasks.table import SpecCache, tasks
 
 JobSort = Literal["id", "wait", "run", "memory", "attempt", "since", "exit", "queue", "state"]
@@ -231,6 +234,16 @@ class JobLists:
             return ListPage(listed, total, counts, following)
 
         return self._database.read(read)
+
+    def runs(self, task: int) -> Iterator[JobRun]:
+        """Yield the last attempts of a task's jobs by number, read page by page."""
+        after = 0
+        while page := self._database.read(partial(self._runs, task, after)):
+            yield from page
+            after = page[-1].job
+
+    def _runs(self, task: int, after: int, connection: Connection) -> list[JobRun]:
+        return runs.page_of(connection, RecordReader(connection, self._specs), task, after)
 
     def by_queue(self, task: int) -> dict[str, dict[str, int]]:
         """Return the number of a task's jobs by queue and state. Jobs without a queue have an empty name."""

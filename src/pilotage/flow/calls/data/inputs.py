@@ -155,7 +155,7 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     if faults := [*_template_faults(spec)]:
         return Resolved(spec), faults
     # Before any look-up: files in others' folders are not even listed.
-    if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup)]):
+    if foreign := [*not_nameable(spec, federation, lookup)]:
         return Resolved(spec), foreign
     if all(isinstance(item, InputFile | TaskOutputs) for item in spec.inputs):
         return Resolved(row_inputs.by_row(spec)), []
@@ -179,8 +179,10 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
 
 
-def _foreign(spec: TaskSpec, federation: Federation, owner: Identity, lookup: Lookup) -> Iterator[Fault]:
-    """Yield faults of files and patterns at paths that the owner may not name."""
+def not_nameable(spec: TaskSpec, federation: Federation, lookup: Lookup) -> Iterator[Fault]:
+    """Yield faults of files and patterns at paths that the owner of the look-ups may not name."""
+    if (owner := lookup.owner) is None:
+        return
     storages = {storage.name: storage for storage in federation.storages}
     for index, item in enumerate(asking(spec.inputs)):
         # The patterns of many rows take long to compare, too.

@@ -138,7 +138,7 @@ def examined(
         lambda spec, federation: [
             *faults_in(spec, federation, owner, ads() if spec.stations else ()),
             *inputs.out_of_scope(spec, federation, owner),
-            *_foreign(runtime.store, spec, federation, owner),
+            *foreign_outputs(runtime.store, spec, federation, owner),
             *datasets.faults(spec, federation),
             *secrets.faults(runtime.store, spec, owner),
             *notifications.refused(runtime, spec.notify),
@@ -197,7 +197,7 @@ def faults_in(
     return [(field_name(path), message) for path, message in faults]
 
 
-def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
+def foreign_outputs(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
     """Return a fault for each input that is the output of another owner's task in this federation."""
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
     outputs = {maker(federation.name, name): name for name in names if is_output(name)}

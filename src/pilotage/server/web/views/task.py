@@ -24,6 +24,7 @@ from pilotage.server.api.work.tasks import visible_task, whole
 from pilotage.server.web.action_model import ActionLink, FieldQuery, shown_fields
 from pilotage.server.web.grant_actions import ShownReader, readers
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
+from pilotage.server.web.sessions import AS_JSON
 from pilotage.server.web.task_verbs import progress, verbs
 from pilotage.server.web.views import workflows
 from pilotage.server.web.views.work_day import WorkDay, work_day
@@ -84,6 +85,8 @@ class TaskModel:
     readers: Sequence[ShownReader]
     lent_by: str
     """Whose it is, if the caller only reads it."""
+    manifest: str
+    """The address of its manifest; empty: it has not ended."""
     part: object
 
 
@@ -101,6 +104,7 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields
         done=visit.done,
         readers=readers(visit, task),
         lent_by="" if is_own else task.owner,
+        manifest=f"{AS_JSON}/tasks/{task.id}/manifest" if task.state in ENDED["task"] else "",
         part=part,
     )
     template = f"task-{tab.lower()}.html"

@@ -1,0 +1,183 @@
+"""The RO-Crate beside fetched outputs, ``ro-crate-metadata.json``: what ran, to cite it or to rerun it."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pilotage.model.values.paths import path_in_job
+
+from .destination import Destination
+from .errors import ClientError, FetchFailed
+
+if TYPE_CHECKING:
+    from .records import Record
+
+NAME = "ro-crate-metadata.json"
+DOCUMENT = "#task-document"
+"""The entity that has the document of the task as its text."""
+
+LARGEST_MANIFEST = 256 << 20
+"""Most bytes of a manifest that is read."""
+
+OURS = (
+    b'{"@context": ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"'
+)
+"""How a manifest of Pilotage begins."""
+
+
+KINDS = ("adler32", "md5", "sha256")
+"""Kinds of checksums."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlace:
+    """Which output of a task a file is: the place of its job in the task, and its path there."""
+
+    index: int | None
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.index is None else f"{self.name} of job {self.index}"
+
+
+class BadManifest(ClientError):
+    """A file is no manifest of a task."""
+
+
+def read_manifest(content: bytes) -> dict[str, Any]:
+    """Return the document of a manifest. Raises ``BadManifest``."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BadManifest(f"it is no JSON: {error}") from error
+    graph = document.get("@graph") if isinstance(document, dict) else None
+    if not isinstance(graph, list):
+        raise BadManifest("it is no RO-Crate: it has no list @graph")
+    return dict(document)
+
+
+def files_refused(files: Sequence[str], to: Path) -> str:
+    """Return why no manifest may be written beside these files; empty if it may be."""
+    place = Destination(to, NAME)
+    if NAME in files:
+        return f"{place.path} is an output of the task"
+    try:
+        with place.folder() as folder:
+            file = folder.open(NAME, os.O_RDONLY)
+            if file is None:
+                return ""
+            with file:
+                is_ours = file.read(len(OURS)) == OURS
+    except (FetchFailed, OSError) as failure:
+        return str(failure)
+    return "" if is_ours else f"{place.path} is a file of another kind; it stays as it is"
+
+
+@contextmanager
+def new_file(to: Path) -> Iterator[BinaryIO]:
+    """Open a file that replaces the manifest of a folder once it is complete. Raises OSError, FetchFailed."""
+    part = f".{NAME}.part"
+    with Destination(to, NAME).folder() as folder:
+        file = folder.open(part, os.O_RDWR | os.O_CREAT)
+        assert file is not None  # made where it was missing
+        with file:
+            file.truncate(0)
+            yield file
+        folder.rename(part, NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest says of its task: the document, and its outputs by place and name."""
+
+    document: Mapping[str, Any]
+    outputs: Mapping[OutputPlace, tuple[int, str]]
+    """Size and checksum of each output."""
+
+    @classmethod
+    def of(cls, manifest: "Mapping[str, Any] | Record | str | Path") -> "Manifest":
+        """Return the manifest in a document, a file or a folder. Raises ``BadManifest``."""
+        if isinstance(manifest, str | Path):
+            manifest = read_file(Path(manifest))
+        graph = [entity for entity in manifest.get("@graph") or () if isinstance(entity, dict)]
+        document = next((entity.get("text") for entity in graph if entity.get("@id") == DOCUMENT), None)
+        try:
+            task = json.loads(document) if isinstance(document, str) else None
+        except (ValueError, RecursionError) as error:
+            raise BadManifest(f"the text of its entity {DOCUMENT} is no JSON: {error}") from error
+        if not isinstance(task, dict):
+            raise BadManifest(f"it has no entity {DOCUMENT} with a task: `pilotage manifest TASK` writes one")
+        return cls(task, dict(_outputs(graph)))
+
+    @property
+    def files(self) -> list[Mapping[str, Any]]:
+        """Return the files that the task read."""
+        inputs = self.document.get("inputs") or ()
+        return [item for item in inputs if isinstance(item, dict) and "size" in item]
+
+    def document_now(self, changed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the document for another run, which waits for no other task. ``changed`` has the size and
+        checksum of files that changed, by their place among ``files``."""
+        document = {name: value for name, value in self.document.items() if name not in ("after", "on")}
+        if changed:
+            read = iter(range(len(self.files)))
+            document["inputs"] = [
+                {**item, **changed.get(next(read), {})} if isinstance(item, dict) and "size" in item else item
+                for item in self.document["inputs"]
+            ]
+        return document
+
+    def differing(self, outputs: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return which outputs are not as those of the manifest, and how."""
+        rest = dict(self.outputs)
+        reasons = []
+        for output in outputs:
+            place = OutputPlace(output.get("index"), path_in_job(str(output.get("name"))))
+            if (before := rest.pop(place, None)) is None:
+                reasons.append(f"{place} is new")
+            elif not _agree(before, now := (output["size"], str(output["checksum"]))):
+                reasons.append(f"{place} has {_described(*now)}, and had {_described(*before)}")
+        return [*reasons, *(f"{place} is missing" for place in rest)]
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the document of a manifest's file, or of the one in a folder. Raises ``BadManifest``."""
+    file = path / NAME if path.is_dir() else path
+    try:
+        if file.stat().st_size > LARGEST_MANIFEST:
+            raise BadManifest(f"{file} has more than {LARGEST_MANIFEST >> 20} MiB")
+        return read_manifest(file.read_bytes())
+    except FileNotFoundError:
+        folders = sorted(found.parent.name for found in path.glob(f"*/{NAME}")) if path.is_dir() else []
+        hint = f"; these folders in it have one: {', '.join(folders[:10])}" if folders else ""
+        raise BadManifest(f"there is no {file}{hint}") from None
+    except OSError as error:
+        raise BadManifest(f"{file}: {error.strerror}") from error
+    except BadManifest as error:
+        raise BadManifest(f"{file}: {error}") from None
+
+
+def _outputs(graph: Iterable[Mapping[str, Any]]) -> Iterator[tuple[OutputPlace, tuple[int, str]]]:
+    """Yield the files that the crate's folder has."""
+    for entity in graph:
+        if entity.get("@type") != "File" or str(entity.get("@id")).startswith("urn:"):
+            continue
+        size, index = str(entity.get("contentSize")), entity.get("position")
+        if not size.isdecimal() or not isinstance(index, int | None):
+            raise BadManifest(f"its file {str(entity.get('@id'))[:200]} has no number as size or position")
+        digests = (f"{kind}:{entity[kind]}" for kind in KINDS if kind in entity)
+        yield OutputPlace(index, str(entity.get("name"))), (int(size), next(digests, ""))
+
+
+def _agree(before: tuple[int, str], now: tuple[int, str]) -> bool:
+    """Return whether two descriptions may be of the same bytes: only checksums of one kind are compared."""
+    kinds = {checksum.partition(":")[0] for _, checksum in (before, now)}
+    return before[0] == now[0] and (before[1] == now[1] or len(kinds) > 1)
+
+
+def _described(size: int, checksum: str) -> str:
+    return f"{size:,} bytes{f', {checksum}' if checksum else ''}"
