@@ -54,12 +54,12 @@ def record_or_none(answer: Any) -> "Record | None":
 def submission(answer: Any, sent: int) -> "Record":
     """Return the answer to a submission of so many tasks.
 
-    Raises ``Refused`` if no task was accepted, and ``BadAnswer``.
+    Raises ``Refused`` if no task was accepted and no stage skipped, and ``BadAnswer``.
     """
     answer_record = outcome(answer, sent)
     for task in answer_record["tasks"]:
         required(task, ("id",))
-    if not answer_record["tasks"]:
+    if not answer_record["tasks"] and not answer_record.get("stages"):
         raise refusal(answer)
     return answer_record
 

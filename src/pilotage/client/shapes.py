@@ -17,7 +17,9 @@ LINES = {"lines": [str]}
 """An explanation."""
 
 REFUSALS = {"refused": [{"index": int, "errors": [{"field": str, "message": str}]}]}
-SUBMISSION = REFUSALS | {"tasks": [{"id": int, "name": str}], "warnings": [str], "id": WHOLE_OR_NONE}
+REUSES = {"stages": [_all(str, "name reason") | {"task": WHOLE_OR_NONE}]}
+"""What became of the stages of a resumed workflow."""
+SUBMISSION = REFUSALS | REUSES | {"tasks": [{"id": int, "name": str}], "warnings": [str], "id": WHOLE_OR_NONE}
 PLAN = REFUSALS | {"tasks": [LINES]}
 
 REMARK = _all(str, "action command kind mend rule subject text") | {"since": NUMBER_OR_NONE}
@@ -46,7 +48,7 @@ TASK = {
     "spec": {},
     "workflow": WHOLE_OR_NONE,
 }
-WORKFLOW = _all(str, "name owner vo") | {"id": int, "created": float, "tasks": COUNTS}
+WORKFLOW = REUSES | _all(str, "name owner vo") | {"id": int, "created": float, "tasks": COUNTS}
 STAGES = WORKFLOW | {"tasks": [TASK], "remarks": [REMARK]}
 JOB = {
     **_all(str, "error kind queue reason state"),

@@ -7,11 +7,11 @@ from typing import Protocol
 from pilotage.explain.layout import Column, table
 from pilotage.explain.remarks import lines
 from pilotage.model.documents.remarks import Remark, RemarkKind
-from pilotage.model.records.chains import Predecessor
+from pilotage.model.records.chains import Predecessor, StageReuse
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
 from pilotage.model.rules.plain_states import PlainWord, jobs_phrase, task_state
-from pilotage.model.values.phrases import plural
+from pilotage.model.values.phrases import plural, reuse
 
 MOST_ERROR = 300
 """Most characters of an error."""
@@ -56,8 +56,13 @@ class OutputReader(Protocol):
     def files(self) -> int: ...
 
 
-def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: int) -> Iterator[str]:
-    """Yield a workflow's tasks as a table, predecessors first, and below it why some tasks do not start."""
+def of_workflow(
+    number: int, name: str, stages: Sequence[ChainedTask], width: int, reuses: Sequence[StageReuse] = ()
+) -> Iterator[str]:
+    """Yield a workflow's tasks as a table, predecessors first, and below it why some tasks do not start.
+
+    Of a resumed workflow, ``reuses`` say which stages earlier tasks stand for, and why others run.
+    """
     yield f"workflow {number} {name}: {_states(stages)}"
     rows = [
         (
@@ -74,6 +79,8 @@ def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: in
         if remark.kind != "wait" or stage.error:
             first, *more = lines([remark])
             yield from (f"task {stage.id} ({stage.name}): {first}", *more)
+    for stage_reuse in reuses:
+        yield reuse(stage_reuse.name, stage_reuse.task, stage_reuse.reason)
 
 
 def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:

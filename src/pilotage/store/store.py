@@ -58,6 +58,7 @@ from pilotage.store.servers.servers import Leases, Servers
 from pilotage.store.servers.set_aside import SetAsideRecords
 from pilotage.store.tasks import table as task_rows
 from pilotage.store.tasks.lists import TaskLists
+from pilotage.store.tasks.resumption import ResumptionQueries
 from pilotage.store.tasks.table import SpecCache
 from pilotage.store.tasks.workflows import WorkflowQueries
 from pilotage.store.transfers.queries import TransferQueries
@@ -114,8 +115,8 @@ class Store:
         self.transfer_queries = TransferQueries(database)
         self.publication_queries, self.storage_moves = PublicationQueries(database), StorageMoves(database)
         self.workflow_queries = WorkflowQueries(database, specs)
-        self.metrics_queries = MetricsQueries(database, specs)
-        self.past, self.simulations = Past(database), Simulations(database)
+        self.resumption, self.past = ResumptionQueries(database, specs), Past(database)
+        self.metrics_queries, self.simulations = MetricsQueries(database, specs), Simulations(database)
         self.notification_queries, self.stuck_queries = NotificationQueries(database), StuckQueries(database)
         self.batch_waits, self.set_aside = PilotWaits(database), SetAsideRecords(database)
         self.servers, self.absences, self.leases = Servers(database), Absences(database), Leases(database)

@@ -11,7 +11,7 @@ from pilotage.cli.configuration import connect
 from pilotage.cli.errors import CommandFailure
 from pilotage.cli.terminal.layout import visible
 from pilotage.cli.terminal.output import Json, console, echo, is_terminal, show_json
-from pilotage.cli.terminal.subjects import TaskOrWorkflow, tasks_of, work_of
+from pilotage.cli.terminal.subjects import TaskOrWorkflow, work_of
 from pilotage.model.values.phrases import plural
 
 if TYPE_CHECKING:
@@ -63,16 +63,16 @@ def fetch(
 def _of_workflow(
     client: "Client", work: TaskOrWorkflow, to: Path, options: dict[str, Any], quiet: bool
 ) -> "list[FetchResult]":
-    """Fetch the outputs of the tasks of a workflow, each into a folder of its name. Skip tasks without."""
+    """Fetch the outputs of the stages of a workflow, each into a folder of its name. Skip ones without."""
     from pilotage.client import NotFound
     from pilotage.client.output_files import folder_name
 
     brought = []
-    for view in tasks_of(client, work):
+    stages = client.workflow(work.number)
+    skipped = [(stage["task"], stage["name"]) for stage in stages.get("stages", ()) if not stage["reason"]]
+    for number, name in [*skipped, *((task["id"], task["name"]) for task in stages["tasks"])]:
         try:
-            brought.append(
-                _fetched(client, view["id"], to / folder_name(view["name"], view["id"]), options, quiet)
-            )
+            brought.append(_fetched(client, number, to / folder_name(name, number), options, quiet))
         except NotFound as error:
             echo(str(error), err=True)
     if not brought:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ from pilotage.cli.terminal.output import Json, echo, show_json, warn
 from pilotage.cli.work import submissions
 from pilotage.client.errors import ClientError, Refused
 from pilotage.federation.faults import BadFile
+from pilotage.model.values.phrases import reuse
 
 if TYPE_CHECKING:
     from pilotage.client import Client, Record
@@ -33,7 +34,18 @@ Key = Annotated[
         help="A name for this submission: the same key again names the same tasks, never new ones.",
     ),
 ]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Of a workflow: skip stages that have not changed since it last ran.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to submit the same file again.")]
+
+
+class FileTerms(NamedTuple):
+    """How files are submitted: under a key, without a question, without stages that have not changed."""
+
+    key: str
+    yes: bool
+    resume: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,7 @@ def submit(
     watch: Watch = False,
     key: Key = "",
     yes: Yes = False,
+    resume: Resume = False,
     json_output: Json = False,
 ) -> None:
     """Submit tasks and print their ids.
@@ -70,14 +83,15 @@ def submit(
     With ``workflow: NAME`` beside ``tasks:`` they are a workflow, and may come after each other. A file with
     faults is refused as a whole, and every fault has its line, also what the server finds. The
     others of several files are still submitted, and the exit code is 2. A file holds at most 1000 tasks. On a
-    terminal, the same file a second time is submitted only after a question.
+    terminal, the same file a second time is submitted only after a question. With --resume, earlier tasks
+    stand for stages of the same command, parameters, environment and inputs, if their outputs are there.
     """
     from pilotage.cli.work import following
 
     if len(files) > 1 and (key or Path("-") in files):
         raise BadInput("--key and standard input allow one file")
     with connect() as client:
-        done, code = _submit_each(client, files, key, yes, json_output)
+        done, code = _submit_each(client, files, FileTerms(key, yes, resume), json_output)
         ids = [task["id"] for file in done for task in file.tasks]
         views = (
             following.follow(client, ids, is_shown=watch and not json_output)
@@ -94,7 +108,7 @@ def submit(
 
 
 def _submit_each(
-    client: "Client", files: Sequence[Path], key: str, yes: bool, json_output: bool
+    client: "Client", files: Sequence[Path], terms: FileTerms, json_output: bool
 ) -> tuple[list[SubmittedFile], int]:
     """Submit files, each in its request. Return the result of each, and the exit code.
 
@@ -103,7 +117,7 @@ def _submit_each(
     done: list[SubmittedFile] = []
     code = 0
     for at, file in enumerate(files):
-        done.append(submission := _submission(client, file, key, yes))
+        done.append(submission := _submission(client, file, terms))
         if submission.failure is None:
             if not json_output:
                 _show_ids(submission.answer)
@@ -120,14 +134,16 @@ def _submit_each(
     return done, code
 
 
-def _submission(client: "Client", file: Path, key: str, yes: bool) -> SubmittedFile:
+def _submission(client: "Client", file: Path, terms: FileTerms) -> SubmittedFile:
     answer: Mapping[str, Any] | None = None
     try:
         tasks, workflow = _read(source := _source(file))
-        if not (key or yes):
+        if terms.resume and not workflow:
+            raise BadInput(f"{file}: --resume is for a workflow: give it a name with workflow: NAME")
+        if not (terms.key or terms.yes or terms.resume):
             submissions.ask_if_known(client, source.content)
         try:
-            answer = _send(client, workflow, tasks, key)
+            answer = _send(client, workflow, tasks, terms)
         except Refused as error:
             answer = error.answer
             if error.is_of_tasks:
@@ -176,10 +192,10 @@ def _read(source: "SourceFile") -> tuple[list[Any], str]:
     return [to_document(spec) for spec in specs], documents.read_workflow_name(source)
 
 
-def _send(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "Record":
+def _send(client: "Client", workflow: str, tasks: Sequence[Any], terms: FileTerms) -> "Record":
     if workflow:
-        return client.submit_workflow(workflow, tasks, key=key)
-    return client.submit_all(tasks, key=key)
+        return client.submit_workflow(workflow, tasks, key=terms.key, resume=terms.resume)
+    return client.submit_all(tasks, key=terms.key)
 
 
 def _source(file: Path) -> "SourceFile":
@@ -197,4 +213,8 @@ def _show_ids(answer: Any) -> None:
         echo(f"workflow:{answer['id']} {answer['name']}")
     for task in answer["tasks"]:
         echo(f"{task['id']} {task['name']}")
+    for stage in answer.get("stages", ()):
+        echo(reuse(stage["name"], stage["task"], stage["reason"]))
+    if not answer["tasks"]:
+        echo("nothing runs: every stage is done")
     warn(answer)

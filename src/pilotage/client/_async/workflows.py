@@ -18,14 +18,23 @@ class AsyncWorkflowRequests(AsyncApi):
     """Workflows."""
 
     async def submit_workflow(
-        self, name: str, tasks: Sequence[Mapping[str, Any]], *, key: str = "", lease: float = 0
+        self,
+        name: str,
+        tasks: Sequence[Mapping[str, Any]],
+        *,
+        key: str = "",
+        lease: float = 0,
+        resume: bool = False,
     ) -> Record:
         """Submit tasks as a workflow, all or none. Return its ``id`` and its ``tasks``.
 
-        Names in ``after`` and ``inputs`` mean tasks of the workflow first. Raises ``Refused``, with
-        every fault and its task.
+        Names in ``after`` and ``inputs`` mean tasks of the workflow first. With ``resume``, earlier tasks of
+        a workflow of this name stand for the stages that did not change: ``stages`` has the ``task`` of each
+        skipped one, and the ``reason`` why others run. Raises ``Refused``, with every fault and its task.
         """
         body: dict[str, Any] = {"name": name, "tasks": [dict(task) for task in tasks]}
+        if resume:
+            body["resume"] = True
         if lease:
             body["lease"] = lease
         return await self._submitted("/workflows", body, len(tasks), MOST_STAGES, key)

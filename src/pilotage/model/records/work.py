@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pilotage.model.records.chains import StageReuse
 from pilotage.model.records.data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
 from pilotage.model.records.failures import Tries
 from pilotage.model.records.inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
@@ -91,6 +92,8 @@ class NewTask:
     """The versions of datasets that its inputs belong to, as ``SCOPE:NAME@VERSION``."""
     workflow: str = ""
     """The name of the workflow that is created with it; empty: none."""
+    stages: tuple[StageReuse, ...] = ()
+    """What becomes of the stages of that workflow, if it is resumed, and if this is the first task of it."""
     predecessors: Mapping[str, int] = field(default_factory=dict)
     """Tasks that it comes after, by the name or number that it gives them."""
     new_predecessors: Mapping[str, int] = field(default_factory=dict)

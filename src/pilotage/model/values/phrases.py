@@ -23,6 +23,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def reuse(stage: str, task: int | None, reason: str) -> str:
+    """Return what a resumed workflow does with a stage: it skips it for a task, or runs it for a reason."""
+    return f"{stage} runs: {reason}" if reason else f"{stage} is skipped: task {task} has made its outputs"
+
+
 def jobs_wait(count: int) -> str:
     """Return ``1 job waits`` or ``3 jobs wait``."""
     return f"{plural(count, 'job')} {'waits' if count == 1 else 'wait'}"

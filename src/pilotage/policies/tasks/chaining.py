@@ -41,7 +41,7 @@ def follow(world: World) -> Decision:
         bad = chains.obstacles(stage.predecessors, task.on_end)
         if bad or chains.awaited(stage.predecessors):
             reason = chains.waiting_reason(task.id, stage.predecessors, task.on_end) if bad else ""
-        elif fault := _fault(spec := _resolved(task.spec, stage.predecessors), stage.predecessors):
+        elif fault := _fault(spec := resolved(task.spec, stage.predecessors), stage.predecessors):
             moves.append(task_failed(task, NOTHING_TO_READ, fault))
             continue
         elif not (reason := grown.refused(world, task, stage, spec)):
@@ -52,7 +52,7 @@ def follow(world: World) -> Decision:
     return Decision(step=CHAIN, time=world.time, seed=world.seed, changes=tuple(moves))
 
 
-def _resolved(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> TaskSpec:
+def resolved(spec: TaskSpec, predecessors: Iterable[Predecessor]) -> TaskSpec:
     """Return the task with files in place of references to outputs; a reference without a match stays."""
     outputs = {predecessor.reference: predecessor.outputs for predecessor in predecessors}
     inputs: dict[str, Input] = {}

@@ -48,6 +48,7 @@ FIELDS: Mapping[str, str] = {
     "WorkflowDetails.remarks": "what stops its tasks, or what they wait for",
     "WorkflowView.tasks": "its number of tasks by state",
     "WorkflowDetails.tasks": "its tasks, each after its predecessors",
+    "WorkflowView.stages": "what became of each stage of a resumed one; empty: it was not resumed",
     "asked": "what the task asks for",
     "asks": "whether pilots ask the server for each file there",
     "attempt": "number of the attempt, from 1",

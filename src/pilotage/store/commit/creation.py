@@ -47,6 +47,7 @@ from pilotage.store.queues import advertisements, circuit_breakers
 from pilotage.store.records import RECORDS
 from pilotage.store.tasks import table as task_rows
 from pilotage.store.tasks import workflows
+from pilotage.store.tasks.resumption import refuse_changed
 from pilotage.store.tasks.table import tasks
 from pilotage.store.transfers import storages
 
@@ -178,6 +179,7 @@ class Creator:
         # A client sent the same request again: its tasks exist already.
         new = [task for task in tasks if task.submission not in existing]
         refuse_closed(self._connection, (task.owner for task in new))
+        refuse_changed(self._connection, [stage for task in new for stage in task.stages])
         refuse_taken(self._connection, [task.spec.output_dataset for task in new if task.spec.output_dataset])
         numbers = iter(list(self._new_tasks(new, cause)))
         ids = [None if task.submission in existing else next(numbers) for task in tasks]
@@ -194,7 +196,9 @@ class Creator:
                 (number,) = self._numbers.take("workflow", 1)
                 workflow_ids[task.workflow] = number
                 owner = owner_row(task.owner)
-                workflows.write_workflow(self._connection, number, task.workflow, owner, self._time)
+                workflows.write_workflow(
+                    self._connection, number, task.workflow, owner, self._time, task.stages
+                )
         for is_chained, run in groupby(new, key=lambda task: task.is_chained):
             rows = [{**task_row(task), "workflow": workflow_ids.get(task.workflow)} for task in run]
             for row in rows:

@@ -46,6 +46,13 @@ class FileConflict(StoreError):
         self.file = file
 
 
+class StagesChanged(StoreError):
+    """A task that was to stand for a stage of a resumed workflow is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("tasks of the earlier workflow were deleted meanwhile; submit it again")
+
+
 class DatasetTaken(StoreError):
     """A dataset gathers the outputs of another task already."""
 

@@ -89,14 +89,14 @@ def _stages(reader: RecordReader, tasks: Sequence[Task]) -> Iterable[Stage]:
 def _with_outputs(reader: RecordReader, task: Task, before: Sequence[Predecessor]) -> list[Predecessor]:
     references = {str(item.task) for item in task.spec.inputs if isinstance(item, TaskOutputs)}
     return [
-        replace(predecessor, outputs=_outputs(reader, predecessor.task))
+        replace(predecessor, outputs=outputs_of(reader, predecessor.task))
         if predecessor.reference in references
         else predecessor
         for predecessor in before
     ]
 
 
-def _outputs(reader: RecordReader, task: int) -> tuple[InputFile, ...]:
+def outputs_of(reader: RecordReader, task: int) -> tuple[InputFile, ...]:
     """Return the results of a task with the storages that have them under their names."""
     files = results(reader.connection, task, MOST_MATCHED + 1)
     storages: defaultdict[str, list[str]] = defaultdict(list)

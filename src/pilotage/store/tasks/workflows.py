@@ -19,7 +19,8 @@ from sqlalchemy import (
     true,
 )
 
-from pilotage.model.records.chains import Predecessor
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.records.chains import Predecessor, StageReuse
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
 from pilotage.model.values.identity import Identity
@@ -41,6 +42,8 @@ workflows = Table(
     text_column("name"),
     *owner_columns(),
     Column("created", Double, nullable=False),
+    # What became of the stages of one that was resumed, as JSON; empty: it was not.
+    text_column("stages"),
     Index("workflows_by_owner", "vo", "owner", "id"),
 )
 
@@ -52,6 +55,14 @@ predecessors = Table(
     Column("predecessor", Id, nullable=False),
     Index("predecessors_by_predecessor", "predecessor"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What became of the stages of a resumed workflow."""
+
+    stages: tuple[StageReuse, ...] = ()
+
 
 _t, _p = tasks.c, predecessors.c
 _OF_TASKS = (
@@ -68,10 +79,16 @@ def write_predecessors(connection: Connection, rows: Sequence[tuple[int, str, in
 
 
 def write_workflow(
-    connection: Connection, id_: int, name: str, owner: Mapping[str, str], time: float
+    connection: Connection,
+    id_: int,
+    name: str,
+    owner: Mapping[str, str],
+    time: float,
+    stages: tuple[StageReuse, ...],
 ) -> None:
-    """Write a workflow of an owner."""
-    row: dict[str, Any] = {"id": id_, "name": name, **owner, "created": time}
+    """Write a workflow of an owner, with what became of its stages if it is resumed."""
+    text = to_json(Stages(stages)).decode() if stages else ""
+    row: dict[str, Any] = {"id": id_, "name": name, **owner, "created": time, "stages": text}
     bulk.insert(connection, workflows, tuple(row), [tuple(row.values())])
 
 
@@ -119,7 +136,10 @@ LONGEST_NUMBER = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowView:
-    """A workflow, with the number of its tasks in each state."""
+    """A workflow, with the number of its tasks in each state.
+
+    ``stages`` has what became of the stages of one that was resumed.
+    """
 
     id: int
     name: str
@@ -127,6 +147,7 @@ class WorkflowView:
     vo: str
     created: float
     tasks: dict[TaskState, int]
+    stages: tuple[StageReuse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +286,7 @@ def _views(connection: Connection, rows: Sequence[Any]) -> list[WorkflowView]:
             vo=row.vo,
             created=row.created,
             tasks=states[row.id],
+            stages=from_json(Stages, row.stages).stages if row.stages else (),
         )
         for row in rows
     ]

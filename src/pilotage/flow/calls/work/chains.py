@@ -20,6 +20,12 @@ class Links:
     earlier: Mapping[str, int] = field(default_factory=dict)
     fellows: Mapping[str, int] = field(default_factory=dict)
 
+    def after(self, tasks: Mapping[int, int], places: Mapping[int, int]) -> "Links":
+        """Return the links where earlier tasks stand for some fellows, and others have new places."""
+        stand_ins = {word: tasks[at] for word, at in self.fellows.items() if at in tasks}
+        fellows = {word: places[at] for word, at in self.fellows.items() if at not in tasks}
+        return Links({**self.earlier, **stand_ins}, fellows)
+
 
 @dataclass(frozen=True, slots=True)
 class Chains:

@@ -1,7 +1,7 @@
 """Accept tasks: resolve their inputs, check them against the federation, and record them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 
@@ -13,12 +13,13 @@ from pilotage.flow.calls.data import corrections, inputs
 from pilotage.flow.calls.data.catalogue import refuse_beyond_quota
 from pilotage.flow.calls.data.datasets import OutputDatasets
 from pilotage.flow.calls.data.inputs import Fault, Resolved
-from pilotage.flow.calls.work import chains, notifications, secrets
+from pilotage.flow.calls.work import chains, notifications, resumption, secrets
 from pilotage.flow.errors import KeyReused, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.chains import NewStage, StageReuse
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.inputs import Input
 from pilotage.model.records.spec import LiveWork
@@ -39,17 +40,20 @@ class SubmissionOutcome:
 
     tasks: list[tuple[int, int]] = field(default_factory=list)
     refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
+    stages: list[StageReuse] = field(default_factory=list)
+    """What became of each stage of a resumed workflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The name of a request (see ``name_of``), the end of its tasks' lease, the name of their workflow,
-    and their predecessors."""
+    their predecessors, and what becomes of the stages if the workflow is resumed."""
 
     name: str = ""
     lease_end: float | None = None
     workflow: str = ""
     links: Mapping[int, chains.Links] = field(default_factory=dict)
+    stages: tuple[StageReuse, ...] = ()
 
 
 def submit(
@@ -60,13 +64,15 @@ def submit(
     submission: str = "",
     lease_end: float | None = None,
     workflow: str = "",
+    resume: bool = False,
 ) -> SubmissionOutcome:
     """Accept each task that can be accepted. A refused one does not keep the others out.
 
     With ``whole``, record all tasks or, if any is refused, none. This also holds for a new ``workflow`` with
-    this name. ``submission`` names the request (see ``name_of``): a repeated one returns the tasks that the
-    first created. Tasks are cancelled at ``lease_end`` unless that is renewed. Raises ``KeyReused`` if the
-    first request had other tasks, and NotNow for a person beyond the quota of stored bytes.
+    this name. With ``resume``, earlier tasks stand for its stages where they may. ``submission`` names the
+    request (see ``name_of``): a repeated one returns the tasks that the first created. Tasks are cancelled at
+    ``lease_end`` unless that is renewed. Raises ``KeyReused`` if the first request had other tasks, and
+    NotNow for a person beyond the quota of stored bytes.
     """
     if submission and (earlier := runtime.store.queries.submitted(submission, MOST_TASKS)):
         if any(index >= len(specs) or specs[index].name != name for index, _, name in earlier):
@@ -77,8 +83,27 @@ def submit(
     submitted, accepted, links = _examined_chains(runtime, specs, owner, workflow)
     if not (whole and submitted.refused):
         terms = Terms(submission, lease_end, workflow, links)
+        if resume:
+            terms, accepted = _resumed(runtime, accepted, owner, terms)
+            submitted.stages.extend(terms.stages)
         _record(runtime, accepted, owner, submitted, terms, whole)
     return submitted
+
+
+def _resumed(
+    runtime: Runtime, accepted: list[tuple[int, Resolved]], owner: Identity, terms: Terms
+) -> tuple[Terms, list[tuple[int, Resolved]]]:
+    """Return the tasks of a workflow that run, with links to the earlier ones that stand for the others."""
+    stages = tuple(
+        NewStage(spec=resolved.spec, fellows=terms.links[at].fellows, earlier=terms.links[at].earlier)
+        for at, resolved in accepted
+    )
+    reuses = resumption.decide(runtime, owner, terms.workflow, stages)
+    tasks = {at: reuse.task for at, reuse in enumerate(reuses) if reuse.is_skipped and reuse.task is not None}
+    rest = [(at, resolved) for at, resolved in accepted if at not in tasks]
+    places = {at: place for place, (at, _) in enumerate(rest)}
+    links = {at: terms.links[at].after(tasks, places) for at in places}
+    return replace(terms, links=links, stages=tuple(reuses)), rest
 
 
 MEGABYTE = 1_000_000
@@ -291,10 +316,11 @@ def _commit(
             lease_end=terms.lease_end,
             datasets=resolved.datasets,
             workflow=terms.workflow,
+            stages=terms.stages if place == 0 else (),
             predecessors=links.earlier,
             new_predecessors=links.fellows,
         )
-        for index, resolved in accepted
+        for place, (index, resolved) in enumerate(accepted)
         for links in [terms.links.get(index, chains.Links())]
     )
     actor = f"user:{owner.name}"

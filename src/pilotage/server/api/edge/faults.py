@@ -23,6 +23,7 @@ from pilotage.store import (
     FileConflict,
     NoFederation,
     PersonClosed,
+    StagesChanged,
     UnreadableTask,
     outage,
 )
@@ -91,7 +92,9 @@ class Faults:
 STATUS: Mapping[type[Exception], int] = {
     **dict.fromkeys((AlreadyEnrolled, PersonClosed, PilotRefused), 403),
     NotThere: 404,
-    **dict.fromkeys((CatalogueError, DatasetTaken, FederationChanged, FileConflict, KeyReused), 409),
+    **dict.fromkeys(
+        (CatalogueError, DatasetTaken, FederationChanged, FileConflict, KeyReused, StagesChanged), 409
+    ),
     **dict.fromkeys((NoFederation, NotNow, StillWanted, UnreadableTask), 409),
     PilotGone: 410,
     RequestTooLong: 413,

@@ -9,7 +9,7 @@ from pilotage.explain import chains
 from pilotage.explain.layout import folded
 from pilotage.flow.calls.work import changes, submit, sure_waits
 from pilotage.model.documents.remarks import Remark
-from pilotage.model.records.chains import MOST_STAGES
+from pilotage.model.records.chains import MOST_STAGES, StageReuse
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import Name, Seconds
 from pilotage.server.api.documents import Specified
@@ -24,25 +24,37 @@ from pilotage.store.tasks.workflows import StageView, WorkflowView
 
 router = APIRouter(prefix=f"{PREFIX}/workflows", tags=["workflows"], route_class=MeasuredRoute)
 
+_OF_STAGES = "What became of each stage of a resumed workflow; empty: it was not resumed."
 _NAME = Query(max_length=200, pattern=TEXT, description="only those of this name")
 
 
 class WorkflowSubmission(Specs):
-    """Tasks that are accepted together or not at all, and the name of their workflow."""
+    """Tasks that are accepted together or not at all, and the name of their workflow.
+
+    With ``resume``, earlier tasks of the caller stand for the stages that they are equal to.
+    """
 
     name: Name
     tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_STAGES)]
     lease: Seconds = 0
+    resume: Annotated[
+        bool, Field(description="Whether earlier tasks stand for stages that did not change.")
+    ] = False
 
 
 class WorkflowAnswer(BaseModel):
-    """The number of a workflow and its tasks, or why some were refused: then there is none."""
+    """The number of a workflow and its tasks, or why some were refused: then there is none.
+
+    ``stages`` has what became of each stage of a resumed workflow. If all are skipped, there are no tasks,
+    and the number is the one of the latest workflow that made a task of them.
+    """
 
     id: int | None
     name: str
     tasks: list[AcceptedTask]
     refused: list[RefusedTask]
     warnings: list[str] = []
+    stages: Annotated[list[StageReuse], Field(description=_OF_STAGES)] = []
 
 
 class Workflows(PageOfList):
@@ -52,7 +64,10 @@ class Workflows(PageOfList):
 
 
 class WorkflowDetails(BaseModel):
-    """A workflow with its tasks, each after its predecessors, and remarks on tasks that stop or wait."""
+    """A workflow with its tasks, each after its predecessors, and remarks on tasks that stop or wait.
+
+    ``stages`` has what became of each stage of a resumed one: earlier tasks stand for some.
+    """
 
     id: int
     name: str
@@ -61,6 +76,7 @@ class WorkflowDetails(BaseModel):
     created: float
     tasks: list[StageView]
     remarks: list[Remark]
+    stages: Annotated[list[StageReuse], Field(description=_OF_STAGES)]
 
 
 class WorkflowExplanation(BaseModel):
@@ -77,7 +93,9 @@ def post_workflows(
     """Submit tasks as a workflow: all or none.
 
     Names in ``after`` and ``inputs`` mean tasks of the workflow first, then the caller's newest tasks. 422
-    if a task is refused; a circle is reported with its path. A repeated Idempotency-Key creates nothing.
+    if a task is refused; a circle is reported with its path. A repeated Idempotency-Key creates nothing. With
+    ``resume``, stages are skipped if the caller's last workflow of this name has them with the same command,
+    parameters, environment and inputs, and their outputs are there. 409 if such a task is deleted meanwhile.
     """
     specs, misread = body.read()
     good = [spec for _, spec in specs]
@@ -86,18 +104,22 @@ def post_workflows(
         submitted = submit.examine(runtime, good, caller.identity)
     else:
         key = submit.name_of(caller.identity, idempotency_key)
-        submitted = submit.submit(runtime, good, caller.identity, True, key, end, body.name)
+        submitted = submit.submit(runtime, good, caller.identity, True, key, end, body.name, body.resume)
     accepted = [AcceptedTask(index=at, id=id_, name=good[at].name) for at, id_ in submitted.tasks]
     ids = [task.id for task in accepted]
-    first = runtime.store.queries.task(ids[0]) if ids else None
+    stands_in = [stage.task for stage in submitted.stages if stage.is_skipped and stage.task]
+    one = runtime.store.queries.task(ids[0] if ids else max(stands_in)) if ids or stands_in else None
+    made = runtime.store.workflow_queries.workflow(one.workflow) if one and one.workflow else None
     reply = WorkflowAnswer(
-        id=first.workflow if first else None,
+        id=made.id if made else None,
         name=body.name,
         tasks=accepted,
         refused=refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused)),
         warnings=sure_waits.of_submitted(runtime, ids),
+        # Of a repeated request, what the first one did.
+        stages=list(submitted.stages or (made.stages if made else ())),
     )
-    return answer(reply, 201 if accepted else 422)
+    return answer(reply, 201 if accepted or stands_in else 422)
 
 
 @router.get("", responses=documented(Workflows))
@@ -138,7 +160,8 @@ def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
     stages = chains.in_order(store.workflow_queries.stages(workflow))
     remarks = [remark for _, remark in chains.of_stages(stages)]
     document = {"id": view.id, "name": view.name, "owner": view.owner, "vo": view.vo}
-    return answer({**document, "created": view.created, "tasks": stages, "remarks": remarks})
+    shown = {"created": view.created, "tasks": stages, "remarks": remarks, "stages": view.stages}
+    return answer({**document, **shown})
 
 
 @router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))
@@ -146,5 +169,5 @@ def get_workflow_explanation(workflow: Id, caller: Person, store: TheStore, widt
     """Explain the states of a workflow's tasks, and what holds some of them."""
     view = visible_workflow(store, caller, workflow)
     stages = store.workflow_queries.stages(workflow)
-    lines = folded(chains.of_workflow(view.id, view.name, stages, width), width)
+    lines = folded(chains.of_workflow(view.id, view.name, stages, width, view.stages), width)
     return answer({"workflow": view, "lines": lines})

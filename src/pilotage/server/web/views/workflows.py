@@ -14,6 +14,7 @@ from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import LIVE_TASKS
 from pilotage.model.rules.chains import before
 from pilotage.model.rules.plain_states import task_state
+from pilotage.model.values.phrases import reuse
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.workflows import visible_workflow
 from pilotage.server.web.chain_graph import GraphNode, graph
@@ -81,6 +82,8 @@ class WorkflowModel:
     workflow: WorkflowView
     chain: Chain
     is_live: bool
+    reuses: Sequence[tuple[int | None, str]]
+    """What became of each stage, if it was resumed, with the earlier task."""
 
 
 def workflow(visit: Visit) -> Page:
@@ -94,6 +97,7 @@ def workflow(visit: Visit) -> Page:
             workflow=record,
             chain=chain_of(visit, record.id),
             is_live=any(map(record.tasks.get, LIVE_TASKS)),
+            reuses=[(stage.task, reuse(stage.name, stage.task, stage.reason)) for stage in record.stages],
         ),
         json=f"/workflows/{record.id}",
         command=command("status", f"workflow:{record.id}"),
