@@ -180,6 +180,12 @@ def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, 
     return tuple(dict.fromkeys((*tagged, *federation.container_sources.get(name, ()), name)))
 
 
+def _opened(federation: Federation, queue: Queue) -> dict[str, Any]:
+    """Return the fields of a work that say how to open its queue's storage."""
+    opened = source_of(next(storage for storage in federation.storages if storage.name == queue.storage))
+    return {"storage_url": opened.url, "storage_options": opened.options, "asks": opened.asks}
+
+
 def _work(
     federation: Federation,
     task: Task,
@@ -192,7 +198,6 @@ def _work(
 ) -> Work:
     request = task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
-    opened = source_of(next(storage for storage in federation.storages if storage.name == queue.storage))
     return Work(
         task=task.id,
         kind=kind,
@@ -208,9 +213,7 @@ def _work(
         optional_outputs=spec.optional_outputs,
         strict_processes=spec.strict_processes,
         stdin="" if stdin_file(spec, ()) else spec.stdin,
-        storage_url=opened.url,
-        storage_options=opened.options,
-        asks=opened.asks,
+        **_opened(federation, queue),
         contained=element.containment != "off",
         readable=element.readable_paths,
         writable=element.writable_paths,
