@@ -27,6 +27,7 @@ from pilotage.store.database.errors import (
 from pilotage.store.database.keyset import ListPage, by_time, cut, named_page, numbered
 from pilotage.store.database.measurements import MeasuredKey
 from pilotage.store.database.reach import SERVES_A_CALLER
+from pilotage.store.files.datasets import DatasetVersion
 from pilotage.store.files.outputs import OutputPage
 from pilotage.store.files.table import OutputView, ReplicaView
 from pilotage.store.history.event_log import Ends, LoggedEvent, TaskOwner
@@ -67,6 +68,7 @@ __all__ = [
     "BadCursor",
     "DailyFailures",
     "DatasetTaken",
+    "DatasetVersion",
     "EndedPilot",
     "Ends",
     "EventKind",

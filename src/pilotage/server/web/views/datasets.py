@@ -12,7 +12,7 @@ from pilotage.model.values.scopes import personal_scope, scopes_of, split_identi
 from pilotage.server.api.data.datasets import readable
 from pilotage.server.web.grant_actions import DatasetQuery, ShownReader, shown
 from pilotage.server.web.pages import Page, Visit, command, view
-from pilotage.store.files.datasets import DatasetVersion
+from pilotage.store import DatasetVersion
 
 ROWS = 100
 """Most datasets, versions or files of a page; the API and the command line have more."""
