@@ -30,6 +30,19 @@ def test_a_selection_is_counted_before_it_is_cancelled(
     assert [one.state for one in states if one] == [TaskState.CANCELLED] * 3
 
 
+def test_only_tasks_that_the_page_counted_are_deleted(
+    alice: TestClient, submit: Submit, house: House
+) -> None:
+    """A task that ends while somebody reads the page stays, with its results."""
+    ended, live = submit(name="ended"), submit(name="live")
+    house.as_("user", ALICE).post(f"/tasks/{ended}/cancel")
+    page = alice.get(f"/tasks/selected/delete?task={ended}&task={live}").text
+    assert f"Nothing happens to 1 of them: task {live} live." in page
+    house.as_("user", ALICE).post(f"/tasks/{live}/cancel")
+    alice.post("/tasks/selected/delete", data=hidden(page))
+    assert [house.store.queries.task(task) is None for task in (ended, live)] == [True, False]
+
+
 def test_a_selection_has_only_the_persons_own_tasks(
     alice: TestClient, submit: Submit, pages: PageHouse
 ) -> None:

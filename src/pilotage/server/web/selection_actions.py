@@ -137,7 +137,8 @@ def _show(verb: Verb, visit: Visit, subject: _SelectionSubject, fault: str) -> A
         lines=preview.lines,
         choice=preview.choice,
         can=preview.can and bool(able),
-        hidden={FIELD: ",".join(map(str, subject.numbers))},
+        # Only these: what becomes possible for others while somebody reads the page was not counted.
+        hidden={FIELD: ",".join(str(chosen.job or chosen.task.id) for chosen in able)},
         command=command(verb.name, *words),
     )
 
