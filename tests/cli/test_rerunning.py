@@ -23,6 +23,17 @@ def written(folder: Path, *entities: Any, task: Any = TASK) -> Path:
     return folder
 
 
+def of_task(text: str) -> str:
+    """A manifest with this text as the task."""
+    return json.dumps({"@graph": [{"@id": crates.DOCUMENT, "text": text}]})
+
+
+def of_file(**values: str) -> str:
+    """A manifest with an output of these values."""
+    file = {"@id": "1/x", "@type": "File", "name": "x", "contentSize": "1", **values}
+    return json.dumps({"@graph": [{"@id": crates.DOCUMENT, "text": "{}"}, file]})
+
+
 @pytest.fixture
 def served(server: FakeServer) -> FakeServer:
     server.answers["POST /files/compare"] = {"differences": []}
@@ -112,6 +123,14 @@ def test_outputs_are_compared_by_the_place_of_their_job(
             '{"@graph": [{"@id": "#task-document", "text": "{}"}, {"@id": "1/x", "@type": "File"}]}',
             "its file 1/x has no number as size",
         ),
+        (of_file(contentSize="9" * 5000), "its file 1/x has no number as size"),
+        (of_file(name="x\ntask 13: 1 output equal to the manifest"), "its file 1/x has no name"),
+        (of_file(sha256="0\n1"), "its file 1/x has a checksum with other characters"),
+        (of_task('{"inputs": 5}'), "the inputs of the task in #task-document are no list"),
+        (of_task('{"inputs": [{"size": NaN}]}'), "NaN is not a finite number"),
+        (of_task('{"name": "\\ud800"}'), "is no JSON"),
+        (of_task('{"a": ' * 100_000), "is no JSON"),
+        ('{"@graph": {"text": "{}"}}', "it is no RO-Crate"),
     ],
 )
 def test_what_is_no_manifest_is_refused_with_its_fault(
@@ -122,6 +141,15 @@ def test_what_is_no_manifest_is_refused_with_its_fault(
     told = pilotage("rerun", file)
     assert (told.exit_code, len(told.stderr.splitlines())) == (2, 1)
     assert reason in told.stderr
+    assert served.requests == []
+
+
+def test_a_pipe_or_device_in_place_of_a_manifest_is_not_read(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / crates.NAME).symlink_to("/dev/zero")
+    told = pilotage("rerun", tmp_path)
+    assert (told.exit_code, "it is no file" in told.stderr) == (2, True)
     assert served.requests == []
 
 

@@ -1,14 +1,15 @@
 """The RO-Crate beside fetched outputs, ``ro-crate-metadata.json``: what ran, to cite it or to rerun it."""
 
-import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pilotage.model.values.paths import path_in_job
+from pilotage.model.values.paths import is_file_name, path_in_job
+from pilotage.model.values.strict_json import read_json
 
 from .destination import Destination
 from .errors import ClientError, FetchFailed
@@ -28,9 +29,14 @@ OURS = (
 )
 """How a manifest of Pilotage begins."""
 
+LONGEST_SIZE = 19
+"""Most digits of a file's size."""
 
 KINDS = ("adler32", "md5", "sha256")
 """Kinds of checksums."""
+
+CHECKSUM = re.compile(r"(\w+:[0-9a-fA-F]{1,128})?")
+"""A checksum with its kind, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +57,18 @@ class BadManifest(ClientError):
 def read_manifest(content: bytes) -> dict[str, Any]:
     """Return the document of a manifest. Raises ``BadManifest``."""
     try:
-        document = json.loads(content)
+        document = read_json(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise BadManifest(f"it is no JSON: {error}") from error
-    graph = document.get("@graph") if isinstance(document, dict) else None
+    _graph(document)
+    return dict(document)
+
+
+def _graph(document: object) -> list[Any]:
+    graph = document.get("@graph") if isinstance(document, Mapping) else None
     if not isinstance(graph, list):
         raise BadManifest("it is no RO-Crate: it has no list @graph")
-    return dict(document)
+    return graph
 
 
 def files_refused(files: Sequence[str], to: Path) -> str:
@@ -103,20 +114,22 @@ class Manifest:
         """Return the manifest in a document, a file or a folder. Raises ``BadManifest``."""
         if isinstance(manifest, str | Path):
             manifest = read_file(Path(manifest))
-        graph = [entity for entity in manifest.get("@graph") or () if isinstance(entity, dict)]
+        graph = [entity for entity in _graph(manifest) if isinstance(entity, dict)]
         document = next((entity.get("text") for entity in graph if entity.get("@id") == DOCUMENT), None)
         try:
-            task = json.loads(document) if isinstance(document, str) else None
+            task = read_json(document) if isinstance(document, str) else None
         except (ValueError, RecursionError) as error:
             raise BadManifest(f"the text of its entity {DOCUMENT} is no JSON: {error}") from error
         if not isinstance(task, dict):
             raise BadManifest(f"it has no entity {DOCUMENT} with a task: `pilotage manifest TASK` writes one")
+        if not isinstance(task.get("inputs", []), list):
+            raise BadManifest(f"the inputs of the task in {DOCUMENT} are no list")
         return cls(task, dict(_outputs(graph)))
 
     @property
     def files(self) -> list[Mapping[str, Any]]:
         """Return the files that the task read."""
-        inputs = self.document.get("inputs") or ()
+        inputs = self.document.get("inputs", ())
         return [item for item in inputs if isinstance(item, dict) and "size" in item]
 
     def document_now(self, changed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
@@ -148,8 +161,10 @@ def read_file(path: Path) -> dict[str, Any]:
     """Return the document of a manifest's file, or of the one in a folder. Raises ``BadManifest``."""
     file = path / NAME if path.is_dir() else path
     try:
+        if file.exists() and not file.is_file():
+            raise BadManifest("it is no file")  # a pipe or a device may have no end
         if file.stat().st_size > LARGEST_MANIFEST:
-            raise BadManifest(f"{file} has more than {LARGEST_MANIFEST >> 20} MiB")
+            raise BadManifest(f"it has more than {LARGEST_MANIFEST >> 20} MiB")
         return read_manifest(file.read_bytes())
     except FileNotFoundError:
         folders = sorted(found.parent.name for found in path.glob(f"*/{NAME}")) if path.is_dir() else []
@@ -166,11 +181,18 @@ def _outputs(graph: Iterable[Mapping[str, Any]]) -> Iterator[tuple[OutputPlace, 
     for entity in graph:
         if entity.get("@type") != "File" or str(entity.get("@id")).startswith("urn:"):
             continue
-        size, index = str(entity.get("contentSize")), entity.get("position")
-        if not size.isdecimal() or not isinstance(index, int | None):
-            raise BadManifest(f"its file {str(entity.get('@id'))[:200]} has no number as size or position")
-        digests = (f"{kind}:{entity[kind]}" for kind in KINDS if kind in entity)
-        yield OutputPlace(index, str(entity.get("name"))), (int(size), next(digests, ""))
+        name, size, index = str(entity.get("name")), str(entity.get("contentSize")), entity.get("position")
+        place = str(entity.get("@id"))[:200]
+        if not size.isdecimal() or len(size) > LONGEST_SIZE or not isinstance(index, int | None):
+            raise BadManifest(f"its file {place} has no number as size or position")
+        if not is_file_name(name):
+            raise BadManifest(f"its file {place} has no name that an output can have")
+        checksum = next((f"{kind}:{entity[kind]}" for kind in KINDS if kind in entity), "")
+        if not CHECKSUM.fullmatch(checksum):
+            raise BadManifest(
+                f"its file {place} has a checksum with other characters than hexadecimal digits"
+            )
+        yield OutputPlace(index, name), (int(size), checksum)
 
 
 def _agree(before: tuple[int, str], now: tuple[int, str]) -> bool:
