@@ -182,8 +182,9 @@ def _of_task(task: CrateTask) -> Iterator[Entity]:
         "@type": "CreativeWork",
         "name": f"document of task {task.id}, for pilotage rerun",
         "encodingFormat": "application/json",
-        # With its seeds, so that another task gets the same ones.
-        "text": given_json(replace(spec, seed=first_seed(spec, task.id))).decode(),
+        # With its seeds, so that another task gets the same ones. People publish it, so it has no
+        # receivers of notifications: the address of a webhook is a secret.
+        "text": given_json(replace(spec, seed=first_seed(spec, task.id), notify=())).decode(),
     }
     needs = [*_needs(spec)]
     requirements = _list("softwareRequirements", [need["@id"] for need in needs])
