@@ -280,6 +280,33 @@ def test_no_crate_replaces_another_file(
     assert f"no {place.name} is written" in told.stderr
 
 
+def test_a_license_in_a_crate_stays_until_the_task_has_run_again(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    def crate(ended: str, version: str) -> bytes:
+        root = {"@id": "./", "identifier": "f/tasks/12", "datePublished": ended, "hasPart": []}
+        entities = [root, {"@id": "#pilotage", "softwareVersion": version}, {"@id": "#license"}]
+        return crates.OURS + b'], "@graph": ' + json.dumps(entities).encode() + b"}"
+
+    place = tmp_path / crates.NAME
+    served.answers["GET /tasks/12/manifest"] = (200, crate("2026-11-29T20:00:00+00:00", "1"))
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    place.write_bytes(place.read_bytes().replace(b'"#license"', b'"#license", "name": "CC-BY-4.0"'))
+    served.answers["GET /tasks/12/manifest"] = (200, crate("2026-11-29T20:00:00+00:00", "2"))
+    told = pilotage("fetch", 12, "--to", tmp_path)
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert b"CC-BY-4.0" in place.read_bytes()
+    again = crate("2026-11-29T21:00:00+00:00", "2")
+    served.answers["GET /tasks/12/manifest"] = (200, again)
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    assert place.read_bytes() == again
+    place.write_bytes(again.replace(b"f/tasks/12", b"doi:10.5281/1"))
+    told = pilotage("fetch", 12, "--to", tmp_path)
+    assert (told.exit_code, b"doi:10.5281/1" in place.read_bytes()) == (0, True)
+    assert "has another identifier; it stays as it is" in told.stderr
+    assert not (tmp_path / f".{crates.NAME}.part").exists()
+
+
 def test_a_task_under_way_has_no_crate_yet(pilotage: Pilotage, served: FakeServer, tmp_path: Path) -> None:
     served.answers["GET /tasks/12/manifest"] = (409, {"detail": "task 12 is running"})
     told = pilotage("fetch", 12, "--to", tmp_path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pilotage.model.values.paths import is_file_name, path_in_job
 from pilotage.model.values.strict_json import read_json
 
-from .destination import Destination
+from .destination import Destination, OpenFolder
 from .errors import ClientError, FetchFailed
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ OURS = (
 
 LONGEST_SIZE = 19
 """Most digits of a file's size."""
+
+RUN = re.compile(rb'"(?:identifier|datePublished)": "[^"]*"')
+LONGEST_ROOT = 1 << 16
+"""Bytes at the begin of a manifest that name its task and when that ended, before its files."""
 
 KINDS = ("adler32", "md5", "sha256")
 """Kinds of checksums."""
@@ -90,7 +94,11 @@ def files_refused(files: Sequence[str], to: Path) -> str:
 
 @contextmanager
 def new_file(to: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces the manifest of a folder once it is complete. Raises OSError, FetchFailed."""
+    """Open a file that replaces the manifest of a folder once it is complete. Raises OSError, FetchFailed.
+
+    A manifest of the same run stays: people state a license in it. So does one of another task, or with
+    another identifier.
+    """
     part = f".{NAME}.part"
     with Destination(to, NAME).folder() as folder:
         file = folder.open(part, os.O_RDWR | os.O_CREAT)
@@ -98,7 +106,22 @@ def new_file(to: Path) -> Iterator[BinaryIO]:
         with file:
             file.truncate(0)
             yield file
-        folder.rename(part, NAME)
+        run, earlier = _run(folder, part), _run(folder, NAME)
+        if not earlier or (run[:1] == earlier[:1] and run != earlier):
+            folder.rename(part, NAME)
+            return
+        folder.remove(part)
+        if run != earlier:
+            raise FetchFailed(f"{to / NAME} has another identifier; it stays as it is")
+
+
+def _run(folder: OpenFolder, name: str) -> list[bytes]:
+    """Return the identifier of a manifest's task, and when the task ended; empty if it has none."""
+    file = folder.open(name, os.O_RDONLY)
+    if file is None:
+        return []
+    with file:
+        return RUN.findall(file.read(LONGEST_ROOT).partition(b'"hasPart"')[0])
 
 
 @dataclass(frozen=True, slots=True)
