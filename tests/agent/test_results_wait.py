@@ -1,7 +1,9 @@
 """What payloads made waits while the server is away: nothing is computed twice."""
 
 import asyncio
+import errno
 import hashlib
+import os
 import shutil
 import threading
 import time
@@ -15,11 +17,13 @@ import pytest
 
 from pilotage.adapters.computing.process.local_spool import LocalSpool
 from pilotage.agent.client import MOST_ASKED_FOR, Pause, PilotClient, UnreachableError
+from pilotage.agent.files import courier
 from pilotage.agent.files.courier import _attempt_folders
 from pilotage.agent.files.leaving import leave
 from pilotage.agent.files.spool_wire import LeftResults, seal
 from pilotage.agent.parsing import parse
 from pilotage.agent.payload.attempt import AttemptFailedError
+from pilotage.agent.payload.trees import entries
 from pilotage.agent.wire import Report
 from tests.waiting import wait_for
 
@@ -164,6 +168,24 @@ def test_pilots_leave_results_while_others_move_theirs(tmp_path: Path) -> None:
     finally:
         ended.set()
         mover.join()
+
+
+def test_a_folder_that_cannot_be_read_keeps_no_results_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as ``lost+found``, or on NFS a folder that another machine has just removed."""
+    (tmp_path / "out").write_bytes(b"result")
+    leave(tmp_path / "spool/other", 1.0, "hash", Report(1, 1, "done"), None, tmp_path, ("out",))
+
+    def read(folder: Path) -> list[Path]:
+        if folder.name == "lost+found":
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder))
+        return entries(folder)
+
+    (tmp_path / "spool/lost+found").mkdir()
+    monkeypatch.setattr(courier, "entries", read)
+    assert [folder.name for folder in _attempt_folders(tmp_path / "spool/mine")] == ["1.1"]
+    assert "lost+found cannot be read: " in caplog.text
 
 
 def test_results_of_an_attempt_that_another_pilot_has_are_dropped(away: Site) -> None:

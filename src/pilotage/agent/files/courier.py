@@ -69,7 +69,11 @@ class Courier:
 
     async def _deliver_all(self, spool: Path) -> None:
         loop = asyncio.get_running_loop()
-        folders = await loop.run_in_executor(None, lambda: [*_attempt_folders(spool)])
+        try:
+            folders = await loop.run_in_executor(None, lambda: [*_attempt_folders(spool)])
+        except OSError as error:
+            log.warning("no results of other pilots are delivered now: %s", error)
+            return
         # Any of them: another pilot may have to deliver the first ones.
         for folder in random.sample(folders, min(AT_ONCE, len(folders))):
             try:
@@ -124,10 +128,13 @@ class Courier:
 
 def _attempt_folders(spool: Path) -> Iterator[Path]:
     """Yield the folders of attempts that other pilots left. A folder with a manifest is complete."""
-    others = [pilot for pilot in entries(spool.parent) if pilot != spool]
-    for folder in [folder for pilot in others for folder in entries(pilot)]:
-        if not folder.name.startswith(".") and (folder / MANIFEST).exists():
-            yield folder
+    for pilot in [pilot for pilot in entries(spool.parent) if pilot != spool]:
+        try:
+            folders = [folder for folder in entries(pilot) if not folder.name.startswith(".")]
+            yield from [folder for folder in folders if (folder / MANIFEST).exists()]
+        except OSError as error:
+            # Somebody else's folder, or one that another machine has just removed: it stops no others.
+            log.warning("the results in %s cannot be read: %s", pilot, error)
 
 
 def _copy(path: Path, target: Path, output: LeftFile) -> None:
