@@ -59,6 +59,28 @@ def test_a_task_does_not_name_what_lies_in_folders_of_others(attacker: TestClien
     assert fault["field"] == "inputs[1].name"
 
 
+def test_a_comparison_does_not_read_behind_links_to_folders_of_others(
+    attacker: TestClient, tmp_path: Path
+) -> None:
+    for name, target in (("to-others", "../atlas/secret"), ("to-own", "f")):
+        (tmp_path / "north/belle" / name).symlink_to(target)
+    files = [{**entry(f"belle/{name}"), "size": 9} for name in ("to-own", "to-others")]
+    own, others = attacker.post("/files/compare", json={"files": files}).json()["differences"]
+    assert (own["kind"], own["size"], own["checksum"][:8]) == ("changed", 3, "adler32:")
+    assert (others["kind"], others["size"], others["checksum"]) == ("unread", 0, "")
+    assert "is, or lies behind, a symbolic link to a folder of others" in others["text"]
+
+
+def test_a_correction_does_not_lead_to_folders_of_others(attacker: TestClient, tmp_path: Path) -> None:
+    """Somebody who gives a file a second size gets the bytes that have it, but not those behind a link."""
+    (tmp_path / "north/belle/link").symlink_to("../atlas/secret")
+    for size in (9, 3):
+        attacker.post("/files", json={"files": [{**entry("belle/link"), "size": size}]})
+        task = {"name": "t", "command": ["x"], "inputs": [{**entry("belle/link"), "size": size}]}
+        attacker.post("/tasks", json={"tasks": [task]})
+        assert b"xyz" not in attacker.get("/files/content", params={"file": "belle/link"}).content
+
+
 def test_one_s_own_folders_are_registered_listed_and_read(attacker: TestClient) -> None:
     assert attacker.post("/files", json={"files": [entry("belle/common/f")]}).json()["new"] == 1
     assert attacker.post("/files/scan", json={"storage": "north-disk", "match": "belle/**"}).json() == {

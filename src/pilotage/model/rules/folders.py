@@ -44,8 +44,18 @@ def not_yours(storage: Storage, path: str, owner: Identity) -> str:
     return f"{path!r} is in no folder of yours at {storage.name}; {remedy}: ask an operator to register it"
 
 
+_LINK = "{name!r} is, or lies behind, a symbolic link to a folder of others"
+
+
 class OthersFilesError(LookupError):
     """A listing found files that the caller may not name."""
+
+
+def refuse_link(storage: Storage, name: str, path: str) -> None:
+    """Raise OthersFilesError if a name is a link to a path that some of those who may name it may not."""
+    people = [Identity(name="", vo=vo) for vo in {vo for vos in storage.folders.values() for vo in vos}]
+    if any(may_name(storage, name, one) and not may_name(storage, path, one) for one in people):
+        raise OthersFilesError(_LINK.format(name=name))
 
 
 def refuse_others(
@@ -63,7 +73,7 @@ def refuse_others(
         return
     for name, path in sorted(paths.items()):
         if not may_name(storage, path, owner):
-            raise OthersFilesError(f"{name!r} is, or lies behind, a symbolic link to a folder of others")
+            raise OthersFilesError(_LINK.format(name=name))
     if count := sum(1 for _ in others_files(files, [storage], owner)):
         raise OthersFilesError(
             f"{count} of the files that match lie in folders of others; narrow the pattern"

@@ -16,6 +16,7 @@ from pilotage.model.documents.decision import Create, Creation, Decision
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import File, InputFile, Replica
+from pilotage.model.rules.folders import refuse_link
 from pilotage.model.values.paths import is_copy
 from pilotage.model.values.scopes import split_identifier
 from pilotage.ports.moving import ScannedFiles, StorageError
@@ -158,13 +159,15 @@ def look_at(
 ) -> FileThere | None:
     """Return a file at a storage; None if it is not there.
 
-    Look at its path in the catalogue, or else under its name, which may be a link.
+    Look at its path in the catalogue, or else under its name, which may be a link inside of its folder.
     Raises StorageError, LookupError or OSError if the storage cannot be read.
     """
     name = split_identifier(identifier)[1]
     path = name if is_copy(known_path) else known_path or name
     files = runtime.deliveries.scan(storage, glob.escape(path), seconds, any_name=True)
     real = (files.paths if isinstance(files, ScannedFiles) else {}).get(path, path)
+    if real != path:
+        refuse_link(storage, path, real)
     return next((FileThere(file, "" if real == name else real) for file in files if file.name == path), None)
 
 
