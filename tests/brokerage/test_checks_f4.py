@@ -73,7 +73,7 @@ def test_f4_the_refusal_names_storage_time_and_reason() -> None:
     assert found.mend == "wait"
     (have,) = found.have
     assert str(have).startswith(
-        "writing to AWAY-DISK: circuit breaker open until 2023-11-14 22:14:10 UTC: deliveries failed"
+        "writing to AWAY-DISK: circuit breaker open until 2023-11-14 22:14:10 UTC: 3 deliveries failed"
     )
     assert "ConnectionError: refused" in str(have)
 

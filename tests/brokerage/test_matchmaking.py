@@ -326,7 +326,7 @@ def test_f1_f2_vos_and_rests_are_those_of_every_brokerage() -> None:
     ]
     state = replace(asked(of), failures=tuple(failures))
     found = {(rule, name): where.keys() for (rule, name), where in refusals(state).items()}
-    assert found == {("F1", "VO"): {"NEAR"}, ("F2", "black hole"): {"FAR"}}
+    assert found == {("F1", "VO"): {"NEAR"}, ("F2", "failing jobs"): {"FAR"}}
 
 
 def test_m7_what_matches_nothing_waits_for_the_next_cycle() -> None:

@@ -12,7 +12,7 @@ from pilotage.cli.work import bulk
 
 from .conftest import FakeServer, Pilotage
 
-ALL = "GET /tasks?label=campaign%3Da&label=day%3D1&name=fit-%2A&owner=bob&state=running&site=north&limit="
+ALL = "GET /tasks?label=campaign%3Da&label=day%3D1&name=fit-%2A&owner=bob&word=running&site=north&limit="
 FILTERS = (
     *("--label", "campaign=a", "--label", "day=1", "--name", "fit-*", "--owner", "bob"),
     *("--state", "running", "--site", "north"),
@@ -104,7 +104,7 @@ def test_no_match_and_too_many_are_told(
         "tasks": [{"id": 1, "name": "t", "state": "finished", "held": "", "error": "", "jobs": {}}]
     }
     result = pilotage("cancel", "--label", "a=b", "--yes")
-    told = "nothing to cancel: the filters match 1 task (1 finished)\n"
+    told = "nothing to cancel: the filters match 1 task (1 done)\n"
     assert (result.exit_code, result.stderr) == (1, told)
 
 

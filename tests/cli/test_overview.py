@@ -51,7 +51,7 @@ def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
         "pilots:  4 running at 2 queues",
         "offline: long",
     ]
-    assert lines[-1].startswith("breaker: jobs at short: open, 2023-11-14 22:14:20 UTC: jobs failed fast")
+    assert lines[-1].startswith("breaker: jobs at short: open, 2023-11-14 22:14:20 UTC: 5 jobs failed fast")
     assert len(lines) <= 10
     assert len(json.loads(pilotage("status", "--now", "--json").stdout)["tasks"]) == 2
     for words in (("5", "--now"), ("--now", "--watch"), ("--now", "--label", "a")):

@@ -24,8 +24,8 @@ def served(server: FakeServer) -> FakeServer:
         server.answers[f"GET /tasks/{task}"] = view(task, "running", jobs={"running": 1, "failed": 1})
         server.answers[f"GET /tasks/{task}/explain"] = {"lines": [f"task {task} has to wait its turn"]}
         server.answers[f"GET /tasks/{task}/jobs"] = {"jobs": []}
-    server.answers["GET /tasks/4/jobs?state=failed&sort=since&limit=1"] = {"jobs": [job(41, "failed", 20)]}
-    server.answers["GET /tasks/4/jobs?state=running&sort=since&limit=1"] = {"jobs": [job(42, "running", 10)]}
+    server.answers["GET /tasks/4/jobs?word=failed&sort=since&limit=1"] = {"jobs": [job(41, "failed", 20)]}
+    server.answers["GET /tasks/4/jobs?word=running&sort=since&limit=1"] = {"jobs": [job(42, "running", 10)]}
     part = {"start": 0, "end": 9, "text": "it broke\x1b[2J"}
     log = {"stream": "stdout", "size": 9, "parts": [part]}
     server.answers["GET /jobs/41/logs"] = {"logs": [log], "attempt": 1, "attempts": [1], "runs": False}
@@ -79,7 +79,7 @@ def test_the_view_ends_with_the_tasks_and_an_interrupt_detaches(
     assert shown.exitstatus == 130
     served.answers["GET /tasks/3"] = view(3, "finished", since=time.time())
     shown = terminal(pilotage, "watch", "3")
-    shown.expect("> task 3 t3 finished")
+    shown.expect("> task 3 t3 done")
     shown.expect(pexpect.EOF)
     shown.close()
     assert shown.exitstatus == 0

@@ -302,7 +302,7 @@ def test_f3_a_task_whose_first_attempts_fail_alike_is_stopped(house: House) -> N
     assert found is not None
     assert found.state is TaskState.FAILED
     assert "first 10 attempts, of 10 jobs, all failed alike at north-queue" in found.error
-    assert "with exit code 1: KeyError: 'row #'" in found.error
+    assert "with exit code 1: KeyError: 'row 0'" in found.error
     assert set(house.states(task)) == {J.CLOSED}
     assert fetch(house, pilot) == []
 

@@ -169,7 +169,7 @@ def test_the_engine_stops_what_a_plugin_of_its_own_places_there_and_the_contract
     assert "BAD" not in choice.candidates.queues
     text = lines(explain(choice))
     assert "has its fill" not in text[0]
-    assert "no queue" in text[0] or "refused by the queue that their plugin chose" in text[0]
+    assert "no queue" in text[0] or "the queue that their plugin chose refuses them" in text[0]
     assert reason.partition(" ")[2] in text[1]
 
 

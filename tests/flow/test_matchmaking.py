@@ -408,7 +408,7 @@ def test_m4_m6_a_queue_tells_all_that_stands_in_the_way_of_a_match(house: House)
     choices = house.store.queries.task_choices(task)
     told_ = "\n".join(queues.of_task("north-queue", choices))
     for part in (
-        "refused by 3 checks:",
+        "it cannot take them, for 3 reasons:",
         'the job\'s TARGET.Arch == "arm"',
         'the site\'s TARGET.Owner != "alice"',
         "CurMatches < MaxJobs: need 3",

@@ -160,7 +160,7 @@ def test_p6_a_changed_declaration_of_a_queue_lets_one_pilot_probe_it_and_any_oth
     (condition,) = [seen for seen in house.store.queries.conditions(house.now) if seen.errors]
     assert condition.tried_at == condition.changed == house.now - 1
     told = of_queue(condition)
-    assert "  it was declared otherwise 1 s ago: one pilot probes it next, if jobs wait" in told
+    assert "  its description changed 1 s ago: one pilot tests it next, if jobs wait" in told
     house.now += 60
     house.take("provision")
     assert len(element.orders) == 1

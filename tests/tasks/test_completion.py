@@ -108,7 +108,7 @@ def test_a_task_that_merges_is_given_one_job_that_reads_every_output() -> None:
 
 def test_a_merge_with_nothing_to_read_fails_with_the_reason() -> None:
     where = world(tasks=(merging(),), task_counts=jobs_of(merging=1), jobs=(job(1, S.MERGING),))
-    assert ends(where) == {("job", 1): "finished", ("task", 1): "failed"}
+    assert ends(where) == {("job", 1): "closed", ("task", 1): "failed"}
     error = completion.complete(where).moves[-1].changes["error"]
     assert error == "nothing to merge: its jobs left no outputs"
 

@@ -198,12 +198,8 @@ def _of_task(task: CrateTask) -> Iterator[Entity]:
         yield {"@id": CONTAINER, "@type": "ContainerImage", "name": image, **extra}
     for name, value in spec.environment.items():
         yield {"@id": _variable(name), "@type": "PropertyValue", "name": name, "value": value}
-    yield {
-        "@id": PILOTAGE,
-        "@type": "SoftwareApplication",
-        "name": "Pilotage",
-        "softwareVersion": task.version,
-    }
+    program = {"@id": PILOTAGE, "@type": "SoftwareApplication", "name": "Pilotage"}
+    yield program | {"softwareVersion": task.version}
 
 
 def _program(name: str, command: tuple[str, ...]) -> Entity:

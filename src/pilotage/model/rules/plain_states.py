@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from pilotage.model.records.states import ENDED, JobState, TaskState
+from pilotage.model.records.states import LIVE, JobState, TaskState
 from pilotage.model.values.phrases import plural
 
 
@@ -24,9 +24,12 @@ class PlainWord(StrEnum):
 
 
 class PlainState(NamedTuple):
-    """A word, and for waiting records what they wait for. As text: ``waiting for a slot``, ``held``."""
+    """A word, and for waiting records what they wait for. As text: ``waiting for a slot``, ``held``.
 
-    word: PlainWord
+    The word is a ``PlainWord``, or a state of a newer server's engine, as it is.
+    """
+
+    word: str
     reason: str = ""
 
     def __str__(self) -> str:
@@ -54,7 +57,7 @@ DONE = PlainState(PlainWord.DONE)
 FAILED = PlainState(PlainWord.FAILED)
 CANCELLED = PlainState(PlainWord.CANCELLED)
 
-JOB_STATES: Mapping[JobState, PlainState] = {
+JOB_STATES: Mapping[str, PlainState] = {
     JobState.THROTTLED: FOR_QUOTA,
     JobState.PENDING: FOR_QUEUE,
     JobState.DEFINED: FOR_QUEUE,
@@ -74,7 +77,7 @@ JOB_STATES: Mapping[JobState, PlainState] = {
 }
 """Each state of the engine's jobs, in the order of a job's life."""
 
-TASK_STATES: Mapping[TaskState, PlainState] = {
+TASK_STATES: Mapping[str, PlainState] = {
     TaskState.WAITING: FOR_TASKS,
     TaskState.REGISTERED: FOR_QUEUE,
     TaskState.SCOUTING: RUNNING,
@@ -93,14 +96,14 @@ JobCounts = Mapping[str, int] | Mapping[JobState, int]
 
 def job_state(state: str) -> PlainState:
     """Return what people see of a job in this state of the engine."""
-    return JOB_STATES[JobState(state)]
+    return JOB_STATES.get(state, PlainState(state))
 
 
 def task_state(state: str, jobs: JobCounts, held: object = False) -> PlainState:
     """Return what people see of a task: it runs only if a job of it does, else it waits as most do."""
-    engine = TaskState(state)
-    if engine in ENDED["task"]:
-        return TASK_STATES[engine]
+    alone = TASK_STATES.get(state, PlainState(state))
+    if state not in LIVE["task"]:
+        return alone
     counts = plain_counts(jobs)
     waiting = {plain: count for plain, count in counts.items() if plain.word is PlainWord.WAITING}
     if counts[RUNNING]:
@@ -109,9 +112,9 @@ def task_state(state: str, jobs: JobCounts, held: object = False) -> PlainState:
         return ON_HOLD
     if waiting:
         return max(waiting, key=waiting.__getitem__)
-    if engine is TaskState.RUNNING and counts.total():
+    if state == TaskState.RUNNING and counts.total():
         return FINISHING
-    return TASK_STATES[engine] if engine in (TaskState.WAITING, TaskState.MERGING) else FOR_QUEUE
+    return alone if state in (TaskState.WAITING, TaskState.MERGING) else FOR_QUEUE
 
 
 def clause(plain: PlainState) -> str:
@@ -137,15 +140,15 @@ def with_age(plain: PlainState, age: str) -> str:
 def plain_counts(jobs: JobCounts) -> Counter[PlainState]:
     """Return the number of jobs in each state that people see, in the order of a job's life."""
     counts: Counter[PlainState] = Counter()
-    for state, plain in JOB_STATES.items():
+    for state in JobState:
         if count := jobs.get(state, 0):
-            counts[plain] += count
+            counts[JOB_STATES[state]] += count
     return counts
 
 
-def word_counts(jobs: JobCounts) -> Counter[PlainWord]:
+def word_counts(jobs: JobCounts) -> Counter[str]:
     """Return the number of jobs by word alone."""
-    counts: Counter[PlainWord] = Counter()
+    counts: Counter[str] = Counter()
     for plain, count in plain_counts(jobs).items():
         counts[plain.word] += count
     return counts
@@ -160,7 +163,7 @@ def task_sentence(name: str, state: str, jobs: JobCounts, held: object = False) 
 
 def tasks_phrase(tasks: Mapping[str, int]) -> str:
     """Return ``1 waiting, 2 running`` for the number of tasks in each state of the engine."""
-    counts: Counter[PlainWord] = Counter()
+    counts: Counter[str] = Counter()
     for state, plain in TASK_STATES.items():
         if count := tasks.get(state, 0):
             counts[plain.word] += count
@@ -169,7 +172,7 @@ def tasks_phrase(tasks: Mapping[str, int]) -> str:
 
 def engine_states(word: PlainWord) -> tuple[JobState, ...]:
     """Return the engine's states of jobs with a word."""
-    return tuple(state for state, plain in JOB_STATES.items() if plain.word is word)
+    return tuple(state for state in JobState if JOB_STATES[state].word == word)
 
 
 def jobs_phrase(jobs: JobCounts) -> str:

@@ -10,7 +10,7 @@ from pilotage.model.rules.plain_states import JOB_STATES, TASK_STATES, PlainWord
 MOST_MARKS = 500
 """Most marks of a picture. What has more becomes a table."""
 
-LABELS: Mapping[str, PlainWord] = {
+LABELS: Mapping[str, str] = {
     "ok": PlainWord.DONE,
     "move": PlainWord.FINISHING,
     "run": PlainWord.RUNNING,
@@ -37,7 +37,7 @@ def state_class(state: str) -> str:
     return CLASSES.get(state, "wait")
 
 
-def look(word: PlainWord) -> str:
+def look(word: str) -> str:
     """Return the look of a word."""
     return _LOOKS[word]
 

@@ -95,7 +95,7 @@ class TaskPage:
 def _of_word(word: PlainWord) -> list[ColumnElement[bool]]:
     """Return the conditions for tasks with a word, as ``task_state`` finds it."""
     if word in ENDS:
-        return [is_state(tasks, *(state for state, plain in TASK_STATES.items() if plain.word is word))]
+        return [is_state(tasks, *(state for state in TaskState if TASK_STATES[state].word == word))]
     runs = _has_job(PlainWord.RUNNING)
     waits = or_(
         _t.held != "",
