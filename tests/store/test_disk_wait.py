@@ -117,3 +117,23 @@ def test_a_link_to_a_store_leads_to_its_log(sqlite_url: str, tmp_path: Path, wai
     new_task(store)
     assert waits
     store.close()
+
+
+def test_a_log_that_cannot_be_opened_now_is_an_outage_that_passes(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.open(sqlite_url)
+    opened = os.open
+
+    def fail(path: str, *arguments: int) -> int:
+        if path.endswith("-wal"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opened(path, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail)
+        with pytest.raises(DiskFailed, match="Too many open files") as told:
+            new_task(store)
+    assert "the store cannot be used now" in outage(told.value)
+    new_task(store)
+    store.close()

@@ -26,7 +26,8 @@ class DiskWait:
     def wait(self) -> None:
         """Return once every commit that has ended before this call is on the disk.
 
-        Raises ``DiskFailed``, and from then on always: the kernel forgets what it could not write.
+        Raises ``DiskFailed``; if a write failed, from then on always: the kernel forgets what it could not
+        write.
         """
         number = next(self._numbers)
         with self._turn:
@@ -44,6 +45,9 @@ class DiskWait:
         except FileNotFoundError:
             # The last connection has closed, and SQLite has written all into the database.
             return
+        except OSError as error:
+            # Such as too many open files: a later wait may succeed.
+            raise DiskFailed(f"{self._log}: {error.strerror}") from error
         try:
             os.fdatasync(file)
         except OSError as error:
