@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pilotage.model.values.paths import is_file_name, path_in_job
+from pilotage.model.values.paths import OUTPUTS, is_file_name, path_in_job
 from pilotage.model.values.strict_json import read_json
 
 from .destination import Destination, OpenFolder
@@ -208,7 +208,7 @@ def _outputs(graph: Iterable[Mapping[str, Any]]) -> Iterator[tuple[OutputPlace, 
         place = str(entity.get("@id"))[:200]
         if not size.isdecimal() or len(size) > LONGEST_SIZE or not isinstance(index, int | None):
             raise BadManifest(f"its file {place} has no number as size or position")
-        if not is_file_name(name):
+        if not is_file_name(f"{OUTPUTS}/{name}"):
             raise BadManifest(f"its file {place} has no name that an output can have")
         checksum = next((f"{kind}:{entity[kind]}" for kind in KINDS if kind in entity), "")
         if not CHECKSUM.fullmatch(checksum):
