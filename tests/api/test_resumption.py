@@ -1,5 +1,6 @@
 """A workflow that is submitted again refers to tasks of the one before, and says what runs and why."""
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -8,15 +9,19 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from pilotage import request_budget
+from pilotage.flow.calls.work.resumption import decide
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create, Move
+from pilotage.model.documents.serialization import from_json
+from pilotage.model.records.chains import NewStage
 from pilotage.model.records.states import JobState, TaskState
-from pilotage.model.records.work import File, Replica
+from pilotage.model.records.work import File, Replica, TaskSpec
 from pilotage.model.values.paths import output_name
 from pilotage.store import StagesChanged
 
-from .conftest import BOB, House, federation
+from .conftest import ALICE, BOB, House, federation
 
 WAY = (JobState.ACTIVATED, JobState.SENT, JobState.RUNNING, JobState.FINISHED)
 ODD = "o ü#1.bam"
@@ -98,6 +103,22 @@ def test_what_is_there_is_not_run_again(house: House, alice: TestClient, first: 
     take(step("chain"), house.runtime, house.runtime.begin(1000))
     read = alice.get(f"/tasks/{task['id']}").json()["spec"]["inputs"]
     assert {file["name"].rpartition("/")[2] for file in read} == {ODD}
+
+
+@pytest.mark.parametrize("fault", [request_budget.RequestTooLong, request_budget.ClientGone])
+def test_comparing_stages_ends_with_the_share_of_a_request(
+    house: House, first: list[int], fault: type[Exception]
+) -> None:
+    """Stages may each read 100,000 files, and a workflow may have 200 of them."""
+    stage = NewStage(spec=from_json(TaskSpec, json.dumps(ALIGN), strict=True))
+    with request_budget.opened() as budget, budget.measured():
+        assert decide(house.runtime, ALICE, "flow", (stage,))[0].task == first[0]
+        if fault is request_budget.ClientGone:
+            budget.is_client_gone = True
+        else:
+            budget.spent = request_budget.MOST_SECONDS
+        with pytest.raises(fault):
+            decide(house.runtime, ALICE, "flow", (stage,))
 
 
 def test_a_deleted_output_makes_its_stage_run_and_what_reads_it(

@@ -47,7 +47,8 @@ def reasons(
     newest = sorted(tasks, key=lambda task: -task.task)
     names = {task.name for task in tasks}
     candidates = {name: tuple(task for task in newest if task.name == name) for name in names}
-    clean, first, second = resume(ResumedWorkflow(stages=stages, candidates=candidates))
+    reuses = dict(resume(ResumedWorkflow(stages=stages, candidates=candidates)))
+    clean, first, second = (reuses[at] for at in range(3))
     assert [stage.name for stage in (first, second, clean)] == ["align", "call", "clean"]
     return [stage.reason or str(stage.task) for stage in (first, second, clean)]
 
@@ -135,7 +136,7 @@ def test_outputs_of_tasks_outside_of_the_workflow_count_as_inputs() -> None:
 
     def reason(other: EarlierTask) -> str:
         workflow = ResumedWorkflow(stages=(stage,), candidates=candidates, others={1: other})
-        return resume(workflow)[0].reason
+        return dict(resume(workflow))[0].reason
 
     assert reason(ALIGNED) == ""
     assert (

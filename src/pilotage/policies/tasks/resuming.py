@@ -38,8 +38,8 @@ FIRST_TIME = "it has not run in a workflow of this name"
 _ENDS = {TaskState.FAILED: "failed", TaskState.CANCELLED: "was cancelled"}
 
 
-def resume(workflow: ResumedWorkflow) -> list[StageReuse]:
-    """Return what becomes of each stage, in their order. A circle must have been refused before."""
+def resume(workflow: ResumedWorkflow) -> Iterator[tuple[int, StageReuse]]:
+    """Yield what becomes of each stage, with its place. A circle must have been refused before."""
     reuses: dict[int, StageReuse] = {}
     tasks: dict[int, EarlierTask] = {}
     for at in _in_order(workflow.stages):
@@ -48,7 +48,7 @@ def resume(workflow: ResumedWorkflow) -> list[StageReuse]:
         reuse = reuses[at] = _reuse(stage, candidates, reuses, tasks, workflow)
         if reuse.is_skipped:
             tasks[at] = next(task for task in candidates if task.task == reuse.task)
-    return [reuses[at] for at in range(len(workflow.stages))]
+        yield at, reuse
 
 
 def _in_order(stages: Sequence[NewStage]) -> Iterator[int]:

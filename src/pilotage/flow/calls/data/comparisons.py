@@ -12,6 +12,7 @@ from pilotage.model.records.work import InputFile
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.types import DESCRIBED
 from pilotage.ports.moving import StorageError
+from pilotage.request_budget import asking
 
 TIME_LIMIT = 20.0
 """Seconds for the files of one request."""
@@ -45,7 +46,7 @@ def differences(
     """Yield the files that are not as described at any storage that the catalogue or they name."""
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
     end = monotonic() + seconds
-    for at, file in enumerate(files):
+    for at, file in enumerate(asking(files)):
         if difference := _difference(runtime, at, file, storages, person, end):
             yield difference
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from time import monotonic
 
+from pilotage import request_budget
 from pilotage.flow.calls.data import comparisons
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.chains import NewStage, ResumedWorkflow, StageReuse
@@ -19,7 +20,7 @@ def decide(
 ) -> list[StageReuse]:
     """Return what becomes of each stage. Outputs that somebody deleted at their storage are missing.
 
-    Only tasks of the owner count: nobody else's outputs may be read.
+    Only tasks of the owner count: nobody else's outputs may be read. Raises RequestTooLong.
     """
     # The names by which stages read each other: of these the outputs decide too.
     read = {str(item.task) for stage in stages for item in stage.spec.inputs if isinstance(item, TaskOutputs)}
@@ -27,7 +28,9 @@ def decide(
     seen: set[int] = set()
     left, end = MOST_SEEN, monotonic() + comparisons.TIME_LIMIT
     while True:
-        reuses = resume(resumed)
+        # One stage may compare several times 100,000 inputs.
+        by_place = dict(request_budget.asking(resume(resumed)))
+        reuses = [by_place[at] for at in range(len(stages))]
         skipped = [reuse.task for reuse in reuses if reuse.is_skipped and reuse.task is not None]
         unseen = [task for task in skipped if task not in seen]
         if not unseen or not left:
