@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pilotage.explain import crates
+from pilotage.flow.outside.file_readers import MOST_OF_ONE
 from pilotage.model.documents.decision import Create, Move
 from pilotage.model.documents.serialization import from_json
 from pilotage.model.records.states import JobState, TaskState
@@ -97,6 +99,18 @@ def test_a_task_has_a_manifest_when_it_has_ended(alice: TestClient, task: int) -
     answer = alice.get(f"/tasks/{task}/manifest")
     assert answer.status_code == 409
     assert f"task {task} is running" in answer.json()["detail"]
+
+
+def test_a_person_reads_few_manifests_at_a_time(house: House, alice: TestClient, task: int) -> None:
+    """Each reads all jobs several times."""
+    end(house, task, TaskState.CANCELLED)
+    with ExitStack() as others:
+        for _ in range(MOST_OF_ONE):
+            others.enter_context(house.runtime.file_readers.place(ALICE.key))
+        answer = alice.get(f"/tasks/{task}/manifest")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    for _ in range(MOST_OF_ONE + 1):
+        assert entities(alice, task), "each gives its place back"
 
 
 def test_a_task_of_many_jobs_is_one_action_with_all_files(

@@ -1,13 +1,15 @@
 """The manifest of a task that has ended: a document to cite, and to submit the task again."""
 
 from collections.abc import Generator, Iterable
+from contextlib import ExitStack
 from functools import partial
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Response
 
 from pilotage.explain import crates
 from pilotage.explain.crates import CrateTask
 from pilotage.flow.errors import NotNow
+from pilotage.flow.outside.file_readers import TooManyReaders
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS
 from pilotage.release import full_version
@@ -40,9 +42,16 @@ def get_manifest(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     details = visible_task(runtime.store, caller, task)
     if details.state in LIVE_TASKS:
         raise NotNow(f"task {task} is {details.state}: it has a manifest when it has ended")
-    pieces = crates.crate(_crate_task(runtime, details), partial(runtime.store.job_lists.runs, task))
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(runtime.file_readers.place(caller.identity.key))
+        except TooManyReaders as error:
+            raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error
+        pieces = crates.crate(_crate_task(runtime, details), partial(runtime.store.job_lists.runs, task))
+        chunks = _chunks(pieces, stack.pop_all())
+    next(chunks)  # one that has not begun would not give its place back
     disposition = {"Content-Disposition": f'attachment; filename="{crates.NAME}"'}
-    return FileContent(_chunks(pieces), headers=disposition, media_type=LINKED_DATA)
+    return FileContent(chunks, headers=disposition, media_type=LINKED_DATA)
 
 
 def _crate_task(runtime: Runtime, task: TaskDetails) -> CrateTask:
@@ -64,12 +73,14 @@ def _crate_task(runtime: Runtime, task: TaskDetails) -> CrateTask:
     )
 
 
-def _chunks(pieces: Iterable[bytes]) -> Generator[bytes]:
-    """Yield the pieces together in larger ones."""
+def _chunks(pieces: Iterable[bytes], place: ExitStack) -> Generator[bytes]:
+    """Yield nothing, then the pieces together in larger ones. Give back a place at the end."""
     chunk = bytearray()
-    for piece in pieces:
-        chunk += piece
-        if len(chunk) >= CHUNK:
-            yield bytes(chunk)
-            chunk.clear()
-    yield bytes(chunk)
+    with place:
+        yield b""
+        for piece in pieces:
+            chunk += piece
+            if len(chunk) >= CHUNK:
+                yield bytes(chunk)
+                chunk.clear()
+        yield bytes(chunk)
