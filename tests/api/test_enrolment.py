@@ -7,6 +7,7 @@ from pilotage.model.documents.decision import Move
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential
+from pilotage.server.api.places.pilot_agent import Reports, answer_heartbeats
 
 from .conftest import ALICE, House
 
@@ -108,3 +109,32 @@ def test_p9_a_credential_is_renewed_for_as_long_as_its_pilot_may_live(house: Hou
     assert found.expires == begun + 12.5 * DAY + 3600
     house.now = begun + 13 * DAY
     assert client.post("/pilot/report", json={}).status_code == 401
+
+
+def test_a_renewal_holds_up_no_heartbeats_of_others(house: House) -> None:
+    """Heartbeats are answered together, and a renewal waits for whoever writes."""
+    pilots = [house.pilot(walltime=9 * DAY)[0] for _ in range(2)]
+    tokens = [enrolled(house, ordered(house, pilot)) for pilot in pilots]
+    begun = Move(
+        kind="pilot",
+        ids=tuple(pilots),
+        source=PilotState.SUBMITTED,
+        target=PilotState.RUNNING,
+        cause="test",
+    )
+    house.commit(begun)
+    calls = [
+        (
+            Reports(),
+            Credential(role="pilot", identity=ALICE, pilot=pilot, expires=house.now + days * DAY),
+            pilot,
+        )
+        for pilot, days in zip(pilots, (1, 5), strict=True)
+    ]
+    renews, other = answer_heartbeats(house.runtime, calls)
+    assert (renews, other is not None) == (None, True)
+    house.now += 3 * DAY
+    assert house.client(tokens[0]).post("/pilot/report", json={}).status_code == 200
+    renewed = house.store.tokens.find(tokens[0])
+    assert renewed is not None
+    assert renewed.expires == house.now + 5 * DAY

@@ -38,12 +38,16 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str, version: str = "
     return Enrolled(token=credential)
 
 
+def is_due(runtime: Runtime, expires: float | None) -> bool:
+    """Return whether a credential needs renewal."""
+    return credentials.is_due(runtime.clock(), expires)
+
+
 def renew(runtime: Runtime, pilot: int, expires: float | None) -> None:
     """Extend a calling pilot's credential once half its time is over."""
-    now = runtime.clock()
-    if expires is None or not credentials.is_due(now, expires):
+    if expires is None or not is_due(runtime, expires):
         return
     record = runtime.store.queries.pilot(pilot)
-    until = credentials.renewed(now, record) if record else expires
+    until = credentials.renewed(runtime.clock(), record) if record else expires
     if until > expires:
         runtime.store.tokens.renew(pilot, until)

@@ -156,14 +156,18 @@ def post_report(
 
 
 def answer_heartbeats(runtime: Runtime, calls: Sequence[FrequentCall]) -> list[Response | None]:
-    """Answer reports without news together; None for a pilot that does not hold what it should."""
+    """Answer reports without news together.
+
+    None for a pilot that does not hold what it should, and for one that renews its credential: the others
+    would wait for that commit.
+    """
     are_alike = report.beat(runtime, [(pilot, body.holding) for body, _, pilot in calls])
-    answers: list[Response | None] = []
-    for (body, caller, pilot), is_alike in zip(calls, are_alike, strict=True):
-        if is_alike:
-            enrol.renew(runtime, pilot, caller.expires)
-        answers.append(_stops(runtime, pilot, body.holding, ()) if is_alike else None)
-    return answers
+    return [
+        _stops(runtime, pilot, body.holding, ())
+        if is_alike and not enrol.is_due(runtime, caller.expires)
+        else None
+        for (body, caller, pilot), is_alike in zip(calls, are_alike, strict=True)
+    ]
 
 
 def _stops(runtime: Runtime, pilot: int, holding: Sequence[Attempt], stop: Sequence[Attempt]) -> Response:
