@@ -72,6 +72,15 @@ def test_a_changed_input_is_named_and_read_only_where_that_is_asked_for(
     assert task["inputs"] == [{**INPUT, "size": 6, "checksum": "adler32:2"}]
 
 
+def test_a_task_that_never_had_its_inputs_does_not_run_again(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    """The names of tasks before it may mean other tasks now."""
+    told = pilotage("rerun", written(tmp_path, task={**TASK, "inputs": [{"task": "raw", "match": "*"}]}))
+    assert (told.exit_code, submitted(served)) == (1, [])
+    assert "its task ended before it had the outputs of the tasks before it" in told.stderr
+
+
 def test_an_input_that_is_gone_stops_it_in_any_case(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

@@ -157,7 +157,11 @@ class Manifest:
 
     def document_now(self, changed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the document for another run, which waits for no other task. ``changed`` has the size and
-        checksum of files that changed, by their place among ``files``."""
+        checksum of files that changed, by their place among ``files``. Raises ``BadManifest``."""
+        if any(isinstance(item, dict) and "task" in item for item in self.document.get("inputs", ())):
+            raise BadManifest(
+                "its task ended before it had the outputs of the tasks before it: submit it anew"
+            )
         document = {name: value for name, value in self.document.items() if name not in ("after", "on")}
         if changed:
             read = iter(range(len(self.files)))
