@@ -20,6 +20,8 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/HISTORY.md": "benchmarks.md",
+    "examples/astronomy/README.md": "examples/astronomy.md",
+    "examples/genomics/README.md": "examples/genomics.md",
 }
 """Pages that lie elsewhere in the repository, and their place in the site."""
 

@@ -16,7 +16,7 @@ from .test_quoted_messages import said
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES += sorted((ROOT / "examples" / "monitoring").glob("*.yml"))
+PAGES += sorted([*ROOT.glob("examples/*/README.md"), *ROOT.glob("examples/monitoring/*.yml")])
 IN_LINES = re.compile(r"^ {4}pilotage ([a-z][^\n]*)", re.MULTILINE)
 IN_ALERTS = re.compile(r"^ +mend: '?pilotage ([a-z][^'\n]*)", re.MULTILINE)
 IN_TEXT = re.compile(r"`pilotage ([a-z][^`\n]*)`")

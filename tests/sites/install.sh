@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the real batch systems of tests/sites, servers of tests/movers, the Prometheus of tests/monitoring, the PgBouncer of tests/store, and the file system of tests/volatile_disk.py, from Debian's packages; their daemons are not started here.
+# Installs the real batch systems of tests/sites, servers of tests/movers, the Prometheus of tests/monitoring, the PgBouncer of tests/store, the bwa and samtools of tests/examples, and the file system of tests/volatile_disk.py, from Debian's packages; their daemons are not started here.
 # Where that cannot be done it says why: tests of what is not there are skipped.
 set -u
 packages="munge slurmctld slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin
@@ -7,7 +7,7 @@ openssh-server openssh-sftp-server openssh-client
 gridengine-master gridengine-exec gridengine-client
 nordugrid-arc-arex nordugrid-arc-arcctl nordugrid-arc-client nordugrid-arc-plugins-needed
 nordugrid-arc-plugins-arcrest libxml-simple-perl
-e2fsprogs environment-modules nginx-core pgbouncer prometheus xrootd-server xrootd-client xrootd-plugins xrootd-server-plugins"
+bwa samtools e2fsprogs environment-modules nginx-core pgbouncer prometheus xrootd-server xrootd-client xrootd-plugins xrootd-server-plugins"
 skipped() {
   echo "test-sites: $1; tests of what is missing are skipped" >&2
   exit 0
