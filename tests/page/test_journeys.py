@@ -181,7 +181,7 @@ def test_what_happens_is_seen_at_once_and_nobody_asks(served: Served, visit: Vis
         page.reload()
     page.wait_for_function("() => !document.getElementById('refreshing').hidden")
     served.house.as_("user", ALICE).post(f"/tasks/{task}/cancel")
-    expect(page.locator("#live")).to_contain_text("cancelled for")
+    expect(page.locator("#live")).to_contain_text("cancelled")
     address = served.address(f"/tasks/{task}")
     assert asked.count(address) == 2, "the page, and once what changed"
 

@@ -98,7 +98,7 @@ def _restricting(mode: RestrictionMode, visit: Visit, of: _RestrictedPlace, _: s
             ),
             ActionField(
                 name="until",
-                label="Until, in UTC; empty: until somebody opens it",
+                label="Until, in UTC; empty: until an operator opens it",
                 value=until[:40],
                 hint="2h, 3d, or 2026-11-30T18:00",
                 most=40,

@@ -32,7 +32,7 @@ generated:
 """The scenario that the form begins with."""
 
 POLICIES: Mapping[str, str] = {
-    "pilotage": "as the federation says",
+    "pilotage": "as your federation is set",
     "early": "each job stays at its first queue, as PanDA published it",
     "sooner": "inputs also move if they arrive before jobs would start",
     "bound": "jobs stay at their first queue",
