@@ -246,6 +246,24 @@ def test_rows_are_sorted_by_a_click_and_ended_tasks_deleted(served: Served, visi
     expect(rows).to_contain_text("old-b")
 
 
+def test_a_task_is_shared_with_a_second_person_and_revoked(served: Served, visit: Visit) -> None:
+    job = failed_job(served, "shared-once")
+    task = served.house.job(job).task
+    visit("bob", f"/tasks/{task}", 404)
+    alice = visit("alice", f"/tasks/{task}")
+    alice.get_by_role("link", name="Share …").click()
+    alice.get_by_label("Who may read it").fill("bob")
+    alice.get_by_role("button", name="Share it").click()
+    expect(alice.locator("main")).to_contain_text("Others may read it: bob")
+    bob = visit("bob", f"/tasks/{task}/log")
+    expect(bob.locator("main")).to_contain_text("the last line before the end")
+    expect(bob.get_by_role("link", name="Retry …")).to_have_count(0)
+    alice.get_by_role("link", name="revoke").click()
+    alice.get_by_role("button", name="Revoke it").click()
+    expect(alice.locator("main")).not_to_contain_text("Others may read it")
+    visit("bob", f"/tasks/{task}", 404)
+
+
 def test_the_log_of_a_running_job_follows(served: Served, visit: Visit) -> None:
     pilot = BusyPilot(served.house, new_task(served, "writes-a-lot"), "east-queue")
     lines = "\n".join(f"step {number}" for number in range(200))
