@@ -148,6 +148,7 @@ def test_what_is_no_manifest_is_refused_with_its_fault(
     file = tmp_path / "edited.json"
     file.write_text(content)
     told = pilotage("rerun", file)
+    assert f"{file}: " in told.stderr
     assert (told.exit_code, len(told.stderr.splitlines())) == (2, 1)
     assert reason in told.stderr
     assert served.requests == []

@@ -136,11 +136,15 @@ class Manifest:
     def of(cls, manifest: "Mapping[str, Any] | Record | str | Path") -> "Manifest":
         """Return the manifest in a document, a file or a folder. Raises ``BadManifest``."""
         if isinstance(manifest, str | Path):
-            manifest = read_file(Path(manifest))
+            document = read_file(Path(manifest))
+            try:
+                return cls.of(document)
+            except BadManifest as error:
+                raise BadManifest(f"{manifest}: {error}") from None
         graph = [entity for entity in _graph(manifest) if isinstance(entity, dict)]
-        document = next((entity.get("text") for entity in graph if entity.get("@id") == DOCUMENT), None)
+        text = next((entity.get("text") for entity in graph if entity.get("@id") == DOCUMENT), None)
         try:
-            task = read_json(document) if isinstance(document, str) else None
+            task = read_json(text) if isinstance(text, str) else None
         except (ValueError, RecursionError) as error:
             raise BadManifest(f"the text of its entity {DOCUMENT} is no JSON: {error}") from error
         if not isinstance(task, dict):
