@@ -6,6 +6,7 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,11 @@ from pilotage.model.records.constants import LogConstants
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.measurements import COMMITS, KEPT_LOGS
 from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState as P
 from pilotage.store import Store, TaskPage
 from pilotage.store.store import READINESS
 from pilotage.testing import ALICE, NOW
-from pilotage.testing.stores import FEDERATION, bring, decision, move, new_jobs, new_task, states
+from pilotage.testing.stores import FEDERATION, bring, decision, move, new_jobs, new_pilot, new_task, states
 from tests.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.slow
@@ -28,6 +30,7 @@ PROCESS = """
 import sys
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState as P
 from pilotage.store import Store
 
 store = Store.open(sys.argv[1])
@@ -273,6 +276,19 @@ def test_an_end_does_not_wait_for_the_means_of_its_queue(store: Store, is_writte
             _end(store, third, 300.0)
         assert _mean(store) == pytest.approx(110)
     assert states(store, 1)[third] == (J.FINISHED if is_written_by_another else J.RUNNING)
+
+
+def test_a_heartbeat_waits_for_no_row_that_another_writes(postgresql_url: str) -> None:
+    with closing(Store.open(postgresql_url)) as store:
+        first, second = (new_pilot(store) for _ in range(2))
+        for pilot in (first, second):
+            for step in ((P.CREATED, P.SUBMITTED), (P.SUBMITTED, P.RUNNING)):
+                store.commit(decision(move("pilot", [pilot], *step)), "test")
+        with store.database.engine.begin() as other:
+            other.execute(text("UPDATE queue_reports SET last_start = 1"))
+            other.execute(text("UPDATE pilots SET heartbeat = 1 WHERE id = :id"), {"id": first})
+            assert store.heartbeats.beat([first, second], NOW + 100) == {second: set()}
+        assert set(store.heartbeats.beat([first, second], NOW + 100)) == {first, second}
 
 
 def _end(store: Store, job: int, seconds: float) -> None:

@@ -33,7 +33,8 @@ _WAITING = select(func.coalesce(func.sum(_c.count), 0)).where(
 )
 _AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
 
-# A pilot that another transaction writes must not hold up the others.
+# A pilot or a queue that another transaction writes must not hold up the others. Nor can two servers with the
+# same queues then wait for each other.
 _BEAT = f"""
 WITH alive AS (
   UPDATE pilots SET heartbeat = %(time)s WHERE id IN (
@@ -41,8 +42,11 @@ WITH alive AS (
     FOR NO KEY UPDATE SKIP LOCKED
   ) RETURNING id, queue
 ), reported AS (
-  UPDATE queue_reports SET last_pilot = %(time)s
-  WHERE queue IN (SELECT queue FROM alive) AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
+  UPDATE queue_reports SET last_pilot = %(time)s WHERE queue IN (
+    SELECT queue FROM queue_reports
+    WHERE queue IN (SELECT queue FROM alive) AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
+    FOR UPDATE SKIP LOCKED
+  )
 )
 SELECT alive.id, jobs.id, jobs.attempt
 FROM alive LEFT JOIN jobs ON jobs.pilot = alive.id AND jobs.state IN ({_AT_A_PILOT})"""
