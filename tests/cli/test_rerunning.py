@@ -81,6 +81,19 @@ def test_a_task_that_never_had_its_inputs_does_not_run_again(
     assert "its task ended before it had the outputs of the tasks before it" in told.stderr
 
 
+@pytest.mark.parametrize("secrets", [["ena"], [{"name": "ena", "file": "token"}]])
+def test_a_manifest_reads_secrets_only_where_that_is_allowed(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, secrets: list[Any]
+) -> None:
+    manifest = written(tmp_path, task={**TASK, "command": ["curl", "-d", "@a b"], "secrets": secrets})
+    answer = pilotage("rerun", manifest)
+    assert (answer.exit_code, submitted(served)) == (1, [])
+    assert "reads secrets of yours: ena; --secrets allows it. It runs: curl -d '@a b'" in answer.stderr
+    assert pilotage("rerun", manifest, "--secrets").exit_code == 0
+    (task,) = submitted(served)
+    assert task["secrets"] == secrets
+
+
 def test_an_input_that_is_gone_stops_it_in_any_case(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.step_names import BROKER
+from pilotage.store import StageView, TaskView
 from pilotage.store.worlds.whole import WHOLE
 
 from .house import FakeElement, House
@@ -118,6 +119,9 @@ def test_b14_a_container_job_waits_with_the_reason_where_no_node_has_a_program_f
     assert fault.text == "9 jobs wait for a queue that can take them: container runtime at 2 queues"
     (row,) = stuck.everything(cluster.runtime)
     assert (row.what, row.remark) == ("1 task waits until somebody acts", fault), "as status says"
+    view = {field.name: getattr(known, field.name) for field in fields(TaskView)}
+    stage = StageView(**view, predecessors=(), on_end=False)
+    assert [*remarks.of_workflow(cluster.runtime, [stage])] == [(stage, fault)]
     cluster.pass_time(1800)
     assert sum(cluster.sent.values()) <= 12, "one probe at a time, more and more seldom"
 

@@ -159,6 +159,13 @@ class Manifest:
         inputs = self.document.get("inputs", ())
         return [item for item in inputs if isinstance(item, dict) and "size" in item]
 
+    @property
+    def secrets(self) -> list[str]:
+        """Return the names of the secrets that the task reads."""
+        secrets = self.document.get("secrets") or []
+        items = secrets if isinstance(secrets, list) else [secrets]
+        return [str(item.get("name")) if isinstance(item, dict) else str(item) for item in items]
+
     def document_now(self, changed: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the document for another run, which waits for no other task. ``changed`` has the size and
         checksum of files that changed, by their place among ``files``. Raises ``BadManifest``."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pilotage.explain.layout import Column, table
 from pilotage.explain.remarks import lines
@@ -45,6 +45,9 @@ class ChainedTask(HeldTask, Protocol):
     def on_end(self) -> bool: ...
 
 
+Stage = TypeVar("Stage", bound=ChainedTask)
+
+
 class OutputReader(Protocol):
     """A task that has read outputs of another one."""
 
@@ -57,9 +60,14 @@ class OutputReader(Protocol):
 
 
 def of_workflow(
-    number: int, name: str, stages: Sequence[ChainedTask], width: int, reuses: Sequence[StageReuse] = ()
+    number: int,
+    name: str,
+    stages: Sequence[ChainedTask],
+    width: int,
+    remarks: Iterable[tuple[ChainedTask, Remark]],
+    reuses: Sequence[StageReuse] = (),
 ) -> Iterator[str]:
-    """Yield a workflow's tasks as a table, predecessors first, and below it why some tasks do not start.
+    """Yield a workflow's tasks, in order, as a table, and below it remarks: why some tasks do not start.
 
     Of a resumed workflow, ``reuses`` say which stages earlier tasks stand for, and why others run.
     """
@@ -72,10 +80,10 @@ def of_workflow(
             jobs_phrase(stage.jobs),
             _after(stage),
         )
-        for stage in in_order(stages)
+        for stage in stages
     ]
     yield from table(COLUMNS, rows, width)
-    for stage, remark in of_stages(in_order(stages)):
+    for stage, remark in remarks:
         if remark.kind != "wait" or stage.error:
             first, *more = lines([remark])
             yield from (f"task {stage.id} ({stage.name}): {first}", *more)
@@ -83,13 +91,13 @@ def of_workflow(
         yield reuse(stage_reuse.name, stage_reuse.task, stage_reuse.reason)
 
 
-def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
+def in_order(stages: Sequence[Stage]) -> list[Stage]:
     """Return tasks by number, but each after its predecessors."""
     by_id = {stage.id: stage for stage in stages}
     predecessors = {
         stage.id: {before.task for before in stage.predecessors} & by_id.keys() for stage in stages
     }
-    order: list[ChainedTask] = []
+    order: list[Stage] = []
     while predecessors:
         free = [id_ for id_, before in sorted(predecessors.items()) if not before & predecessors.keys()]
         # A store never has circles. If one had, show its tasks too, instead of looping forever.
@@ -142,7 +150,7 @@ def stops(
         yield Remark(kind=kind, subject=subject, text=text, mend="user" if obstacles or bad else "wait")
 
 
-def of_stages(stages: Iterable[ChainedTask]) -> Iterator[tuple[ChainedTask, Remark]]:
+def of_stages(stages: Iterable[Stage]) -> Iterator[tuple[Stage, Remark]]:
     """Yield why tasks of a workflow do not start, and why some failed."""
     for stage in stages:
         for remark in stops(stage, stage.predecessors, stage.on_end):

@@ -1,5 +1,6 @@
 """Print the manifest of a task, submit its task again, and compare the outputs of both."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,13 @@ app = typer.Typer()
 MOST_LINES = 50
 """Most inputs or outputs that are named."""
 
+_ManifestFile = Annotated[
+    Path, typer.Argument(help="A manifest, or the folder that has it: see pilotage manifest.")
+]
+_Secrets = Annotated[
+    bool, typer.Option("--secrets", help="Let it read the secrets of yours that the manifest names.")
+]
+
 
 @app.command(epilog="Example: pilotage manifest 12 > ro-crate-metadata.json")
 def manifest(
@@ -36,12 +44,11 @@ def manifest(
 
 @app.command(epilog="Example: pilotage rerun results/ro-crate-metadata.json --wait")
 def rerun(
-    file: Annotated[
-        Path, typer.Argument(help="A manifest, or the folder that has it: see pilotage manifest.")
-    ],
+    file: _ManifestFile,
     changed: Annotated[
         bool, typer.Option("--changed", help="Also with inputs that have changed: as they are now.")
     ] = False,
+    secrets: _Secrets = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for the end, and compare outputs; 1 if some differ.")
     ] = False,
@@ -52,18 +59,20 @@ def rerun(
 ) -> None:
     """Submit the task of a manifest again, if its inputs are as they were.
 
-    It names the inputs that are gone or have changed, and then submits nothing. The new task does not wait
-    for other tasks: it reads the same files. With --wait or --compare it names the outputs that differ from
-    those of the manifest.
+    If inputs are gone or have changed, it names them and submits nothing. The new task waits for no other
+    task. With --wait or --compare it names the outputs that differ from the manifest.
     """
-    from pilotage.cli.work import following
-
-    if compare and (changed or wait):
-        raise BadInput("--compare submits nothing; leave out --changed and --wait")
+    if compare and (changed or secrets or wait):
+        raise BadInput("--compare submits nothing; leave out --changed, --secrets and --wait")
     with connect() as client:
         read = _read(file)
-        number = task_number(client, compare) if compare else _submitted(client, read, changed, json_output)
+        if compare:
+            number = task_number(client, compare)
+        else:
+            number = _submitted(client, read, changed, secrets, json_output)
         if wait:
+            from pilotage.cli.work import following
+
             views = following.follow(client, [number], is_shown=not json_output)
             following.fail_unless_finished(views)
         differing = read.differing(client.outputs(number)) if wait or compare else None
@@ -85,15 +94,20 @@ def _read(file: Path) -> "Manifest":
         raise BadInput(str(error)) from error
 
 
-def _submitted(client: "Client", read: "Manifest", changed: bool, quiet: bool) -> int:
-    """Submit the task again, and return its number. Name the inputs that keep it from that."""
+def _submitted(client: "Client", read: "Manifest", changed: bool, secrets: bool, quiet: bool) -> int:
+    """Submit the task again, and return its number. Name the inputs or secrets that keep it from that."""
     from pilotage.client import Refused
 
     try:
-        document = client.rerun_document(read, changed=changed)
+        document = client.rerun_document(read, changed=changed, secrets=secrets)
     except Refused as refused:
         if not refused.faults or refused.answer:
             raise
+        if refused.faults[0].field == "secrets":
+            command = shlex.join(map(str, read.document.get("command") or ()))
+            raise CommandFailure(
+                f"not submitted: {refused}; --secrets allows it. It runs: {command}"
+            ) from None
         _name([fault.message for fault in refused.faults])
         count = plural(len(refused.faults), "input")
         remedy = "" if changed else "; --changed reads changed inputs as they are now"

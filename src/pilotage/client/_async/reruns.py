@@ -39,20 +39,33 @@ class AsyncReruns(AsyncTaskRequests, AsyncCatalogueRequests):
         return differences
 
     async def rerun(
-        self, manifest: Mapping[str, Any] | Record | str | Path, *, changed: bool = False, key: str = ""
+        self,
+        manifest: Mapping[str, Any] | Record | str | Path,
+        *,
+        changed: bool = False,
+        secrets: bool = False,
+        key: str = "",
     ) -> AsyncTask:
         """Submit the task of a manifest again: its document, its file, or its folder. Return the new task.
 
         Raises ``Refused`` with the inputs that are gone or have changed; with ``changed``, changed ones are
-        read as they are now. Raises ``BadManifest``.
+        read as they are now. Raises ``Refused`` if the task reads secrets of the caller, unless ``secrets``
+        allows it. Raises ``BadManifest``.
         """
         from pilotage.client.crates import Manifest  # only who reads one loads it
 
         read = Manifest.of(manifest)
-        return await self.submit(await self.rerun_document(read, changed=changed), key=key)
+        document = await self.rerun_document(read, changed=changed, secrets=secrets)
+        return await self.submit(document, key=key)
 
-    async def rerun_document(self, manifest: "Manifest", *, changed: bool = False) -> dict[str, Any]:
+    async def rerun_document(
+        self, manifest: "Manifest", *, changed: bool = False, secrets: bool = False
+    ) -> dict[str, Any]:
         """Return what ``rerun`` submits. Raises as it does."""
+        if manifest.secrets and not secrets:
+            names = ", ".join(manifest.secrets)
+            message = f"the manifest's command reads secrets of yours: {names}"
+            raise Refused(message, (Fault("secrets", message),))
         files = manifest.files
         differences = await self.compare_files(files) if files else []
         stops = [found for found in differences if found["kind"] == "gone" or not changed]

@@ -1,5 +1,6 @@
 """Differences between two federations, and their effects on unfinished work."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -137,7 +138,10 @@ def _by_name(at: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterato
 def _short_text(value: Any) -> str:
     if value is None or value == ():
         return "none"
-    text = ADDED if is_dataclass(value) else str(value)
+    if is_dataclass(value):
+        text = ADDED
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= 100 else f"{text[:100]} ..."
 
 

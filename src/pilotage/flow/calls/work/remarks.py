@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 from pilotage.explain import chains, job_files, pilots, publications, queues, task_waits
 from pilotage.flow.calls.places import circuit_breakers, conditions
@@ -16,6 +16,7 @@ from pilotage.model.records.publications import author_of, is_own
 from pilotage.model.records.states import (
     AT_A_PILOT,
     ENDED,
+    LIVE_TASKS,
     TRANSFERS_AHEAD,
     UNSTARTED_JOBS,
     JobState,
@@ -33,10 +34,13 @@ from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import duration, moment
 from pilotage.model.values.scopes import version_of
 from pilotage.policies.pilots import fitting, list_match
-from pilotage.store import JobDetails, SetAsideRecord, Store, TaskDetails, TaskView
+from pilotage.store import JobDetails, SetAsideRecord, StageView, Store, TaskDetails, TaskView
 
 _GOES_ON = (TaskState.SPLITTING, TaskState.RUNNING)
 _WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
+
+MOST_STAGES = 20
+"""Most tasks of a workflow that an answer explains by their queues and jobs."""
 
 MOST_SET_ASIDE = 1000
 """Most records of one answer that are set aside."""
@@ -72,6 +76,14 @@ def of_task(runtime: Runtime, task: TaskDetails, *, is_recent: bool = False) -> 
 def faults_of(runtime: Runtime, task: TaskDetails) -> list[Remark]:
     """Return remarks on what its jobs wait for now, and on faults that a person must mend."""
     return [*_set_aside_of(runtime, task), *_of_places(runtime, task), *_waits(runtime, task)]
+
+
+def of_workflow(runtime: Runtime, stages: Sequence[StageView]) -> Iterator[tuple[StageView, Remark]]:
+    """Yield why tasks of a workflow do not start or failed, and what keeps the jobs of the first ones."""
+    yield from chains.of_stages(stages)
+    for stage in islice((stage for stage in stages if stage.state in LIVE_TASKS), MOST_STAGES):
+        if task := runtime.store.queries.task(stage.id):
+            yield from ((stage, remark) for remark in faults_of(runtime, task) if remark.kind != "wait")
 
 
 def stops_of(runtime: Runtime, task: TaskDetails) -> Iterator[Remark]:

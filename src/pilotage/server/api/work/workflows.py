@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from pilotage.explain import chains
 from pilotage.explain.layout import folded
 from pilotage.flow.calls.work import changes, submit, sure_waits
+from pilotage.flow.calls.work.remarks import of_workflow
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.chains import MOST_STAGES, StageReuse
 from pilotage.model.values.identity import Credential
@@ -154,20 +155,21 @@ def steerable_workflow(store: Store, caller: Credential, workflow: int) -> Workf
 
 
 @router.get("/{workflow}", responses=documented(WorkflowDetails, 404))
-def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
+def get_workflow(workflow: Id, caller: Person, runtime: TheRuntime) -> Response:
     """One workflow with its tasks, and remarks on tasks that stop or wait."""
-    view = visible_workflow(store, caller, workflow)
-    stages = chains.in_order(store.workflow_queries.stages(workflow))
-    remarks = [remark for _, remark in chains.of_stages(stages)]
+    view = visible_workflow(runtime.store, caller, workflow)
+    stages = chains.in_order(runtime.store.workflow_queries.stages(workflow))
+    remarks = [remark for _, remark in of_workflow(runtime, stages)]
     document = {"id": view.id, "name": view.name, "owner": view.owner, "vo": view.vo}
     shown = {"created": view.created, "tasks": stages, "remarks": remarks, "stages": view.stages}
     return answer({**document, **shown})
 
 
 @router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))
-def get_workflow_explanation(workflow: Id, caller: Person, store: TheStore, width: Width = 0) -> Response:
+def get_workflow_explanation(workflow: Id, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Explain the states of a workflow's tasks, and what holds some of them."""
-    view = visible_workflow(store, caller, workflow)
-    stages = store.workflow_queries.stages(workflow)
-    lines = folded(chains.of_workflow(view.id, view.name, stages, width, view.stages), width)
+    view = visible_workflow(runtime.store, caller, workflow)
+    stages = chains.in_order(runtime.store.workflow_queries.stages(workflow))
+    remarks = of_workflow(runtime, stages)
+    lines = folded(chains.of_workflow(view.id, view.name, stages, width, remarks, view.stages), width)
     return answer({"workflow": view, "lines": lines})

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from pilotage.explain import chains
+from pilotage.flow.calls.work.remarks import of_workflow
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import LIVE_TASKS
 from pilotage.model.rules.chains import before
@@ -107,13 +108,13 @@ def workflow(visit: Visit) -> Page:
 
 def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
     """Return the tasks of a workflow, each after its predecessors; the ``current`` one is marked."""
-    by_id = {stage.id: stage for stage in visit.store.workflow_queries.stages(number)}
-    stages = [by_id[stage.id] for stage in chains.in_order([*by_id.values()])]
+    stages = chains.in_order(visit.store.workflow_queries.stages(number))
+    remarks = [*of_workflow(visit.runtime, stages)]
     return Chain(
         picture=graph([_node(stage, current) for stage in stages]),
         stages=stages,
         after={stage.id: before(stage.predecessors) for stage in stages},
-        reasons={stage.id: remark for stage, remark in chains.of_stages(stages)},
+        reasons={stage.id: remark for stage, remark in reversed(remarks)},
     )
 
 
