@@ -26,7 +26,7 @@ QUESTIONS = {
     ),
     "What happens to my jobs when I close my laptop?": (
         "docs/tutorials/slurm.md",
-        "Pilots continue while your laptop sleeps",
+        "Jobs that run at the cluster go on while your laptop sleeps",
     ),
     "How does a colleague read my results?": ("docs/how-to/sharing.md", "pilotage grant 12 bob"),
     "How often is a failed job tried again?": ("docs/how-to/retry.md", "three attempts in all"),
@@ -37,7 +37,7 @@ QUESTIONS = {
     "How many core hours have I used?": ("docs/how-to/usage.md", "pilotage usage --by task"),
     "How do I run in a container?": ("docs/how-to/containers.md", "container_name:"),
     "How do I delete a task and its results?": ("docs/how-to/remove.md", "pilotage delete 12 --outputs"),
-    "What is asked most often?": ("docs/README.md", "| May I close my laptop? | Yes."),
+    "What is asked most often?": ("docs/README.md", "| May I close my laptop? | Yes,"),
     # Operators
     "How many jobs may one person have?": ("docs/how-to/sharing.md", "jobs_by_user: 10000"),
     "One node fails every job. What happens?": ("docs/explanation/pilots.md", "**Five jobs** of one task"),
