@@ -23,7 +23,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check size bench bench-pairs lock format docs site clean
+.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-integrations test-page chaos fuzz audit pictures quick check size bench bench-pairs lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -61,6 +61,10 @@ test-rucio: $(READY) ## the tests on a real Rucio server, which it installs firs
 	tests/catalogues/install.sh
 	$(BIN)/python -m pytest -n 0 -rs $(OPTIONS) tests/catalogues
 
+test-integrations: $(READY) ## the tests of integrations/ with the real Snakemake, which it installs first (from PyPI, into build/integrations)
+	integrations/install.sh
+	PILOTAGE_PYTHON="$(CURDIR)/$(BIN)/python" build/integrations/bin/python -m pytest -c integrations/pytest.ini --rootdir integrations -rs $(OPTIONS) integrations/tests
+
 test-page: $(READY) ## the tests of the page in a real browser, which it installs first (Debian's chromium, as root)
 	tests/page/install.sh
 	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist loadfile -rs $(OPTIONS) tests/page
@@ -86,8 +90,8 @@ pictures: $(READY) ## screenshots of every view of the page, light and dark, int
 	$(BIN)/python -m pytest -n 0 $(OPTIONS) tests/page/pictures.py
 
 check: $(READY) ## format, lint, types, import rules
-	$(BIN)/ruff format --check src tests benchmarks docs examples
-	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples integrations
+	$(BIN)/ruff check src tests benchmarks docs examples integrations
 	$(BIN)/mypy
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/adapters/computing/slurmrest/start.py
 	$(BIN)/lint-imports
@@ -99,8 +103,8 @@ bench: $(READY) ## figures, each three times, as a table and in build/bench.json
 	LARGE="$(LARGE)" LIVES="$(LIVES)" $(BIN)/python -m benchmarks --only "$(ONLY)" --pairs "$(PAIRS)"
 
 format: $(READY) ## rewrite to the project's style
-	$(BIN)/ruff format src tests benchmarks docs examples
-	$(BIN)/ruff check --fix src tests benchmarks docs examples
+	$(BIN)/ruff format src tests benchmarks docs examples integrations
+	$(BIN)/ruff check --fix src tests benchmarks docs examples integrations
 
 docs: $(READY) ## the reference pages from the code
 	$(BIN)/python docs/generate.py

@@ -48,6 +48,11 @@ class AsyncClient(
         chosen = {name: text for name, text in arguments.items() if text is not None}
         super().__init__(AsyncServerConnection(settings or Settings.read(**chosen)))
 
+    @property
+    def url(self) -> str:
+        """The server's address. The page of task 12 is ``/tasks/12`` there."""
+        return self._connection.settings.url
+
     def _client(self) -> AsyncRequests:
         return self
 
