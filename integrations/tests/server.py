@@ -37,6 +37,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def answers(port: int) -> bool:
+    """Return whether a program listens at a port of loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class LocalServer:
     """``pilotage up`` of the project's environment, in a folder that its payloads share."""
 
@@ -48,9 +54,10 @@ class LocalServer:
             made.mkdir(parents=True, exist_ok=True)
         self.url = f"http://127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
-        (self.home / "federation.yaml").write_text(json.dumps(self._federation()))
+        (self.home / "federation.yaml").write_text(json.dumps(self.federation()))
 
-    def _federation(self) -> dict[str, object]:
+    def federation(self) -> dict[str, object]:
+        """Return what the server is started with."""
         software = [sys.prefix, sys.base_prefix, str(ROOT / "src"), str(ROOT / "integrations")]
         element = {
             "kind": "process",
@@ -99,10 +106,7 @@ class LocalServer:
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "log").read_text()[-3000:]
-        if not (self.home / "token").exists():
-            return False
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", int(self.url.rpartition(":")[2]))) == 0
+        return (self.home / "token").exists() and answers(int(self.url.rpartition(":")[2]))
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End it by a signal."""

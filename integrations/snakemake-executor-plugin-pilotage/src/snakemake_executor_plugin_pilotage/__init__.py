@@ -30,6 +30,13 @@ class ExecutorSettings(ExecutorSettingsBase):
         default=None,
         metadata={"help": "Sites for rules without the resource pilotage_site, separated by commas."},
     )
+    conda: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "Folder on the nodes of a conda environment or venv with Snakemake, for rules without "
+            "the resource pilotage_conda. Jobs that share no disk with Snakemake need one."
+        },
+    )
     detach: bool = field(
         default=False,
         metadata={"help": "Let jobs go on when Snakemake is interrupted; the next run waits for them."},

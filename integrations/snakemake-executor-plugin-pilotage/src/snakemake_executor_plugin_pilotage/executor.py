@@ -166,6 +166,7 @@ class Executor(RemoteExecutor):
             self._session.queues_of,
             queue=self._settings.queue,
             site=self._settings.site,
+            conda=self._settings.conda,
         )
 
     def _row(self, job: "JobExecutorInterface") -> "Row":
@@ -194,6 +195,10 @@ class Executor(RemoteExecutor):
         if self.workflow.storage_settings.assume_common_workdir:
             return f"cd {shlex.quote(str(self.workflow.workdir_init))}"
         return ""
+
+    def additional_general_args(self) -> str:
+        """Let jobs without a shared disk run in their own folder, not in one with the name of this one."""
+        return "" if self.workflow.storage_settings.assume_common_workdir else "--directory ."
 
     # Jobs of an earlier run
 

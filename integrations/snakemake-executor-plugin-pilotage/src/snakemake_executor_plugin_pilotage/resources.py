@@ -17,7 +17,11 @@ NUMBERS: Mapping[str, tuple[str, float]] = {
 }
 """Resources that are numbers: the field of each, and its factor."""
 
-TEXTS: Mapping[str, str] = {"pilotage_share": "share", "pilotage_container": "container_name"}
+TEXTS: Mapping[str, str] = {
+    "pilotage_share": "share",
+    "pilotage_container": "container_name",
+    "pilotage_conda": "conda",
+}
 """Resources that are texts, and the field of each."""
 
 
@@ -29,12 +33,14 @@ def task_fields(
     *,
     queue: str | None = None,
     site: str | None = None,
+    conda: str | None = None,
 ) -> dict[str, Any]:
     """Return the fields of a task for jobs of a rule. Raises ``WorkflowError`` for a bad resource.
 
-    ``queues_of`` returns the queues of sites. ``queue`` and ``site`` count for rules that name none.
+    ``queues_of`` returns the queues of sites. ``queue``, ``site`` and ``conda`` count for rules that name
+    none.
     """
-    fields: dict[str, Any] = {"cores": max(1, threads)}
+    fields: dict[str, Any] = {"cores": max(1, threads)} | ({"conda": conda} if conda else {})
     for name, (field, factor) in NUMBERS.items():
         if resources.get(name) is not None:
             fields[field] = _number(rule, name, resources[name]) * factor

@@ -1,0 +1,102 @@
+"""Times a workflow of short jobs on a private Slurm: this executor beside ``cluster-generic``.
+
+    .venv/bin/python integrations/compare.py 300
+
+Both have the same two slots. It needs what ``make test-sites`` and ``make test-integrations`` install.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "integrations" / "tests")]
+
+from server import LocalServer, free_port  # noqa: E402
+from tests.sites.slurm import Slurm  # noqa: E402
+
+SLOTS = 2
+PYTHON = ROOT / "build" / "integrations" / "bin" / "python"
+
+WORKFLOW = """\
+rule all:
+    input: expand("out/{{number}}.txt", number=range({count}))
+rule each:
+    output: "out/{{number}}.txt"
+    resources: mem_mb=600, runtime=10
+    shell: "echo {{wildcards.number}} > {{output}}"
+"""
+
+EXECUTORS = {
+    "cluster-generic": ["--cluster-generic-submit-cmd", "sbatch --parsable --output=/dev/null"],
+    "pilotage": [],
+}
+
+
+class SlurmServer(LocalServer):
+    """A server whose pilots are batch jobs of that Slurm."""
+
+    def federation(self) -> dict[str, object]:
+        """Return the local federation with another computing element."""
+        federation = super().federation()
+        (queue,) = federation["queues"]  # type: ignore[misc]
+        element = queue["computing_element"]
+        element |= {"kind": "slurm", "max_pilots": SLOTS, "pilot_slots": 1, "pilot_walltime": 3600}
+        element["options"] = {"spool": str(self.folder / "spool"), "partition": "main"}
+        element["readable_paths"] += [str(PYTHON.parents[1])]
+        return federation
+
+
+@contextmanager
+def slurm(folder: Path) -> Iterator[Slurm]:
+    """Run a Slurm with so many slots."""
+    folder.mkdir()
+    slurm = Slurm(folder, (free_port(), free_port()), slots=SLOTS)
+    slurm.start()
+    try:
+        yield slurm
+    finally:
+        slurm.stop()
+
+
+def run(executor: str, count: int, server: LocalServer, environment: dict[str, str]) -> dict[str, object]:
+    """Run the workflow, and return how long it took."""
+    folder = server.shared / executor
+    folder.mkdir()
+    (folder / "Snakefile").write_text(WORKFLOW.format(count=count))
+    command = [PYTHON, "-m", "snakemake", "--executor", executor, "--jobs", str(count), *EXECUTORS[executor]]
+    begun = time.monotonic()
+    with (folder / "log").open("wb") as log:
+        done = subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, check=False)
+    seconds = time.monotonic() - begun
+    outputs = len(list((folder / "out").glob("*.txt")))
+    load = round(os.getloadavg()[1], 1)
+    result = {"executor": executor, "code": done.returncode, "outputs": outputs}
+    return {**result, "seconds": round(seconds, 1), "load": load}
+
+
+def main() -> None:
+    """Compare the executors, one after the other."""
+    count = int(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="compare-") as place, slurm(Path(place) / "slurm") as batch:
+        environment = dict(batch.environment)
+        os.environ |= environment
+        server = SlurmServer(Path(place) / "pilotage")
+        server.start()
+        try:
+            for executor in EXECUTORS:
+                result = run(executor, count, server, environment | server.environment)
+                submissions = len((Path(place) / "slurm" / "jobcomp.txt").read_text().splitlines())
+                print(json.dumps({**result, "batch_jobs_so_far": submissions}), flush=True)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
