@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -23,7 +23,7 @@ from .payload import disk_rate, payload_secrets, workdir
 from .payload.attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .payload.containers import choose, write_variables
 from .payload.payload import OVERDUE, Ended, Order, Payload, sweep
-from .payload.view import UNCONTAINED, SitePaths, View, view
+from .payload.view import NO_MOUNTS, UNCONTAINED, SitePaths, View, check_mounts, view
 from .pilot_job import PilotHost, PilotJob, lease_of
 from .wire import AttemptLogs, Log, MatchAnswer, Output, Pair, Report
 
@@ -295,28 +295,30 @@ class JobRunner:
         )
         hidden = (*self._resources.hidden, str(self._resources.directory))
         site = SitePaths(work.readable, work.writable, hidden)
+        contained = self._pilot.containment.mechanism if work.contained else UNCONTAINED.mechanism
+        check_mounts(work.mounts, "" if work.images else contained, site)
         if not work.images:
-            return replace(order, view=self._view(job, site))
+            return replace(order, view=self._view(job, site, work.mounts))
         job.runtime, image = choose(work.images, self._pilot.runtimes, site)
         write_variables(place, order.environment)
         binds = [(path, "ro") for path in work.readable] + [(path, "rw") for path in work.writable]
         within = replace(
             order,
-            command=job.runtime.command(image, place, work.command, binds, bool(job.gpus)),
+            command=job.runtime.command(image, place, work.command, binds, bool(job.gpus), work.mounts),
             environment=job.runtime.environment(order.environment),
         )
         if job.runtime.regrouped:
             # Such a container leaves the payload's group, so only watching can limit it.
             within = replace(within, group={})
-        inner_view = self._view(job, site) if job.runtime.is_contained else UNCONTAINED
+        inner_view = self._view(job, site, NO_MOUNTS) if job.runtime.is_contained else UNCONTAINED
         return replace(within, view=inner_view)
 
-    def _view(self, job: PilotJob, site: SitePaths) -> View:
+    def _view(self, job: PilotJob, site: SitePaths, mounts: Mapping[str, str]) -> View:
         containment = self._pilot.containment
         if not job.attempt.work.contained:
             return UNCONTAINED
         name, bubblewrap = containment.mechanism, containment.bubblewrap
-        return view(name, bubblewrap, self._place(job), site, bool(job.gpus))
+        return view(name, bubblewrap, self._place(job), site, bool(job.gpus), mounts)
 
     async def _store(self, job: PilotJob) -> list[Output]:
         attempt, place = job.attempt, self._place(job)

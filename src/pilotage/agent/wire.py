@@ -151,7 +151,8 @@ class Work:
     ``images``, it runs in a container of the first that is available. It sees ``gpus`` GPUs. ``sources``
     names remote storages of some inputs. ``asks`` applies to the queue's own storage, as in ``Source``.
     ``outputs`` are names, patterns, and folders that end in ``/``. The payload may leave out those in
-    ``optional_outputs``. With ``strict_processes`` it fails if it leaves processes behind. ``stdin`` is the
+    ``optional_outputs``. With ``strict_processes`` it fails if it leaves processes behind. ``mounts`` are
+    folders of its directory by the absolute paths where it sees them too. ``stdin`` is the
     text on its standard input, unless its order names a file. A payload must
     stop after ``lease`` s without an answered report, or after ``first_lease`` s if the server has answered
     none since the match. 0 means the value in the match's answer.
@@ -170,6 +171,7 @@ class Work:
     outputs: tuple[str, ...] = ()
     optional_outputs: tuple[str, ...] = ()
     strict_processes: bool = False
+    mounts: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)

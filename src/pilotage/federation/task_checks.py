@@ -7,6 +7,7 @@ from itertools import chain, islice
 from pilotage import request_budget
 from pilotage.federation import classads
 from pilotage.federation.faults import Fault, Path, repeated
+from pilotage.federation.mount_checks import mount_faults
 from pilotage.federation.placeholder_checks import placeholder_faults
 from pilotage.federation.source_files import MAX_PAYLOAD
 from pilotage.federation.stdin_checks import stdin_faults
@@ -36,7 +37,16 @@ _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """Return the faults that a task has in any federation."""
-    parts = (_payload, _words, _environments, secret_faults, placeholder_faults, stdin_faults, _files)
+    parts = (
+        _payload,
+        _words,
+        _environments,
+        secret_faults,
+        placeholder_faults,
+        stdin_faults,
+        mount_faults,
+        _files,
+    )
     faults = chain.from_iterable(
         part(spec) for part in (*parts, _resources, _products, _notify, classads.task_faults)
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .attempt import VARIABLES, AttemptFailedError, ImageFailedError
-from .view import SYSTEM, SitePaths
+from .view import NO_MOUNTS, SYSTEM, SitePaths
 
 log = logging.getLogger(__name__)
 PROGRAMS = (
@@ -54,18 +54,31 @@ class ContainerRuntime:
         return self.kind == "apptainer" or (self.kind == "podman" and "://" not in image.replace(_DOCKER, ""))
 
     def command(
-        self, image: str, place: Path, command: Sequence[str], binds: Sequence[tuple[str, str]], gpus: bool
+        self,
+        image: str,
+        place: Path,
+        command: Sequence[str],
+        binds: Sequence[tuple[str, str]],
+        gpus: bool,
+        mounts: Mapping[str, str] = NO_MOUNTS,
     ) -> list[str]:
         """Return the command line for a payload in ``place``.
 
-        ``binds`` are pairs of a path and ``ro`` or ``rw``.
+        ``binds`` are pairs of a path and ``ro`` or ``rw``, ``mounts`` folders by their path inside.
         """
+        option = "--volume" if self.kind == "podman" else "--bind"
+        mode = "" if self.kind == "ch-run" else ":rw"
+        mounted = [
+            word
+            for target, folder in sorted(mounts.items())
+            for word in (option, f"{place / folder}:{target}{mode}")
+        ]
         if self.kind == "apptainer":
-            return [self.program, *_apptainer(image, place, binds, gpus), *command]
+            return [self.program, "exec", *mounted, *_apptainer(image, place, binds, gpus), *command]
         if self.kind == "podman":
             grouped = () if self.regrouped else ("--cgroups=disabled",)
-            return [self.program, "run", *grouped, *_podman(image, place, binds, gpus), *command]
-        return [self.program, *_charliecloud(image, place, [path for path, _ in binds]), *command]
+            return [self.program, "run", *grouped, *mounted, *_podman(image, place, binds, gpus), *command]
+        return [self.program, *mounted, *_charliecloud(image, place, [path for path, _ in binds]), *command]
 
     def environment(self, inside: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the program itself.
@@ -94,7 +107,7 @@ _PREFIXES = ("APPTAINER", "SINGULARITY")
 
 
 def _apptainer(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
-    yield from ("exec", "--containall", "--cleanenv", "--writable-tmpfs", "--home", str(place))
+    yield from ("--containall", "--cleanenv", "--writable-tmpfs", "--home", str(place))
     yield from ("--pwd", str(place))
     for path, mode in binds:
         yield from ("--bind", f"{path}:{path}:{mode}")

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+
+from .attempt import AttemptFailedError, legal
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix", "/gnu"),
@@ -16,6 +19,11 @@ SYSTEM = (
 """Programs, libraries, settings and name resolution. Missing paths are skipped."""
 DEVICES, GPUS = ("infiniband",), ("nvidia*", "dri", "kfd")
 """Devices for computing, below /dev: those for every payload, and those for payloads with GPUs."""
+
+
+NO_MOUNTS: Mapping[str, str] = MappingProxyType({})
+WITHOUT_MOUNTS = ("none", "landlock")
+"""Ways to contain payloads that mount nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +61,18 @@ class SitePaths:
     hidden: tuple[str, ...] = ()
 
 
-def view(mechanism: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool = False) -> View:
-    """Return the paths of a payload in ``directory``, with the GPUs' devices if it has any."""
+def view(
+    mechanism: str,
+    bubblewrap: str,
+    directory: Path,
+    site: SitePaths,
+    gpus: bool = False,
+    mounts: Mapping[str, str] = NO_MOUNTS,
+) -> View:
+    """Return the paths of a payload in ``directory``, with the GPUs' devices if it has any.
+
+    ``mounts`` are folders of the directory by the absolute paths where the payload sees them too.
+    """
     if mechanism == "none":
         return UNCONTAINED
     hidden = [os.path.realpath(path) for path in site.hidden]
@@ -75,10 +93,36 @@ def view(mechanism: str, bubblewrap: str, directory: Path, site: SitePaths, gpus
         below = [bind for bind in binds if bind.target.startswith("/tmp/")]
         binds = [bind for bind in binds if bind not in below]
         binds += [Bind(f"{place}/tmp", "/tmp", True), *below]
+    binds = _with_mounts(binds, place, mounts)
     # Bind it last: the paths above it may be hidden or read-only.
     binds.append(Bind(place, place, True))
     texts = {(str(path), str(text)) for path, text in links}
     return View(mechanism, bubblewrap, tuple(binds), tuple(sorted(texts)))
+
+
+def _with_mounts(binds: Sequence[Bind], place: str, mounts: Mapping[str, str]) -> list[Bind]:
+    """Return binds with those of mounts: these come first, and below ``/tmp`` after the payload's own."""
+    mine = [Bind(f"{place}/{folder}", target, True) for target, folder in sorted(mounts.items())]
+    in_tmp = [bind for bind in mine if bind.target.startswith("/tmp/")]
+    first = [bind for bind in mine if bind not in in_tmp]
+    return [*first, *(bind for bind in binds if bind.target not in mounts), *in_tmp]
+
+
+def check_mounts(mounts: Mapping[str, str], mechanism: str, site: SitePaths) -> None:
+    """Raise AttemptFailedError if mounts are impossible here, or would make folders outside the job's.
+
+    ``mechanism`` contains the payload; empty: a container does.
+    """
+    if mounts and mechanism in WITHOUT_MOUNTS:
+        raise AttemptFailedError(
+            f"mount {min(mounts)}: payloads without a container are contained by {mechanism} here, which "
+            "cannot mount; name a container, or a queue whose nodes have bubblewrap or user namespaces"
+        )
+    for target in mounts:
+        legal("mount", target[1:], deep=True)
+        for path in (*site.readable, *site.writable, *(SYSTEM if mechanism else ())):
+            if f"{target}/".startswith(f"{path.rstrip('/')}/"):
+                raise AttemptFailedError(f"mount {target}: payloads see {path} of the node; mount elsewhere")
 
 
 def unseen(payload_view: View, path: Path) -> Path | None:

@@ -28,7 +28,12 @@ def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str])
     with on_this_node(_DIRECTORY, always=True):
         remove(directory)
         (directory / "tmp").mkdir(parents=True)
+    for folder in attempt.work.mounts.values():
+        if legal("mount", folder, deep=True).split("/")[0] in RESERVED:
+            raise AttemptFailedError(f"mount {folder}: the name is taken; take none of {sorted(RESERVED)}")
     with on_this_node(_DIRECTORY):
+        for folder in attempt.work.mounts.values():
+            (directory / folder).mkdir(parents=True, exist_ok=True)
         for name, text in payload_files.items():
             _write(directory, name, text)
         if attempt.work.stdin:

@@ -20,10 +20,12 @@ from pilotage.model.values.types import (
     LabelName,
     LabelText,
     Megabytes,
+    MountPoint,
     Name,
     NonNegative,
     OutputDataset,
     OutputName,
+    OutputPath,
     OutputPattern,
     Seconds,
     Whole,
@@ -45,6 +47,9 @@ MOST_JOBS = MOST_ROWS
 
 MOST_PREDECESSORS = 100
 """Most tasks that one task comes after."""
+
+MOST_MOUNTS = 50
+"""Most folders that a task mounts."""
 
 SCOUTS = 10
 """Scouts of a task that gives no number."""
@@ -134,6 +139,11 @@ class TaskSpec:
     instead. ``pilotage secrets set NAME`` keeps one."""
     payload_files: Mapping[OutputName, str] = field(default_factory=dict)
     """Text files to put into the payload's directory, by name."""
+    mounts: Annotated[Mapping[MountPoint, OutputPath], Field(max_length=MOST_MOUNTS)] = field(
+        default_factory=dict
+    )
+    """Folders of the job's directory that its payload also sees at absolute paths, such as ``{/data: data}``.
+    They are empty before the payload starts. Nothing is written at these paths of the node."""
     parameters: Parameters = ()
     """One job a row: a list of rows, ``- {sample: a, k: 21}``, a grid, ``sample: [a, b]`` with
     ``k: [21, 31]``, or for ``pilotage submit`` a CSV file. ``{sample}`` stands for the row's value in

@@ -12,7 +12,7 @@ from pilotage.model.values.phrases import plural
 from pilotage.policies.tasks.chaining import resolved
 
 DECISIVE: Sequence[tuple[str, Sequence[str]]] = (
-    ("its command changed", ("command", "stdin", "payload_files", "strict_processes")),
+    ("its command changed", ("command", "stdin", "payload_files", "mounts", "strict_processes")),
     (
         "its environment changed",
         (

@@ -268,6 +268,7 @@ FIELDS: Mapping[str, str] = {
     "CourierOrder.storage": "where they go",
     "CourierOrder.unwanted": "whether the pilot should remove them",
     "JobOrder.stdin": "path in its directory of the file on its standard input; empty: none",
+    "Work.mounts": "folders of its directory, by the absolute paths where the payload sees them too",
     "Work.strict_processes": "whether processes that the payload leaves behind fail it",
     "Submission.lease": "s after which nothing of them runs unless it is renewed; 0: no lease",
     "Reports.logs": "logs of attempts that end, or are read",

@@ -212,6 +212,7 @@ def _work(
         outputs=spec.outputs,
         optional_outputs=spec.optional_outputs,
         strict_processes=spec.strict_processes,
+        mounts=spec.mounts,
         stdin="" if stdin_file(spec, ()) else spec.stdin,
         **_opened(federation, queue),
         contained=element.containment != "off",
