@@ -99,6 +99,9 @@ class Settings:
     """A token that may read the metrics and nothing else."""
     metrics_from: str = ""
     """With ``loopback``, each program on this machine may read the metrics."""
+    tes: str = ""
+    """Serve GA4GH's Task Execution Service at ``/ga4gh/tes/v1``. Its tasks run in their images with
+    ``containers``, on the nodes themselves with ``nodes``."""
     finish_within: float = 10.0
     """Seconds that a server which is told to end waits for what it has begun outside."""
 
@@ -239,6 +242,12 @@ def _loopback(text: str) -> str:
     return text
 
 
+def _tes(text: str) -> str:
+    if text not in ("containers", "nodes"):
+        raise ValueError(f"{text[:80]!r} is neither containers nor nodes; leave it out to serve no TES")
+    return text
+
+
 def _commands(text: str) -> dict[str, str]:
     commands: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -300,6 +309,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "mail_from": _mail_address,
     "metrics_token": _token,
     "metrics_from": _loopback,
+    "tes": _tes,
     "finish_within": _between(0, MOST_FINISH_SECONDS, "seconds"),
 }
 """Parsers of the settings whose defaults follow from no other setting. They raise ValueError."""

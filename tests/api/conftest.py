@@ -102,7 +102,7 @@ class House:
             secret_keys=self.keys,
         )
         # Building the routes takes 0.1 s of processor time: applications whose house is gone are used again.
-        self.app: Starlette = _IDLE.pop() if _IDLE else create_app(self.runtime)
+        self.app: Starlette = _IDLE.pop() if _IDLE else create_app(self.runtime, tes="containers")
         self.app.state.runtime = self.runtime
         self.app.state.events = EventHub(self.runtime)
         self.app.state.tokens = KnownTokens(self.store, self.runtime.clock)

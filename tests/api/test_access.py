@@ -15,9 +15,11 @@ from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.server.api import PREFIX
 from pilotage.server.api.app import ROUTERS
 from pilotage.server.api.edge.access import UNKNOWN, RoleCheck
+from pilotage.server.api.edge.dependencies import TES_PREFIX
 from pilotage.store import TaskPage
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
+from .tes_task import EXECUTOR, submit_tes
 
 Route = tuple[str, str]
 
@@ -138,6 +140,15 @@ OWNERS = {
     ("POST", "/tasks/{task}/what-if"),
     ("POST", "/jobs/{job}/what-if"),
 }
+TES = {
+    ("GET", f"{TES_PREFIX}/service-info"),
+    ("GET", f"{TES_PREFIX}/tasks"),
+    ("POST", f"{TES_PREFIX}/tasks"),
+}
+OWNERS_OF_TES_TASKS = {
+    ("GET", f"{TES_PREFIX}/tasks/{{task}}"),
+    ("POST", f"{TES_PREFIX}/tasks/{{task}}:cancel"),
+}
 OWNERS_OF_WORKFLOWS = {
     ("GET", "/workflows/{workflow}"),
     ("GET", "/workflows/{workflow}/explain"),
@@ -150,10 +161,20 @@ VERBS = {
 }
 FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
 CLOSED = sorted(
-    OPERATORS | SITES | PILOTS | EVERYBODY | OWNERS | OWNERS_OF_WORKFLOWS | FOR_AGENTS | ENROLMENT
+    OPERATORS
+    | SITES
+    | PILOTS
+    | EVERYBODY
+    | OWNERS
+    | OWNERS_OF_WORKFLOWS
+    | FOR_AGENTS
+    | ENROLMENT
+    | TES
+    | OWNERS_OF_TES_TASKS
 )
 BODIES: dict[Route, Any] = {
     ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
+    ("POST", f"{TES_PREFIX}/tasks"): {"executors": [EXECUTOR]},
     ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
     ("POST", "/workflows"): {"name": "flow", "tasks": [{"name": "work"}]},
     ("POST", "/tasks/{task}/what-if"): {"task": {"ram": 1}, "queues": {"north-queue": {"cores": 2}}},
@@ -201,6 +222,7 @@ def roles_of(route: Route) -> set[Role]:
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
+    path = f"http://testserver{path}" if path.startswith(TES_PREFIX) else path
     numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer", "attempt", "workflow"), number)
     return client.request(
         method,
@@ -279,6 +301,22 @@ def test_somebody_elses_is_as_if_it_were_not_there(alices: tuple[House, int, int
         assert [kept.state for kept in house.store.task_lists.page(TaskPage(limit=10))] == ["running"], (
             stranger
         )
+
+
+@pytest.mark.parametrize("route", sorted(OWNERS_OF_TES_TASKS))
+def test_a_task_of_tes_is_its_owners(house: House, route: Route) -> None:
+    number = submit_tes(house.as_("user", ALICE))
+    for stranger in (BOB, OTHER_ALICE, Identity(name="alice"), Identity(name="", vo="atlas")):
+        client = house.as_("user", stranger)
+        theirs, nobodys = call(client, route, number), call(client, route, 999)
+        assert (theirs.status_code, nobodys.status_code) == (404, 404), stranger
+        assert theirs.json()["detail"].replace(str(number), "999") == nobodys.json()["detail"], stranger
+    alice, reader = house.as_("user", ALICE), house.as_("user", BOB)
+    grant = {"kind": "task", "record": str(number), "person": "bob"}
+    assert alice.post("/grants", json=grant).status_code == 200
+    assert call(reader, route, number).status_code == (200 if route[0] == "GET" else 403)
+    for client in (alice, house.as_("operator", Identity(name="olga"))):
+        assert call(client, route, number).status_code == 200
 
 
 @pytest.mark.parametrize("route", sorted(OWNERS))

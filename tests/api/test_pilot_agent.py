@@ -39,6 +39,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "outputs": ["out.txt"],
         "optional_outputs": [],
         "strict_processes": False,
+        "mounts": {},
         "stdin": "",
         "secrets": [],
         "storage_options": {},

@@ -12,7 +12,7 @@ from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Hardware, Tag
 from pilotage.model.records.requirements import Requirements
-from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.values.software import Architecture, ArchitectureError, parse_architecture
 from pilotage.policies.brokerage.engine.spec_table import SpecTable
 from pilotage.testing import NOW, federation, queue, task, world

@@ -13,7 +13,8 @@ from pilotage.flow.planning import plan
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.inputs import InputFile, TaskOutputs
-from pilotage.model.records.spec import MergeSpec, TaskSpec
+from pilotage.model.records.spec import TaskSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.store import ARCHIVE, Store, TaskDetails, TaskPage

@@ -19,7 +19,7 @@ from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.documents.world import Report
 from pilotage.model.records.job_changes import MOST_NOTES, OF_OTHER_JOBS, STAYING
 from pilotage.model.records.requirements import Requirements
-from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewJob, TaskSpec
 from pilotage.model.rules.changed_jobs import MANY_CHANGES

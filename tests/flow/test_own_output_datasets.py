@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.flow.calls.work.retry import publish_again
 from pilotage.flow.outside.own_catalogue import OwnCatalogue
-from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.records.states import PublicationState
 from pilotage.model.records.work import File, InputDataset, InputFile
 from pilotage.model.values.identity import Identity

@@ -17,7 +17,7 @@ from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
 from pilotage.model.documents.world import Output, Report
 from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
-from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.records.states import JobState, PublicationState
 from pilotage.model.records.work import InputDataset, InputFile
 from pilotage.model.values.identity import Identity

@@ -15,7 +15,7 @@ from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import Output, Report, World
-from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.policies.tasks import finishing, holding
 from pilotage.store import Store

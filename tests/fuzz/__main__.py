@@ -102,6 +102,7 @@ def running(database: str) -> Iterator[House]:
         house = House(place / "home", store, port, place / "federation.yaml", parts)
         stack.callback(lambda: print(house.last_words()) if house.running["all"].poll() else None)
         stack.callback(house.stop)
+        house.environment = {"PILOTAGE_TES": "containers"}
         house.start("all")
         wait_for(lambda: house.running["all"].poll() is not None or is_there(house), "the server answers")
         yield house

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pilotage import request_budget
 from pilotage.federation import classads
 from pilotage.federation.brokerage_fields import brokerages, unread_fields
+from pilotage.federation.destination_checks import place_faults
 from pilotage.federation.faults import Fault, Path, explained, repeated
 from pilotage.federation.messages import nearest
 from pilotage.federation.output_datasets import output_dataset_faults
@@ -41,6 +42,7 @@ def check_task(
         _stations(spec, federation, ads),
         unread_fields(spec, federation, owner),
         output_dataset_faults(spec, federation, owner),
+        place_faults(spec, federation, owner),
     )
     return [(fault.path, fault.text) for fault in explained(faults)]
 

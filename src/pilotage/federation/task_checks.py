@@ -6,6 +6,7 @@ from itertools import chain, islice
 
 from pilotage import request_budget
 from pilotage.federation import classads
+from pilotage.federation.destination_checks import destination_faults
 from pilotage.federation.faults import Fault, Path, repeated
 from pilotage.federation.mount_checks import mount_faults
 from pilotage.federation.placeholder_checks import placeholder_faults
@@ -45,6 +46,7 @@ def task_faults(spec: TaskSpec) -> list[Fault]:
         placeholder_faults,
         stdin_faults,
         mount_faults,
+        destination_faults,
         _files,
     )
     faults = chain.from_iterable(

@@ -333,6 +333,7 @@ def order(
     source, destination = storages[transfer.source], storages[transfer.destination]
     (scope, name), copied = split_identifier(file.name), transfer.direction == "download"
     scope = moving_scope(catalogues, scope)
+    target = transfer.destination_path or (copy_path(instance, file.name) if copied else name)
     return Delivery(
         transfer=transfer.id,
         attempt=transfer.attempt,
@@ -340,7 +341,7 @@ def order(
         size=file.size,
         checksum=file.checksum,
         source=_place(source, transfer.source_path or path or name, scope),
-        destination=_place(destination, copy_path(instance, file.name) if copied else name, scope),
+        destination=_place(destination, target, scope),
         scratch=bool(transfer.source_path),
         instance=instance,
         service=_service(destination, scope) or _service(source, scope),

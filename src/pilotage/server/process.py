@@ -282,7 +282,9 @@ def _sender(settings: Settings, store: Store) -> Sender:
 def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Callable[[], None]) -> "_Server":
     LimitedProtocol.limit = allow_connections()
     on_loopback = settings.metrics_from == "loopback"
-    app = create_app(runtime, pages, settings.metrics_token, metrics_on_loopback=on_loopback)
+    app = create_app(
+        runtime, pages, settings.metrics_token, metrics_on_loopback=on_loopback, tes=settings.tes
+    )
 
     def ending() -> None:
         signalled()

@@ -153,6 +153,8 @@ class NewTransfer:
     """Its DTR priority, 1 to 100 (D2)."""
     source_path: Settable[str] = ""
     """Path at the source if it is not the file's name: an attempt's output in its scratch area."""
+    destination_path: str = ""
+    """Path at the destination if the output's task chose it; empty: the file's name, or that of copies."""
     share_priority: int = 0
     """Base priority of its share. It decides if several shares request the file (D2)."""
 

@@ -156,6 +156,9 @@ class Storage:
     """VOs by folder. The longest folder around a path counts. Only people of its VOs may register and list
     the files there, or use them as input. Elsewhere only operators may. Empty: everybody may use any of the
     storage's files."""
+    delivery_folders: Mapping[FileName, tuple[Name, ...]] = field(default_factory=dict)
+    """VOs by folder, whose tasks may deliver outputs to paths of their choice in it, and replace files there.
+    The longest folder around a path counts. A folder without VOs is open to everybody. Empty: none."""
     remote_reads: bool = False
     """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). If it has
     a token, they get the current one."""

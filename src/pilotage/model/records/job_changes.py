@@ -26,7 +26,7 @@ STAYING = frozenset(
         *("min_events", "outputs", "optional_outputs", "merge", "output_dataset", "nucleus"),
         *("transfer_priority", "transfer_sub_share", "brokerage", "binding", "workflow", "seed"),
         *("max_attempts", "retries", "labels", "conda", "modules", "stdin", "secrets", "notify"),
-        "mounts",
+        *("mounts", "destinations"),
     }
 )
 """Fields that stay as they are for jobs that are made: what a job does, and where its results go. All others

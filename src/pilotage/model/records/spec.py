@@ -10,6 +10,7 @@ from pilotage.model.records.inputs import Input, TaskOutputs, TaskReference
 from pilotage.model.records.notifications import MOST_RECEIVERS, Notify
 from pilotage.model.records.retries import AS_USUAL, Retries
 from pilotage.model.records.secrets import MOST_OF_TASK, GivenSecret
+from pilotage.model.records.spec_parts import MOST_MOUNTS, MergeSpec, OutputDestinations
 from pilotage.model.values.parameter_bounds import MOST_ROWS
 from pilotage.model.values.parameters import Parameters, row_count
 from pilotage.model.values.types import (
@@ -48,9 +49,6 @@ MOST_JOBS = MOST_ROWS
 MOST_PREDECESSORS = 100
 """Most tasks that one task comes after."""
 
-MOST_MOUNTS = 50
-"""Most folders that a task mounts."""
-
 SCOUTS = 10
 """Scouts of a task that gives no number."""
 
@@ -68,22 +66,6 @@ PRODUCTION_FIELDS = frozenset(
 
 SITE_FIELDS = frozenset({"stations", "site_requirements", "site_rank"})
 """Fields that only the matchmaking brokerage reads (M3)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeSpec:
-    """The job that merges many outputs into one. It reads every output of the task's other jobs."""
-
-    __pydantic_config__ = CLOSED
-
-    command: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The program and its arguments."""
-    outputs: Annotated[tuple[OutputPattern, ...], Field(min_length=1)]
-    """Files that it leaves in its directory, in the form of the task's outputs."""
-    ram: Megabytes | None = None
-    """MB that it needs; none: like the other jobs."""
-    walltime: Seconds | None = None
-    """s that it needs; none: like the other jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +145,10 @@ class TaskSpec:
     ``{first_event}`` for these."""
     optional_outputs: tuple[OutputPattern, ...] = ()
     """Those of ``outputs``, in the same spelling, that a job may leave out."""
+    destinations: OutputDestinations = field(default_factory=dict)
+    """Places for some of ``outputs``, in the same spelling, of a task of one job: ``{out.txt: {storage:
+    lab-disk, path: results/out.txt}}``. A file that is there is replaced. The storage's ``delivery_folders``
+    must allow it. Others go to the nucleus, or stay at their queue's storage."""
     strict_processes: bool = False
     """Whether a job fails if its command ends while processes that it started still run. They are killed in
     any case. Without this, the outputs are kept, and standard error has a warning."""

@@ -12,7 +12,8 @@ from pilotage.model.records.job_changes import changed_spec, from_text
 from pilotage.model.records.life import Life, LifeInAttempts
 from pilotage.model.records.measured import Measured
 from pilotage.model.records.requirements import Requirements
-from pilotage.model.records.spec import MOST_JOBS, JobKind, MergeSpec, TaskSpec
+from pilotage.model.records.spec import MOST_JOBS, JobKind, TaskSpec
+from pilotage.model.records.spec_parts import MergeSpec
 from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made

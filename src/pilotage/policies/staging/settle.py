@@ -13,6 +13,7 @@ from pilotage.model.records.publications import NewPublication, is_own
 from pilotage.model.records.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.records.transfer_queues import FINISHING
 from pilotage.model.records.work import File, Job, NewTransfer, Replica, Task, Transfer
+from pilotage.model.rules.destinations import destination_of_output
 from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.rules.transfer_shares import CANCEL_GRACE, base_priority, share_of, transfer_priority
@@ -144,8 +145,11 @@ def _done(facts: _Facts) -> tuple[Move, ...]:
 
 
 def _replica(transfer: Transfer, instance: str) -> Replica:
-    """Return the new replica: an output under its own name, an input as a copy in the reserved folder."""
-    path = copy_path(instance, transfer.file) if transfer.direction == "download" else ""
+    """Return the new replica: an output under its own name, or where its task chose; an input as a copy in
+    the reserved folder."""
+    path = (
+        copy_path(instance, transfer.file) if transfer.direction == "download" else transfer.destination_path
+    )
     return Replica(file=transfer.file, storage=transfer.destination, path=path)
 
 
@@ -225,12 +229,15 @@ def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
 def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
     task, constants = facts.tasks[job.task], facts.world.federation.staging
     share = share_of(task.owner, "upload", constants, task.spec.transfer_sub_share)
-    instance = facts.world.federation.name
+    instance, path = facts.world.federation.name, path_in_job(file.name)
+    home = destination_of(facts.world, task, job.queue), ""
+    destination, destination_path = destination_of_output(task.spec.destinations, path) or home
     return NewTransfer(
         file=file.name,
         source=facts.queue_storages[job.queue],
-        source_path=scratch_path(instance, job.id, job.attempt, path_in_job(file.name)),
-        destination=destination_of(facts.world, task, job.queue),
+        source_path=scratch_path(instance, job.id, job.attempt, path),
+        destination=destination,
+        destination_path=destination_path,
         direction="upload",
         share=share,
         priority=transfer_priority(share, task.spec.transfer_priority, constants),

@@ -25,7 +25,7 @@ DECISIVE: Sequence[tuple[str, Sequence[str]]] = (
         ("parameters", "jobs", "events_per_job", "min_events", "event_service", "seed"),
     ),
     ("its inputs are split otherwise", ("files_per_job",)),
-    ("its outputs are named otherwise", ("outputs", "optional_outputs", "output_dataset")),
+    ("its outputs are named otherwise", ("outputs", "optional_outputs", "destinations", "output_dataset")),
     ("its merge changed", ("merge",)),
 )
 """Fields that decide what a task makes, and what to say if one has changed. Others, such as memory and

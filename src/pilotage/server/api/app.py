@@ -1,6 +1,7 @@
 """The application: every route under ``/api/v1``, and the answers to errors of steps."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -25,7 +26,7 @@ from pilotage.server.api.descriptions import describe
 from pilotage.server.api.documents import NO_JSON
 from pilotage.server.api.edge.access import KnownTokens
 from pilotage.server.api.edge.answers import answer, describe_answers, misread
-from pilotage.server.api.edge.dependencies import PREFIX
+from pilotage.server.api.edge.dependencies import PREFIX, is_of_api
 from pilotage.server.api.edge.faults import REFUSALS, Faults, refusal
 from pilotage.server.api.edge.guard import Guard
 from pilotage.server.api.edge.pages import BY_SESSION, Pages
@@ -43,6 +44,7 @@ from pilotage.server.api.places import (
     restrictions,
     sites,
 )
+from pilotage.server.api.tes import routes
 from pilotage.server.api.work import (
     deleting,
     event_hub,
@@ -94,6 +96,7 @@ ROUTERS = (
         people,
         pilot_agent,
         pilot_files,
+        routes,
     ),
 )
 
@@ -104,11 +107,12 @@ def create_app(
     metrics_token: str = "",
     *,
     metrics_on_loopback: bool = False,
+    tes: str = "",
 ) -> Starlette:
     """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages.
 
     ``metrics_token`` lets programs read the metrics, and nothing else. With ``metrics_on_loopback``, programs
-    on this machine read them without a token.
+    on this machine read them without a token. ``tes`` serves GA4GH's TES: in ``containers`` or on ``nodes``.
     """
     framework = _routed()
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
@@ -118,21 +122,17 @@ def create_app(
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _with_pages(framework, pages) if pages else framework
     measured = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback)
-    routes = [Route(metrics.PATH, measured.serve), Mount("", below)]
-    app = Starlette(routes=routes, exception_handlers=_HANDLERS)
+    paths = [Route(metrics.PATH, measured.serve), Mount("", below)]
+    app = Starlette(routes=paths, exception_handlers=_HANDLERS)
     app.state = framework.state
-    _prepare(app.state, runtime)
-
-    def away() -> str:
-        return cast(Runtime, app.state.runtime).store.away()
-
+    _prepare(app.state, runtime, tes)
     app.add_middleware(RouteNote)
     app.add_middleware(
         Guard,
         prefix=PREFIX,
         tokens=lambda: app.state.tokens,
         pages=pages,
-        away=away,
+        away=partial(_away, app),
         plain_routes=app.state.plain_routes,
     )
     app.add_middleware(Faults, pages=pages)
@@ -140,9 +140,13 @@ def create_app(
     return app
 
 
-def _prepare(state: State, runtime: Runtime) -> None:
+def _away(app: Starlette) -> str:
+    return cast(Runtime, app.state.runtime).store.away()
+
+
+def _prepare(state: State, runtime: Runtime, tes: str) -> None:
     """Set what routes and the guard share."""
-    state.runtime = runtime
+    state.runtime, state.tes = runtime, tes
     state.readiness = health.Readiness(runtime)
     state.events = event_hub.EventHub(runtime)
     state.tokens = KnownTokens(runtime.store, runtime.clock)
@@ -166,7 +170,7 @@ def _answering(route: PlainRoute) -> PlainRoute:
 
 def _with_pages(framework: ASGIApp, pages: Pages) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        of_api = scope["type"] != "http" or scope["path"].startswith(f"{PREFIX}/")
+        of_api = scope["type"] != "http" or is_of_api(scope["path"])
         # A browser reads the API only in a session; programs need no headers for browsers.
         answered = pages.safe(send) if BY_SESSION in scope else send
         await (framework if of_api else pages.serve)(scope, receive, answered)

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.server.api.administration import metrics
 from pilotage.server.api.edge.access import LONGEST_TOKEN, hostname
-from pilotage.server.api.edge.dependencies import PREFIX
+from pilotage.server.api.edge.dependencies import PREFIX, is_of_api
 from pilotage.server.api.edge.pages import BY_SESSION
 
 SESSION_LIFE = 12 * 3600.0
@@ -149,7 +149,7 @@ def admitted(scope: Scope) -> Scope:
     Paths below ``AS_JSON`` become the API's, for reading alone.
     """
     path: str = scope["path"]
-    if path == metrics.PATH or path.startswith(f"{PREFIX}/"):
+    if path == metrics.PATH or is_of_api(path):
         return scope
     token = session_token(Request(scope))
     headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]

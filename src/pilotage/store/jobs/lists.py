@@ -175,6 +175,9 @@ _INPUTS = (
 )
 
 
+_OF_TASKS = JOB_VIEW.where(among(_j.task, "tasks")).order_by(_j.id)
+
+
 _waiting_jobs = (
     select(func.sum(_c.count))
     .where(_c.counter == JOBS_BY_TASK, _c.first == cast(_t.id, String))
@@ -234,6 +237,12 @@ class JobLists:
             return ListPage(listed, total, counts, following)
 
         return self._database.read(read)
+
+    def of_tasks(self, numbers: Sequence[int]) -> dict[int, JobView]:
+        """Return the newest job of each of these tasks, by task. Sites and parameters are left out."""
+        values = {"tasks": list(numbers)}
+        rows = self._database.read(lambda connection: connection.execute(_OF_TASKS, values).all())
+        return {row.task: JobView(**job_rows.view_fields(row, {}, {})) for row in rows}
 
     def runs(self, task: int) -> Iterator[JobRun]:
         """Yield the last attempts of a task's jobs by number, read page by page."""

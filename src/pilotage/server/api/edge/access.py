@@ -6,6 +6,7 @@ cost no query. The step that it calls finds out if the pilot is lost.
 
 import asyncio
 import hashlib
+from base64 import b64decode
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Annotated, NamedTuple
@@ -19,6 +20,7 @@ from pilotage import log_lines
 from pilotage.model.records.work import File
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.server.api.edge.dependencies import TES_PREFIX
 from pilotage.store import Store
 from pilotage.store.people.grants import Ground
 
@@ -93,6 +95,19 @@ def bearer_of(header: str) -> str | None:
     return token if kind.lower() == "bearer" and 0 < len(token) <= LONGEST_TOKEN else None
 
 
+def token_of(request: Request) -> str | None:
+    """Return the token of a request. Clients of TES may send it as the password of any user."""
+    header = request.headers.get("authorization", "")
+    kind, _, text = header.partition(" ")
+    if kind.lower() != "basic" or not request.url.path.startswith(f"{TES_PREFIX}/"):
+        return bearer_of(header)
+    try:
+        _, _, token = b64decode(text.strip(), validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return bearer_of(f"Bearer {token}")
+
+
 class RoleCheck:
     """Admits callers with certain roles. Every route except the open ones has one.
 
@@ -111,7 +126,7 @@ class RoleCheck:
         """Return the caller's credential. 401 without a known token, 403 for another role."""
         note_records(request)
         tokens: KnownTokens = request.app.state.tokens
-        token = bearer_of(request.headers.get("authorization", ""))
+        token = token_of(request)
         if token and self.asks_store:
             tokens.forget(token)
         return self.admit(await tokens.find(token) if token else None)

@@ -11,7 +11,15 @@ from pilotage.model.values.types import LARGEST_ID
 from pilotage.store import Store
 
 PREFIX = "/api/v1"
-"""The beginning of every route's path."""
+"""The beginning of the paths of our own routes."""
+
+TES_PREFIX = "/ga4gh/tes/v1"
+"""The beginning of the paths of GA4GH's Task Execution Service."""
+
+
+def is_of_api(path: str) -> bool:
+    """Return whether a path belongs to the API, not to a page."""
+    return path.startswith((f"{PREFIX}/", f"{TES_PREFIX}/"))
 
 
 async def _runtime(request: Request) -> Runtime:

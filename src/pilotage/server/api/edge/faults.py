@@ -13,7 +13,7 @@ from pilotage.flow.calls.data.catalogue import StillWanted
 from pilotage.flow.errors import AlreadyEnrolled, KeyReused, NotNow, NotThere, PilotGone, PilotRefused
 from pilotage.ports.catalogue import CatalogueError
 from pilotage.request_budget import ClientGone, RequestTooLong
-from pilotage.server.api.edge.dependencies import PREFIX
+from pilotage.server.api.edge.dependencies import is_of_api
 from pilotage.server.api.edge.pages import Pages
 from pilotage.server.api.work.event_hub import TooManyStreams
 from pilotage.store import (
@@ -38,7 +38,7 @@ def refusal_of(
     scope: Scope, pages: Pages | None, status: int, detail: str, headers: Mapping[str, str]
 ) -> Response:
     """Return the answer to a request that is not served: a page for browsers, else JSON."""
-    if pages and not str(scope["path"]).startswith(PREFIX):
+    if pages and not is_of_api(str(scope["path"])):
         page = pages.refuse(Request(scope), status, detail)
         page.headers.update(headers)
         return page

@@ -16,8 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pilotage import request_budget
 from pilotage.model.values.identity import Credential
 from pilotage.request_budget import RequestBudget
-from pilotage.server.api.edge.access import UNKNOWN, KnownTokens, bearer_of
+from pilotage.server.api.edge.access import UNKNOWN, KnownTokens, token_of
 from pilotage.server.api.edge.body_shapes import shape_fault
+from pilotage.server.api.edge.dependencies import TES_PREFIX
 from pilotage.server.api.edge.faults import AWAY, refusal_of
 from pilotage.server.api.edge.measured_routes import SMALL_BODY, measured
 from pilotage.server.api.edge.pages import Pages
@@ -68,6 +69,7 @@ LARGE = (
     "/pilot/left",
     "/transfers/priorities",
     "/secrets",
+    f"{TES_PREFIX}/tasks",
 )
 """Routes whose requests carry many records, or a long text."""
 
@@ -242,12 +244,14 @@ class Guard:
         return _once(give_back)
 
     async def _caller(self, request: Request) -> Credential | None:
-        token = bearer_of(request.headers.get("authorization", ""))
+        token = token_of(request)
         return await self._tokens().find(token) if token else None
 
     def _path(self, scope: Scope) -> str:
         """Return the path below the prefix; of a page, one that no route of the API has."""
         path = str(scope["path"])
+        if path.startswith(f"{TES_PREFIX}/"):
+            return path
         return path.removeprefix(self._prefix) if path.startswith(self._prefix) else f"page:{path}"
 
     def _is_at_once(self, scope: Scope) -> bool:

@@ -1,0 +1,1 @@
+"""GA4GH's Task Execution Service (TES) 1.1: its tasks are tasks of one job."""
