@@ -61,7 +61,7 @@ test-rucio: $(READY) ## the tests on a real Rucio server, which it installs firs
 	tests/catalogues/install.sh
 	$(BIN)/python -m pytest -n 0 -rs $(OPTIONS) tests/catalogues
 
-test-integrations: $(READY) ## the tests of integrations/ with the real Snakemake, which it installs first (from PyPI, into build/integrations)
+test-integrations: $(READY) ## the tests of integrations/ with the real Snakemake and py-tes, which it installs first (from PyPI, into build/integrations)
 	integrations/install.sh
 	PILOTAGE_PYTHON="$(CURDIR)/$(BIN)/python" build/integrations/bin/python -m pytest -c integrations/pytest.ini --rootdir integrations -rs $(OPTIONS) integrations/tests
 

@@ -1,6 +1,7 @@
 """URLs of TES tasks: the storage of the federation that has a file, and its name there."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
@@ -31,7 +32,7 @@ class UrlPlace:
 
 def place_of(url: str, storages: Iterable[Storage]) -> UrlPlace:
     """Return where a URL leads, by the storages with the longest URL around it. Raises WrongUrlError."""
-    candidates = [(_normal(storage.url).rstrip("/") + "/", storage.name) for storage in storages]
+    candidates = list(_bases(storages))
     wanted = _normal(url)
     bases = [base for base, _ in candidates if wanted.startswith(base)]
     if not bases:
@@ -68,6 +69,13 @@ MOST_CHARACTERS = 500
 """Most characters of the pattern of an input."""
 
 
+def _bases(storages: Iterable[Storage]) -> Iterator[tuple[str, str]]:
+    """Yield the URL of each storage in one spelling, with its name. One that has no such URL is left out."""
+    for storage in storages:
+        with suppress(WrongUrlError):
+            yield _normal(storage.url).rstrip("/") + "/", storage.name
+
+
 def _normal(url: str) -> str:
     """Return a URL in one spelling: ``/data`` is ``file:///data``, and steps in paths are gone."""
     if url.startswith("/"):
@@ -90,7 +98,7 @@ def _normal(url: str) -> str:
     if parts.query or parts.fragment:
         raise WrongUrlError("has a query or a fragment, which no file of a storage has; leave it out")
     path = unquote(parts.path) if parts.scheme in _ENCODED else parts.path
-    return f"{parts.scheme}://{parts.netloc}/{_plain(path)}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{_plain(path)}"
 
 
 def _plain(path: str) -> str:
