@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,10 @@ def test_only_the_outermost_folders_are_mounted() -> None:
     }
 
 
+def executor(*command: str, **fields: Any) -> TesExecutor:
+    return TesExecutor.model_validate({"image": "x", "command": command, **fields})
+
+
 def run(directory: Path, *executors: TesExecutor, inputs: tuple[PlacedInput, ...] = ()) -> int:
     """Run a script as an agent does: its streams are files of its directory."""
     (directory / "tes.sh").write_text(script(executors, inputs, [], {}))
@@ -107,8 +112,8 @@ NASTY = ["it's", '"', "$HOME", "`id`", "a\nb", "\\", "*", "-n", "{index}", ""]
 
 def test_no_word_of_an_executor_is_read_by_the_shell(tmp_path: Path) -> None:
     program = "import os, sys; print(ascii(sys.argv[1:]), ascii(os.environ['V']))"
-    executor = TesExecutor(image="x", command=["python3", "-c", program, *NASTY], env={"V": "\n".join(NASTY)})
-    assert run(tmp_path, executor) == 0
+    shown = executor("python3", "-c", program, *NASTY, env={"V": "\n".join(NASTY)})
+    assert run(tmp_path, shown) == 0
     (end,) = executor_ends(streams(tmp_path))
     assert end.stdout == f"{NASTY!a} {chr(10).join(NASTY)!a}\n"
 
@@ -118,24 +123,22 @@ def test_inputs_are_placed_and_a_file_that_is_missing_is_no_executors_fault(tmp_
     (tmp_path / "inputs/folder/deep/a").write_text("a")
     (tmp_path / "inputs/b c").write_text("b")
     placed = (PlacedInput("inputs/b c", "/d/x y/b"), PlacedInput("inputs/folder", "/d", is_folder=True))
-    assert run(tmp_path, TesExecutor(image="x", command=["true"]), inputs=placed) == 0
+    assert run(tmp_path, executor("true"), inputs=placed) == 0
     assert (tmp_path / "root/d/x y/b").read_text() + (tmp_path / "root/d/deep/a").read_text() == "ba"
     missing = (PlacedInput("inputs/none", "/d/none"),)
-    assert run(tmp_path, TesExecutor(image="x", command=["true"]), inputs=missing) == 125
+    assert run(tmp_path, executor("true"), inputs=missing) == 125
     assert "pilotage: root/d/none cannot be made" in (tmp_path / "stderr").read_text()
 
 
 @pytest.mark.parametrize("code", [1, 7, 125, 255])
 def test_a_script_ends_as_its_executor_but_never_like_a_failed_image(tmp_path: Path, code: int) -> None:
-    assert run(tmp_path, TesExecutor(image="x", command=["sh", "-c", f"exit {code}"])) == (
-        1 if code == 125 else code
-    )
+    assert run(tmp_path, executor("sh", "-c", f"exit {code}")) == (1 if code == 125 else code)
     assert [end.exit_code for end in executor_ends(streams(tmp_path))] == [code]
 
 
 def test_the_end_of_each_executor_is_known_though_the_middle_of_the_log_is_lost(tmp_path: Path) -> None:
     commands = ("printf first", "yes | head -c 300000", "printf last; printf oops >&2")
-    executors = [TesExecutor(image="x", command=["sh", "-c", command]) for command in commands]
+    executors = [executor("sh", "-c", command) for command in commands]
     assert run(tmp_path, *executors) == 0
     out, err = streams(tmp_path)
     kept = StoredLog(
