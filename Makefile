@@ -47,7 +47,7 @@ test-twins: $(READY) ## the tests on PostgreSQL that make test runs on SQLite al
 	$(TEST) -m "twin and not endurance" $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
-	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page --ignore tests/sites $(OPTIONS)
+	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist worksteal -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page --ignore tests/sites $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
