@@ -1,7 +1,10 @@
 """Tasks of TES on a real server with real pilots: what executors see, and what comes back."""
 
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -23,6 +26,7 @@ storages:
     url: "file://{place}/south"
     storage_min_free: 0
     delivery_folders: {{ work: [] }}
+  - {{ name: web, site: south, url: "{web}", storage_min_free: 0 }}
 queues:
   - {{ name: north-queue, site: north, storage: north-disk, max_memory: 2000, max_walltime: 3600,
       computing_element: {{ kind: process, max_pilots: 1, options: {{ directory: "{place}/pilots" }} }} }}
@@ -41,13 +45,25 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def house(place: Path) -> Iterator[House]:
+def web(place: Path) -> Iterator[str]:
+    """A web server that serves a folder, and its address."""
+    (place / "web/data").mkdir(parents=True)
+    (place / "web/data/a b.txt").write_text("from the web")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(place / "web"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def house(place: Path, web: str) -> Iterator[House]:
     """One running house for all, whose TES tasks run on the nodes."""
     (place / "south/reads/deep").mkdir(parents=True)
     (place / "south/reads/a b.txt").write_text("first\n")
     (place / "south/reads/deep/c.txt").write_text("third\n")
     environment = {"PILOTAGE_TES": "nodes"}
-    federation = FEDERATION.format(place=place)
+    federation = FEDERATION.format(place=place, web=web)
     with (
         locked_port() as port,
         running(place, port, federation, "north", "pilots", environment=environment) as house,
@@ -163,7 +179,7 @@ def test_what_a_task_made_is_the_input_of_the_next_also_after_it_was_made_again(
     tes: httpx.Client, place: Path
 ) -> None:
     url = f"file://{place}/south/work/2/number"
-    for text in ("one", "two", "three"):
+    for text in ("one", "two"):
         output = [{"path": "/o/number", "url": url}]
         made = ended(tes, executors=[executor("printf", text, stdout="/o/number")], outputs=output)
         assert made["state"] == "COMPLETE", made
@@ -171,3 +187,9 @@ def test_what_a_task_made_is_the_input_of_the_next_also_after_it_was_made_again(
             tes, executors=[executor("cat", "/i/number")], inputs=[{"path": "/i/number", "url": url}]
         )
         assert read["logs"][0]["logs"][0]["stdout"] == text, read
+
+
+def test_an_input_comes_from_a_web_server(tes: httpx.Client, web: str) -> None:
+    inputs = [{"path": "/i/a", "url": f"{web}/data/a%20b.txt"}]
+    task = ended(tes, executors=[executor("cat", "/i/a")], inputs=inputs)
+    assert task["logs"][0]["logs"][0]["stdout"] == "from the web", task
