@@ -1,6 +1,6 @@
 """Times a workflow of short jobs on a private Slurm: this executor beside ``cluster-generic``.
 
-    .venv/bin/python integrations/compare.py 300
+    .venv/bin/python integrations/compare.py 300 cluster-generic pilotage
 
 Both have the same two slots. It needs what ``make test-sites`` and ``make test-integrations`` install.
 """
@@ -45,7 +45,7 @@ class SlurmServer(LocalServer):
     def federation(self) -> dict[str, object]:
         """Return the local federation with another computing element."""
         federation = super().federation()
-        (queue,) = federation["queues"]  # type: ignore[misc]
+        queue, _ = federation["queues"]  # type: ignore[misc]
         element = queue["computing_element"]
         element |= {"kind": "slurm", "max_pilots": SLOTS, "pilot_slots": 1, "pilot_walltime": 3600}
         element["options"] = {"spool": str(self.folder / "spool"), "partition": "main"}
@@ -90,8 +90,10 @@ def main() -> None:
         server = SlurmServer(Path(place) / "pilotage")
         server.start()
         try:
-            for executor in EXECUTORS:
+            for executor in sys.argv[2:]:
                 result = run(executor, count, server, environment | server.environment)
+                # Idle pilots would keep the slots.
+                batch.clear()
                 submissions = len((Path(place) / "slurm" / "jobcomp.txt").read_text().splitlines())
                 print(json.dumps({**result, "batch_jobs_so_far": submissions}), flush=True)
         finally:

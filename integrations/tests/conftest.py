@@ -44,6 +44,7 @@ class Workflow:
 
     folder: Path
     environment: dict[str, str]
+    module: tuple[str, str] = ("-m", "snakemake")
 
     @property
     def log(self) -> str:
@@ -52,7 +53,7 @@ class Workflow:
 
     def start(self, *options: str, executor: str = "pilotage") -> "subprocess.Popen[bytes]":
         """Start Snakemake."""
-        command = [sys.executable, "-m", "snakemake", "--executor", executor, "--jobs", "100", *options]
+        command = [sys.executable, *self.module, "--executor", executor, "--jobs", "100", *options]
         with (self.folder / "snakemake.txt").open("ab") as log:
             return subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
 

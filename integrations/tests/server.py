@@ -71,6 +71,8 @@ class LocalServer:
         return {
             "name": "integrations",
             "director": {"policy": "balanced", "period": 1},
+            # A pilot that is killed counts as lost after 2.5 times as long.
+            "loops": {"heartbeat": 4},
             "sites": [{"name": "local", "nucleus": True}],
             "storages": [
                 {
@@ -80,7 +82,10 @@ class LocalServer:
                     "storage_min_free": 0.1,
                 }
             ],
-            "queues": [queue | {"max_memory": 4000, "computing_element": element}],
+            "queues": [
+                queue | {"max_memory": 4000, "computing_element": element},
+                {**queue, "name": "closed-cores", "status": "draining"},
+            ],
         }
 
     @property
@@ -114,12 +119,12 @@ class LocalServer:
             self._process.send_signal(number)
             self._process.wait(PATIENCE)
 
-    def stop_pilots(self) -> None:
-        """End the pilots, which outlive the server."""
+    def stop_pilots(self, number: int = signal.SIGTERM) -> None:
+        """End the pilots, which outlive the server, by a signal."""
         mark = f"--directory={self.folder / 'pilots'}"
         for process in psutil.process_iter(["cmdline"]):
             if any(argument.startswith(mark) for argument in process.info["cmdline"] or ()):
-                process.terminate()
+                process.send_signal(number)
 
     def client(self) -> Client:
         """Return a client of it, as its operator."""

@@ -150,10 +150,22 @@ def test_a_detached_run_leaves_its_jobs_to_the_next(workflow: Workflow, client: 
     assert Counter(workflow.begun()) == {f"{number}äb": 1 for number in range(3)}
 
 
+def test_the_log_has_why_a_job_waits(workflow: Workflow) -> None:
+    """After a second instead of a minute."""
+    patch = "import snakemake_executor_plugin_pilotage.executor as executor; executor.LONG_WAIT = 1"
+    workflow.module = ("-c", f"{patch}; from snakemake.cli import main; main()")
+    write(workflow, 2)
+    process = workflow.start("--pilotage-queue", "closed-cores")
+    workflow.wait_for("waits: 2 jobs wait for a queue that can take them")
+    workflow.interrupt(process)
+
+
 def test_a_wrong_address_is_an_error_at_once(workflow: Workflow) -> None:
     write(workflow, 1)
     log = workflow.run("--pilotage-url", "http://127.0.0.1:9", code=1)
     assert "Pilotage: no answer from http://127.0.0.1:9" in log
+    log = workflow.run("--pilotage-url", "nonsense", code=1)
+    assert "Pilotage: url: does not begin with http://" in log
 
 
 def test_the_plugin_loads_nothing_of_pilotage_before_the_first_job() -> None:
@@ -164,6 +176,16 @@ def test_the_plugin_loads_nothing_of_pilotage_before_the_first_job() -> None:
         "assert seconds < 0.3, seconds; assert not {'pilotage', 'httpx'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+def test_a_job_whose_pilot_is_killed_runs_again(workflow: Workflow, server: LocalServer) -> None:
+    write(workflow, 1, HELD)
+    process = workflow.start()
+    wait_for(workflow.begun, "the job has begun")
+    server.stop_pilots(signal.SIGKILL)
+    wait_for(lambda: len(workflow.begun()) == 2, "the job has begun again")
+    workflow.let_go(process)
+    assert outputs(workflow) == {"0 ä b": "0 ä b"}
 
 
 def test_a_server_restarts_in_the_middle(workflow: Workflow, server: LocalServer) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,12 @@ class Executor(RemoteExecutor):
         self._settings = self.executor_settings or ExecutorSettings()
         setting = self.workflow.remote_execution_settings.seconds_between_status_checks
         self.next_seconds_between_status_checks = setting if setting > 10 else PACE
+        if self.workflow.remote_execution_settings.immediate_submit:
+            raise WorkflowError(
+                "Pilotage cannot run jobs before their inputs are there: no --immediate-submit"
+            )
         self._infos: dict[tuple[int, int], SubmittedJobInfo] = {}
+        self._targets: set[str] = set()
         self._repeats: dict[str, int] = {}
         self._secrets: list[str] = []
         self._logs = 0
@@ -123,18 +128,20 @@ class Executor(RemoteExecutor):
         task = int(answer["tasks"][0]["id"])
         count = f"{len(batch.rows)} jobs" if len(batch.rows) > 1 else "1 job"
         self.logger.info(f"Pilotage runs {count} of {batch.rule} as task {task}: {self._session.page(task)}")
-        self._states.add(task)
-        for index, row in enumerate(batch.rows):
-            self._register(row.job, task, index)
+        self._register({(task, index): row.job for index, row in enumerate(batch.rows)})
 
-    def _register(self, job: "JobExecutorInterface", task: int, index: int) -> None:
+    def _register(self, jobs: "Mapping[tuple[int, int], JobExecutorInterface]") -> None:
+        """Wait for jobs from now on, each by its task and its place there."""
         from .earlier import reference
 
-        info = SubmittedJobInfo(
-            job, external_jobid=reference(task, index), aux={"task": task, "index": index}
-        )
-        self._infos[task, index] = info
-        self.report_job_submission(info)
+        # All of a task are here before the other thread looks at the first.
+        for (task, index), job in jobs.items():
+            aux = {"task": task, "index": index}
+            self._infos[task, index] = SubmittedJobInfo(job, external_jobid=reference(task, index), aux=aux)
+        for task, _ in jobs:
+            self._states.add(task)
+        for place in jobs:
+            self.report_job_submission(self._infos[place])
 
     @cached_property
     def _surroundings(self) -> dict[str, Any]:
@@ -196,6 +203,10 @@ class Executor(RemoteExecutor):
             return f"cd {shlex.quote(str(self.workflow.workdir_init))}"
         return ""
 
+    def get_job_args(self, job: "JobExecutorInterface") -> str:
+        """Return a job's arguments: it has the cores of its task, also as a group, not those of the node."""
+        return f"{super().get_job_args(job)} --cores {max(1, job.threads)}"
+
     def additional_general_args(self) -> str:
         """Let jobs without a shared disk run in their own folder, not in one with the name of this one."""
         return "" if self.workflow.storage_settings.assume_common_workdir else "--directory ."
@@ -204,6 +215,10 @@ class Executor(RemoteExecutor):
 
     def _takes_up(self, row: "Row") -> bool:
         """Wait for the job of an earlier run that does the same. Return whether there is one."""
+        if row.target in self._targets:
+            # Another attempt of this run.
+            return False
+        self._targets.add(row.target)
         earlier = self._earlier.live(row)
         if earlier and earlier.definition != row.definition:
             self._cancel_earlier(earlier)
@@ -215,8 +230,7 @@ class Executor(RemoteExecutor):
             f"Job {row.name} of an earlier run is job {earlier.number} of Pilotage, {earlier.state}: "
             f"{self._session.page(earlier.task)}"
         )
-        self._states.add(earlier.task)
-        self._register(row.job, earlier.task, earlier.index)
+        self._register({(earlier.task, earlier.index): row.job})
         return True
 
     def _cancel_earlier(self, earlier: "EarlierJob") -> None:
@@ -356,7 +370,7 @@ class Executor(RemoteExecutor):
                 if live <= set(indexes):
                     self._session.client.cancel(task)
                 else:
-                    for index in indexes:
+                    for index in live.intersection(indexes):
                         self._session.client.cancel(f"job:{self._states.number(task, index)}")
             except ClientError as error:
                 self.logger.error(f"Pilotage: task {task} is not cancelled: {error}; pilotage cancel {task}")

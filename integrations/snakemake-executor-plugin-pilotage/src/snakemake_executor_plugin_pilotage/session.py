@@ -33,7 +33,10 @@ class Session:
     """A client, and whether the server answers it."""
 
     def __init__(self, url: str | None, home: str | None, logger: "LoggerExecutorInterface") -> None:
-        self.client = Client(url=url, home=home)
+        try:
+            self.client = Client(url=url, home=home)
+        except ValueError as error:
+            raise WorkflowError(f"Pilotage: {error}") from error
         self._logger = logger
         self._has_worked = False
         self._silence = ""
