@@ -1,30 +1,12 @@
-"""The executor for Snakemake: bulk, refusals, retries, and what happens when one side ends."""
+"""The executor for Snakemake: bulk, refusals, retries, reasons."""
 
 import os
-import signal
 import subprocess
 import sys
-from collections import Counter
 
-from conftest import Workflow
-from server import LocalServer, wait_for
+from workflow import Workflow, newest, outputs, write
 
 from pilotage.client import Client
-
-MANY = """\
-NAMES = [f"{{number}} ä b" for number in range({count})]
-rule all:
-    input: expand("out/{{name}}.txt", name=NAMES)
-rule each:
-    output: "out/{{name}}.txt"
-    resources: mem_mb=600, runtime=10
-    shell:
-        "echo '{{wildcards.name}}' | tr -d ' ' >> begun.txt; {command}; "
-        "echo '{{wildcards.name}}' > '{{output}}'"
-"""
-
-HELD = "while ! test -e go; do sleep 0.1; done"
-"""A command that runs until the test lets it end."""
 
 GROWING = """\
 rule all:
@@ -32,16 +14,6 @@ rule all:
     resources: mem_mb=lambda wildcards, attempt: 600 * attempt
     shell: "test {resources.mem_mb} -gt 1000 || {{ echo 'too little' >&2; exit 7; }}; touch {output}"
 """
-
-
-def write(workflow: Workflow, count: int, command: str = "true") -> None:
-    """Write a workflow of many jobs of one rule."""
-    (workflow.folder / "Snakefile").write_text(MANY.format(count=count, command=command))
-
-
-def outputs(workflow: Workflow) -> dict[str, str]:
-    """Return the content of each output by its name."""
-    return {file.stem: file.read_text().strip() for file in (workflow.folder / "out").glob("*.txt")}
 
 
 def test_jobs_of_one_rule_are_one_task_and_names_have_blanks(workflow: Workflow, client: Client) -> None:
@@ -74,11 +46,6 @@ def test_a_job_that_fails_is_tried_again_with_more_memory(workflow: Workflow, cl
     assert "too little" in file.read_text()
 
 
-def newest(client: Client, count: int) -> list[object]:
-    """Return the newest tasks, whole."""
-    return [client.task(task.id) for task in client.tasks(limit=count)]
-
-
 def test_a_variable_of_the_workflow_reaches_jobs_as_a_secret(workflow: Workflow, client: Client) -> None:
     (workflow.folder / "Snakefile").write_text(
         'envvars: "PASSPHRASE"\nrule all:\n    output: "length.txt"\n'
@@ -90,64 +57,6 @@ def test_a_variable_of_the_workflow_reaches_jobs_as_a_secret(workflow: Workflow,
     (task,) = newest(client, 1)
     assert "correct horse" not in log + str(task.to_dict())
     assert list(client.secrets()) == []
-
-
-def test_a_killed_run_is_taken_up_and_no_job_runs_twice(workflow: Workflow) -> None:
-    write(workflow, 4, HELD)
-    first = workflow.start()
-    wait_for(workflow.begun, "a job has begun")
-    first.kill()
-    first.wait()
-    workflow.run("--unlock")
-    second = workflow.start("--rerun-incomplete")
-    workflow.wait_for("of an earlier run is job")
-    log = workflow.let_go(second)
-    assert Counter(workflow.begun()) == {f"{number}äb": 1 for number in range(4)}
-    assert len(outputs(workflow)) == 4
-    assert log.count("Pilotage runs") == 1
-
-
-def test_a_token_ends_in_the_middle_and_a_new_one_takes_over(
-    workflow: Workflow, server: LocalServer, client: Client
-) -> None:
-    home = server.folder / "home of ann"
-    home.mkdir()
-    tokens = [client.make_token("ann"), client.make_token("ann")]
-    (*_, first) = [token["id"] for token in client.tokens() if token["name"] == "ann"]
-    (home / "token").write_text(tokens[0])
-    workflow.environment |= {"PILOTAGE_HOME": str(home)}
-    write(workflow, 3, HELD)
-    process = workflow.start()
-    wait_for(workflow.begun, "a job has begun")
-    client.revoke_token(first)
-    workflow.wait_for("does not know you")
-    (home / "token").write_text(tokens[1])
-    workflow.let_go(process)
-    assert len(outputs(workflow)) == 3
-    assert all(token not in workflow.log for token in tokens)
-
-
-def test_an_interruption_cancels_the_jobs(workflow: Workflow, client: Client) -> None:
-    write(workflow, 4, HELD)
-    process = workflow.start()
-    wait_for(workflow.begun, "a job has begun")
-    workflow.interrupt(process)
-    (task,) = newest(client, 1)
-    wait_for(lambda: task.refresh().has_ended, "the task has ended", 30)
-    assert task.counts == {"cancelled": 4}
-
-
-def test_a_detached_run_leaves_its_jobs_to_the_next(workflow: Workflow, client: Client) -> None:
-    write(workflow, 3, HELD)
-    process = workflow.start("--pilotage-detach")
-    wait_for(workflow.begun, "a job has begun")
-    workflow.interrupt(process)
-    (task,) = newest(client, 1)
-    assert not task.has_ended
-    second = workflow.start("--rerun-incomplete")
-    workflow.wait_for("of an earlier run is job")
-    workflow.let_go(second)
-    assert Counter(workflow.begun()) == {f"{number}äb": 1 for number in range(3)}
 
 
 def test_the_log_has_why_a_job_waits(workflow: Workflow) -> None:
@@ -176,25 +85,3 @@ def test_the_plugin_loads_nothing_of_pilotage_before_the_first_job() -> None:
         "assert seconds < 0.3, seconds; assert not {'pilotage', 'httpx'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
-
-
-def test_a_job_whose_pilot_is_killed_runs_again(workflow: Workflow, server: LocalServer) -> None:
-    write(workflow, 1, HELD)
-    process = workflow.start()
-    wait_for(workflow.begun, "the job has begun")
-    server.stop_pilots(signal.SIGKILL)
-    wait_for(lambda: len(workflow.begun()) == 2, "the job has begun again")
-    workflow.let_go(process)
-    assert outputs(workflow) == {"0 ä b": "0 ä b"}
-
-
-def test_a_server_restarts_in_the_middle(workflow: Workflow, server: LocalServer) -> None:
-    write(workflow, 3, HELD)
-    process = workflow.start()
-    wait_for(workflow.begun, "a job has begun")
-    server.stop(signal.SIGKILL)
-    workflow.wait_for("Jobs go on; Snakemake asks again.")
-    server.start()
-    workflow.wait_for("Pilotage answers again.")
-    workflow.let_go(process)
-    assert Counter(workflow.begun()) == {f"{number}äb": 1 for number in range(3)}

@@ -5,7 +5,7 @@ import os
 import shlex
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,9 +154,7 @@ class Executor(RemoteExecutor):
         variables = self.envvars()
         for name, value in variables.items():
             secret = f"snakemake-{self._label[:12]}-{name}"
-            self._session.persevere(
-                lambda secret=secret, value=value: self._session.client.set_secret(secret, value)
-            )
+            self._session.persevere(partial(self._session.client.set_secret, secret, value))
             self._secrets.append(secret)
         if variables:
             pairs = zip(self._secrets, variables, strict=True)
@@ -294,7 +292,7 @@ class Executor(RemoteExecutor):
         """Return why a job failed, and files with its logs. Repeat it instead if its place failed."""
         task, index = info.aux["task"], info.aux["index"]
         number = self._states.number(task, index)
-        if self._logs >= MOST_LOGS:
+        if number is None or self._logs >= MOST_LOGS:
             return f"job {number} failed; see pilotage logs job:{number}", []
         client = self._session.client
         job = client.job(number)

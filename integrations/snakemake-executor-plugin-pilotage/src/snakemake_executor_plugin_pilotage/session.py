@@ -117,4 +117,4 @@ def is_hopeless(choice: Any) -> bool:
     refused = {
         queue for refusal in choice["refusals"] if refusal["mend"] == "user" for queue in refusal["queues"]
     }
-    return 0 < choice["considered"] <= len(refused)
+    return 0 < int(choice["considered"]) <= len(refused)
