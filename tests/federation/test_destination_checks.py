@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from pilotage.federation.destination_checks import place_faults
 from pilotage.federation.task_checks import task_faults
@@ -10,6 +11,7 @@ from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.spec_parts import OutputDestination
 from pilotage.model.rules.destinations import destination_of_output
 from pilotage.model.values.identity import Identity
+from pilotage.model.values.types import MountFolder
 from pilotage.testing import federation, queue
 
 ALICE = Identity(name="alice", vo="atlas")
@@ -57,6 +59,7 @@ def test_the_first_output_that_matches_decides_where_a_file_goes() -> None:
         ({"mounts": {"/usr": "x"}}, "mounts./usr", "would hide what programs need; give a folder"),
         ({"mounts": {"/proc/x": "x"}}, "mounts./proc/x", "would hide what programs need"),
         ({"mounts": {"/data": "inputs/x"}}, "mounts./data", "'inputs' is there already"),
+        ({"mounts": {"/d": "x/y"}, "payload_files": {"x": ""}}, "mounts./d", "'x' is there already"),
         ({"mounts": {"/d": "x", "/d/e": "y"}}, "mounts./d/e", "lies below /d, a mount too"),
         ({"mounts": {"/d": "x"}, "command": (), "outputs": ()}, "mounts./d", "is for an empty payload"),
     ],
@@ -65,6 +68,13 @@ def test_a_wrong_place_or_mount_is_refused(fields: dict[str, Any], place: str, m
     faults = messages(spec(**fields))
     assert list(faults) == [place]
     assert faults[place].startswith(message)
+
+
+@pytest.mark.parametrize("folder", ["x,/home/pilot:/home", "a:b", "a\\b", "../x", "/x", "a//b", "a\nb", ""])
+def test_a_mounted_folder_cannot_name_one_of_the_node(folder: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(MountFolder).validate_python(folder)
+    assert TypeAdapter(MountFolder).validate_python("root/..a b/ä") == "root/..a b/ä"
 
 
 def test_a_storage_says_who_may_deliver_where() -> None:
@@ -80,5 +90,6 @@ def test_a_storage_says_who_may_deliver_where() -> None:
     assert refused("work/belle/x") == [
         f"'work/belle/x' is in no folder of HOME-DISK that your tasks may deliver to; {remedy}"
     ]
+    assert refused("tasks")[0].startswith("'tasks' is below the folder of outputs")
     assert refused("works/x")[0].endswith(remedy)
     assert refused("x", "tape") == ["there is no storage 'tape'; known are HOME-DISK"]

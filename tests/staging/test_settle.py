@@ -11,6 +11,7 @@ from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.serialization import canonical_json
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Storage
+from pilotage.model.records.spec_parts import OutputDestination
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.states import is_allowed
@@ -192,6 +193,36 @@ def test_the_destination_is_the_first_writable_storage_of_the_nucleus_else_the_q
     ]
     assert destination_of(world(three_sites((), storages)), task(nucleus="north"), "QE") == "north-b"
     assert destination_of(world(three_sites((), storages[::2])), task(nucleus="north"), "QE") == "east"
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        (["plots/a", "plots/cmsx"], ""),
+        (["plots/a", "plots/cms/secret"], "'work/cms/secret' is in no folder of west that your tasks may"),
+        (["plots/" + "d/" * 300 + "a"], "'work/d/d/"),
+        (["plots/a", "logs/a"], "outputs logs/a and plots/a would both be work/a of west"),
+    ],
+)
+def test_each_file_of_a_folder_goes_only_where_its_owner_may_deliver(names: list[str], error: str) -> None:
+    folders = {"work": (), "work/cms": ("cms",)}
+    storages = [
+        Storage(name="east", site="east", url="memory://e"),
+        Storage(name="west", site="west", url="memory://w", delivery_folders=folders),
+    ]
+    places = {
+        f"{folder}/": OutputDestination(storage="west", path="work", prefix=folder)
+        for folder in ("plots", "logs")
+    }
+    seen = world(
+        three_sites((), storages),
+        jobs=[job(1, J.HOLDING, queue="QE")],
+        tasks=[task(outputs=tuple(places), destinations=places, max_attempts=1)],
+        files=[file(output(1, name), 1) for name in names],
+    )
+    (move,) = settle(seen).moves
+    assert move.target is (J.FAILED if error else J.TRANSFERRING)
+    assert str(move.changes.get("error", "")).startswith(error)
 
 
 def test_outputs_that_need_not_move_are_still_given_their_final_name() -> None:

@@ -44,7 +44,7 @@ def mount_faults(spec: TaskSpec) -> Iterator[Fault]:
             yield Fault(path, "is for an empty payload", "give a command that uses it")
         elif fault := hidden_by(target):
             yield Fault(path, fault, _ELSEWHERE)
-        elif head in RESERVED:
+        elif head in RESERVED or head in spec.payload_files:
             yield Fault(path, f"{head!r} is there already in the directory of a payload", "give another name")
     for target, outer in permutations(sorted(spec.mounts), 2):
         if target.startswith(f"{outer}/"):

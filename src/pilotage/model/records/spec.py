@@ -21,12 +21,12 @@ from pilotage.model.values.types import (
     LabelName,
     LabelText,
     Megabytes,
+    MountFolder,
     MountPoint,
     Name,
     NonNegative,
     OutputDataset,
     OutputName,
-    OutputPath,
     OutputPattern,
     Seconds,
     Whole,
@@ -121,7 +121,7 @@ class TaskSpec:
     instead. ``pilotage secrets set NAME`` keeps one."""
     payload_files: Mapping[OutputName, str] = field(default_factory=dict)
     """Text files to put into the payload's directory, by name."""
-    mounts: Annotated[Mapping[MountPoint, OutputPath], Field(max_length=MOST_MOUNTS)] = field(
+    mounts: Annotated[Mapping[MountPoint, MountFolder], Field(max_length=MOST_MOUNTS)] = field(
         default_factory=dict
     )
     """Folders of the job's directory that its payload also sees at absolute paths, such as ``{/data: data}``.

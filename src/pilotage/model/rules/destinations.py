@@ -6,6 +6,7 @@ from pilotage.model.records.federation import Storage
 from pilotage.model.records.spec_parts import OutputDestination
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.outputs import is_many, is_taken
+from pilotage.model.values.paths import FILE_NAMES, is_file_name, is_output
 
 
 def destination_of_output(destinations: Mapping[str, OutputDestination], path: str) -> tuple[str, str] | None:
@@ -31,6 +32,10 @@ def delivery_fault(storage: Storage, path: str, owner: Identity) -> str:
 
     The longest declared folder around it decides. One without VOs is open to everybody.
     """
+    if is_output(f"{path}/"):
+        return f"{path!r} is below the folder of outputs; give a path elsewhere"
+    if not is_file_name(path):
+        return f"{path[:80]!r} is no path of a file: {FILE_NAMES}"
     around = [folder for folder in storage.delivery_folders if f"{path}/".startswith(f"{folder}/")]
     vos = storage.delivery_folders[max(around, key=len)] if around else None
     if vos is not None and (not vos or owner.vo in vos):

@@ -64,11 +64,11 @@ OutputPath = Annotated[str, Field(min_length=1, max_length=200, pattern=f"^{FILE
 OutputPattern = Annotated[str, Field(min_length=1, max_length=200, pattern=f"^{FILE_NAME}/?$")]
 """A path, a pattern, or a folder, which ends in ``/``. Tasks may have ``{index}`` in it."""
 
-_FIRST_OF_MOUNT, _OTHER_OF_MOUNT = r"[^./:,\\\x00-\x1f\x7f-\x9f]", r"[^/:,\\\x00-\x1f\x7f-\x9f]"
-MountPoint = Annotated[
-    str, Field(max_length=200, pattern=rf"^(/\.{{0,2}}{_FIRST_OF_MOUNT}{_OTHER_OF_MOUNT}*)+$")
-]
+_PART_OF_MOUNT = r"\.{0,2}[^./:,\\\x00-\x1f\x7f-\x9f][^/:,\\\x00-\x1f\x7f-\x9f]*"
+MountPoint = Annotated[str, Field(max_length=200, pattern=f"^(/{_PART_OF_MOUNT})+$")]
 """An absolute path. Programs for containers separate the parts of a mount by colons and commas."""
+MountFolder = Annotated[str, Field(max_length=200, pattern=f"^{_PART_OF_MOUNT}(/{_PART_OF_MOUNT})*$")]
+"""A path in the directory of a job, without these separators: they could lead to the node."""
 
 
 def plain_checksum(value: object) -> object:

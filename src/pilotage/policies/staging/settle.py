@@ -13,7 +13,7 @@ from pilotage.model.records.publications import NewPublication, is_own
 from pilotage.model.records.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.records.transfer_queues import FINISHING
 from pilotage.model.records.work import File, Job, NewTransfer, Replica, Task, Transfer
-from pilotage.model.rules.destinations import destination_of_output
+from pilotage.model.rules.destinations import delivery_fault, destination_of_output
 from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.rules.transfer_shares import CANCEL_GRACE, base_priority, share_of, transfer_priority
@@ -30,7 +30,8 @@ def settle(world: World) -> Decision:
       its inputs cannot be delivered anywhere. An attempt that a storage failed counts like one at a pilot
       (F4).
     - HOLDING jobs become TRANSFERRING. Each output becomes an upload from the scratch area to the nucleus.
-      Uploads left by an earlier attempt are cancelled first. Jobs without outputs need no transfers.
+      Uploads left by an earlier attempt are cancelled first. Jobs without outputs need no transfers. A job
+      fails if an output would go where its owner may not deliver: only now are the files of folders there.
     - TRANSFERRING jobs with all outputs under their final names become FINISHED, or MERGING if the task
       merges. If an upload failed, the job fails and its other uploads are cancelled. It is retried while
       attempts remain.
@@ -219,11 +220,33 @@ def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
             moves.add(job, job.state, _ready(facts, job), cause="no outputs")
         elif job.queue not in facts.queue_storages:
             _fail(facts, moves, job, _no_queue(job))
+        elif fault := _refused(facts, job, outputs):
+            _fail(facts, moves, job, fault)
         else:
             uploads = tuple(_upload(facts, job, file) for file in outputs)
             cause = "outputs on the way to their storage"
             moves.add(job, job.state, JobState.TRANSFERRING, cause=cause, creates=uploads)
     return stale
+
+
+def _refused(facts: _Facts, job: Job, outputs: Iterable[File]) -> str:
+    """Return why a job's outputs may not go where its task wants them; empty if they may."""
+    task = facts.tasks[job.task]
+    if not task.spec.destinations:
+        return ""
+    storages = {storage.name: storage for storage in facts.world.federation.storages}
+    paths = [path_in_job(file.name) for file in outputs]
+    taken: dict[tuple[str, str], str] = {}
+    for path in paths:
+        place = destination_of_output(task.spec.destinations, path)
+        if not place:
+            continue
+        storage = storages.get(place[0])
+        if storage and (fault := delivery_fault(storage, place[1], task.owner)):
+            return fault
+        if (other := taken.setdefault(place, path)) != path:
+            return f"outputs {other} and {path} would both be {place[1]} of {place[0]}"
+    return ""
 
 
 def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
