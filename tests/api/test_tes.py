@@ -227,6 +227,7 @@ def test_all_faults_of_a_task_are_named_by_field(alice: TestClient) -> None:
         outputs=[
             {"path": "/d/*.txt", "url": "memory://south/x/"},
             {"path": "/d/*.txt", "path_prefix": "/e", "url": "memory://south/x/"},
+            {"path": "/d/{index}.txt", "url": "memory://south/x/y"},
         ],
         resources={
             "zones": ["mars"],
@@ -251,6 +252,7 @@ def test_all_faults_of_a_task_are_named_by_field(alice: TestClient) -> None:
         "inputs.5.url": "is no file of the catalogue; give pilotage://SCOPE/NAME",
         "outputs.0.path": "has wildcards, so path_prefix must",
         "outputs.1.path": "does not lie below path_prefix '/e'",
+        "outputs.2.path": "has a placeholder of Pilotage",
         "tags": "'a b' cannot be the key of a tag",
         "resources.backend_parameters.a": "is no key that Pilotage has, and they are strict; known are pil",
         "resources.backend_parameters.pilotage_gpus": "'x' is no number",

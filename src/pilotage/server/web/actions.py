@@ -162,7 +162,9 @@ class LiftQuery(BaseModel):
 def _of_breakers(visit: Visit) -> ActionSubject:
     query = values(visit, LiftQuery)
     path = own_path(query.back).partition("?")[0]
-    return ActionSubject(name=f"the circuit breakers of {query.name}", path=path, section="Queues", json="/breakers")
+    return ActionSubject(
+        name=f"the circuit breakers of {query.name}", path=path, section="Queues", json="/breakers"
+    )
 
 
 def _lifting(visit: Visit, subject: ActionSubject, _: str) -> ActionPreview:

@@ -43,6 +43,7 @@ OURS = frozenset(
             "retries",
             "nucleus",
             "t1_weight",
+            "destinations",
         ),
         *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
         *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),

@@ -12,6 +12,7 @@ ROOT = "root"
 LONGEST_PATH = 190
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SEPARATORS = re.compile(r"[:,\\]")
+_PLACEHOLDER = re.compile(r"\{(index|seed|first_event)\}")
 _ABSOLUTE = "give an absolute path like /data/reads.fastq"
 
 
@@ -24,6 +25,13 @@ def path_fault(path: str) -> str:
     if len(path) > LONGEST_PATH:
         return f"has more than {LONGEST_PATH} characters; give a shorter one"
     return ""
+
+
+def output_fault(path: str) -> str:
+    """Return the same for an output, in whose name Pilotage would replace placeholders."""
+    if _PLACEHOLDER.search(path):
+        return "has a placeholder of Pilotage, like {index}; give another name"
+    return path_fault(path)
 
 
 def file_fault(path: str) -> str:

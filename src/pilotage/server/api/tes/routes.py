@@ -104,7 +104,8 @@ def post_task(body: TesTask, caller: TesPerson, runtime: TheRuntime, request: Re
     key = body.tags.get(KEY_TAG, "")
     name = submit.name_of(caller.identity, f"tes:{key}" if key else "")
     outcome = submit.submit(runtime, [spec], caller.identity, whole=True, submission=name)
-    if outcome.refused and spec.inputs and forget_changed(runtime, spec, caller):
+    is_conflict = any(place == "inputs" for _, faults in outcome.refused for place, _ in faults)
+    if is_conflict and forget_changed(runtime, spec, caller):
         outcome = submit.submit(runtime, [spec], caller.identity, whole=True, submission=name)
     for _, faults in outcome.refused:
         raise _refused([FieldFault(translation.field_of(place), message) for place, message in faults])

@@ -235,7 +235,7 @@ class Translation:
             place, is_folder = f"outputs.{at}", item.type == "DIRECTORY"
             fixed = WILDCARDS.split(item.path)[0] if _is_pattern(item) else item.path
             holder = fixed if is_folder and not _is_pattern(item) else dirname(fixed)
-            fault = paths.path_fault(item.path) or paths.folder_fault(holder)
+            fault = paths.output_fault(item.path) or paths.folder_fault(holder)
             if _is_pattern(item) and not fault:
                 fault = _prefix_fault(item)
             self._mount(f"{place}.path", holder, fault)
