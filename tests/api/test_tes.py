@@ -119,12 +119,18 @@ def test_lists_have_pages_and_filters(alice: TestClient) -> None:
     first = submit_tes(alice, name="a: one", tags={"k": "1", "x": "y"})
     second = submit_tes(alice, name="a_ two", tags={"k": "2"})
     submit_to(alice)
+    unnamed = submit_tes(alice)
+    alice.post(f"{BASE}/tasks/{unnamed}:cancel")
+    assert ids(alice, page_size=1) == [str(unnamed)]
+    assert ids(alice, name_prefix="tes") == [], "that is our name of a task without one"
+    assert alice.post(f"/tasks/{unnamed}/delete").status_code == 200
     for number, expected in ((1, [str(second)]), (2, [str(second), str(first)])):
         assert ids(alice, page_size=number) == expected
     token = alice.get(f"{BASE}/tasks", params={"page_size": 1}).json()["next_page_token"]
     assert ids(alice, page_size=1, page_token=token) == [str(first)]
     assert ids(alice, name_prefix="a: ") == [str(first)]
     assert ids(alice, name_prefix="a") == [str(second), str(first)]
+    assert ids(alice, name_prefix="a_") == [str(second)]
     assert ids(alice, tag_key="k") == [str(second), str(first)]
     assert ids(alice, tag_key="k", tag_value="1") == [str(first)]
     assert ids(alice, tag_key=["k", "x"], tag_value=["1", ""]) == [str(first)]

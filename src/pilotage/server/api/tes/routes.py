@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
 
 from pilotage.flow.calls.work import effects, submit
 from pilotage.flow.runtime import Runtime
@@ -45,8 +45,8 @@ from pilotage.store import BadCursor, JobView, ListPage, TaskDetails, TaskFilter
 router = APIRouter(prefix=TES_PREFIX, tags=["tes"], route_class=MeasuredRoute)
 
 MOST_LISTED = 2047
-MOST_WHOLE = 100
-"""Most tasks of a page with more than numbers and states."""
+MOST_WHOLE = 50
+"""Most tasks of a page whose documents are read: each may have a megabyte."""
 
 MOST_FILTERS = 20
 ON_NODES = "nodes"
@@ -64,7 +64,7 @@ def _tes_person(caller: Person, request: Request) -> Credential:
 
 
 TesPerson = Annotated[Credential, Depends(_tes_person)]
-TaskId = Annotated[str, "path"]
+TaskId = Annotated[str, Path(max_length=100)]
 ViewOf = Annotated[View, Query(description="MINIMAL: number and state; BASIC: without texts; FULL: all")]
 TagKeys = Annotated[
     list[str] | None, Query(max_length=MOST_FILTERS, description="only tasks with these tags; repeatable")
@@ -134,7 +134,7 @@ def get_tasks(
         owner=owner_seen(caller),
         task_filter=TaskFilter(name=f"{name_of(name_prefix)}*" if name_prefix else "", labels=labels),
         state=STATES_BEFORE.get(state) if state else None,
-        limit=page_size if view == "MINIMAL" else min(page_size, MOST_WHOLE),
+        limit=min(page_size, MOST_WHOLE) if name_prefix or view != "MINIMAL" else page_size,
         after=page_token,
     )
     try:
@@ -175,8 +175,8 @@ def _visible(runtime: Runtime, caller: Credential, task: str) -> TaskDetails:
 def _documents(
     runtime: Runtime, listed: ListPage[TaskView], view: View, name_prefix: str
 ) -> Sequence[dict[str, Any]]:
-    """Return the tasks of a page whose names begin so; our names only have signs that stand for others."""
-    if view == "MINIMAL" and name_prefix in ("", name_of(name_prefix)):
+    """Return the tasks of a page whose names begin so: signs of our names may stand for others."""
+    if view == "MINIMAL" and not name_prefix:
         jobs = runtime.store.job_lists.of_tasks([task.id for task in listed])
         return [minimal(task, jobs.get(task.id)) for task in listed]
     read = (runtime.store.queries.task(task.id) for task in listed)
