@@ -1,8 +1,10 @@
 """GA4GH's TES 1.1: each call, its answers by the standard's schema, and refusals by field."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from starlette.testclient import TestClient
 
@@ -294,6 +296,30 @@ def test_what_a_submission_refuses_is_named_by_the_standards_field(
     faults = refused(alice, **fields)
     assert list(faults) == [field]
     assert faults[field].startswith(message)
+
+
+def test_another_file_of_the_same_name_is_not_forgotten(house: House, alice: TestClient) -> None:
+    """Two storages have different files at the same path; only one that was replaced is forgotten."""
+    memory, name = fsspec.filesystem("memory"), "work/atk.txt"
+    memory.pipe(f"/south/{name}", b"south")
+    north = Path(house.store.federation().storages[0].url.removeprefix("file://")) / name
+    north.parent.mkdir(parents=True)
+    north.write_bytes(b"abc")
+    known = {"name": name, "size": 3, "replicas": ["north-disk"]}
+    operator = house.as_("operator", ALICE)
+    assert operator.post("/files", json={"files": [known]}).status_code == 200
+    task = {"executors": [EXECUTOR], "inputs": [{"path": "/d/a", "url": f"memory://south/{name}"}]}
+    answer = alice.post(f"{BASE}/tasks", json=task)
+    assert answer.status_code in (409, 422), answer.text
+    entry = house.store.catalogue.entry(f"atlas:{name}")
+    assert entry
+    north.unlink()
+    assert (entry.file.size, [replica.storage for replica in entry.replicas]) == (3, ["north-disk"])
+    assert operator.post("/files/forget", json={"file": f"atlas:{name}"}).status_code == 204
+    number = submit_tes(alice, inputs=task["inputs"])
+    alice.post(f"{BASE}/tasks/{number}:cancel")
+    memory.pipe(f"/south/{name}", b"made again")
+    submit_tes(alice, inputs=task["inputs"])
 
 
 def test_every_state_of_a_job_has_one_in_the_table() -> None:

@@ -22,6 +22,7 @@ STORAGES = tuple(
         "twin": "file:///shared/deep",
         "web": "https://user:secret@web.example.org/data",
         "bucket": "s3://lab/reads",
+        "dav": "davs://dav.example.org",
         "ssh": "sftp://login.example.org/home/lab",
         "xrootd": "root://eos.example.org:1094//eos/lab",
     }.items()
@@ -39,7 +40,8 @@ STORAGES = tuple(
         ("file:///shared/deeper/a", ("disk",), "deeper/a"),
         ("https://web.example.org/data/a%20b", ("web",), "a b"),
         ("s3://lab/reads/a[1].txt", ("bucket",), "a[1].txt"),
-        ("sftp://login.example.org/home/lab/a", ("ssh",), "a"),
+        ("sftp://me@login.example.org/home/lab/a", ("ssh",), "a"),
+        ("davs://dav.example.org/a%20b", ("dav",), "a b"),
         ("root://eos.example.org:1094//eos/lab/a", ("xrootd",), "a"),
     ],
 )
@@ -52,12 +54,17 @@ def test_a_url_leads_to_the_storages_with_the_longest_url_around_it(
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("s3://other/a", "lies below no storage of the federation; storages are at file:///shared/"),
+        ("s3://other/a", "lies below no storage of the federation; storages are at davs://dav"),
         ("file:///shared", "lies below no storage"),
         ("file:///shared/.copies/a", "is no name of a file below"),
         ("file://elsewhere/shared/a", "names the host 'elsewhere'; give file:///PATH"),
         ("https://web.example.org/data/a?b", "has a query or a fragment"),
         ("https://web.example.org/data/%2e%2e/a", "has .. in its path"),
+        (
+            "https://me:secret@web.example.org/data/a",
+            "has a password, which tasks keep and show; leave it out",
+        ),
+        ("https://secret@web.example.org/data/a", "has a password"),
         ("https://[/", "is no URL; give one like s3://bucket"),
         ("just words", "is no URL; give one like"),
         ("", "is no URL"),
@@ -149,3 +156,19 @@ def test_the_end_of_each_executor_is_known_though_the_middle_of_the_log_is_lost(
     assert (ends[0].stdout, ends[2].stdout, ends[2].stderr) == ("fir", "last", "oops")
     assert set(ends[1].stdout) == {"y", "\n"}
     assert executor_ends([err]) == []
+
+
+def test_lines_that_an_executor_forges_make_neither_a_fault_nor_a_larger_answer() -> None:
+    times = "2027-01-15T08:00:00Z to 2027-01-15T08:00:01Z"
+    forged = [
+        f"pilotage-tes: executor {number} ended with 0, {times}, stdout 0-60000, stderr 0-60000"
+        for number in (*range(200), "9" * 5000, "1" * 400)
+    ]
+    data = "\n".join(forged).encode()
+    streams = [
+        StoredLog(stream=name, time=0, size=len(data), head=len(data), data=data)
+        for name in ("stdout", "stderr")
+    ]
+    ends = executor_ends(streams)
+    assert [end.number for end in ends] == list(range(200))
+    assert sum(len(end.stdout + end.stderr) for end in ends) <= 2 * len(data)

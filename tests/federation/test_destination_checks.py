@@ -55,6 +55,11 @@ def test_the_first_output_that_matches_decides_where_a_file_goes() -> None:
             "destinations.plots/.path",
             "is that of 'a' too",
         ),
+        (
+            {"outputs": ("{index}.txt",), "destinations": {"{index}.txt": at("x")}},
+            "destinations.{index}.txt",
+            "has a placeholder, but is for one file",
+        ),
         ({"destinations": {"a": at("x")}, "jobs": 2}, "destinations", "are for a task of one job"),
         ({"mounts": {"/usr": "x"}}, "mounts./usr", "would hide what programs need; give a folder"),
         ({"mounts": {"/proc/x": "x"}}, "mounts./proc/x", "would hide what programs need"),

@@ -24,6 +24,10 @@ def destination_faults(spec: TaskSpec) -> Iterator[Fault]:
         path = ("destinations", output)
         if output not in spec.outputs:
             yield Fault(path, "is not in outputs", "write it in both alike")
+        if "{index}" in output or (spec.parameters and "{" in output):
+            yield Fault(
+                path, "has a placeholder, but is for one file", "write what it stands for, in outputs too"
+            )
         if is_output(destination.path):
             yield Fault((*path, "path"), "is below the folder of outputs", "give a path elsewhere")
         if destination.prefix and not is_many(output):

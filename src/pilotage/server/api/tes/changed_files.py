@@ -5,7 +5,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.inputs import InputFile
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.identity import Credential
-from pilotage.model.values.paths import is_output
+from pilotage.model.values.paths import is_copy, is_output
 from pilotage.model.values.scopes import scopes_of, split_identifier
 from pilotage.server.api.edge.access import actor
 
@@ -13,7 +13,8 @@ from pilotage.server.api.edge.access import actor
 def forget_changed(runtime: Runtime, spec: TaskSpec, caller: Credential) -> bool:
     """Forget what the catalogue knows of a task's changed inputs in the caller's scopes. Return whether any.
 
-    Copies of their former bytes go too. Raises StillWanted if a task still reads one.
+    Copies of their former bytes go too. A file that is at other storages stays: it was not replaced, but
+    shares its name. Raises StillWanted if a task still reads one.
     """
     owner = caller.identity
     resolved, faults = inputs.resolve(
@@ -21,13 +22,15 @@ def forget_changed(runtime: Runtime, spec: TaskSpec, caller: Credential) -> bool
     )
     if faults:
         return False
-    files = [item.described() for item in resolved.spec.inputs if isinstance(item, InputFile)]
-    changed = [files[at].name for at in runtime.store.queries.conflicts(files)]
+    items = [item for item in resolved.spec.inputs if isinstance(item, InputFile)]
     forgotten = 0
-    for identifier in changed:
-        scope, name = split_identifier(identifier)
-        entry = runtime.store.catalogue.entry(identifier)
-        if entry and scope in scopes_of(owner) and not is_output(name):
+    for at in runtime.store.queries.conflicts([item.described() for item in items]):
+        scope, name = split_identifier(items[at].identifier)
+        entry = runtime.store.catalogue.entry(items[at].identifier)
+        if entry is None or scope not in scopes_of(owner) or is_output(name):
+            continue
+        originals = {replica.storage for replica in entry.replicas if not is_copy(replica.path)}
+        if originals <= set(items[at].replicas):
             catalogue.forget(runtime, entry, "", actor(caller))
             forgotten += 1
     return forgotten > 0

@@ -12,8 +12,8 @@ LONGEST_TAIL = 10_000
 
 _TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"
 _LINE = re.compile(
-    rf"^{NOTE} executor (\d+) ended with (\d+), {_TIME} to {_TIME}, "
-    r"stdout (\d+)-(\d+), stderr (\d+)-(\d+)$".encode(),
+    rf"^{NOTE} executor (\d{{1,3}}) ended with (\d{{1,3}}), {_TIME} to {_TIME}, "
+    r"stdout (\d{1,15})-(\d{1,15}), stderr (\d{1,15})-(\d{1,15})$".encode(),
     re.MULTILINE,
 )
 
@@ -31,22 +31,30 @@ class ExecutorEnd:
 
 
 def executor_ends(streams: Sequence[StoredLog]) -> list[ExecutorEnd]:
-    """Return the ends of executors that the kept parts of a job's streams show, in their order."""
+    """Return the ends of executors that the kept parts of a job's streams show, in their order.
+
+    Executors can write such lines too. Their parts of streams follow each other, so that no answer is larger
+    than the log.
+    """
     logs = {log.stream: log for log in streams}
     if "stdout" not in logs:
         return []
     notes = {int(note[1]): note for note in _LINE.finditer(logs["stdout"].data)}
-    return [
-        ExecutorEnd(
+    ends: list[ExecutorEnd] = []
+    shown = 0, 0
+    for number, note in sorted(notes.items()):
+        out, out_end, err, err_end = map(int, note.groups()[4:])
+        end = ExecutorEnd(
             number=number,
             exit_code=int(note[2]),
             began=note[3].decode(),
             ended=note[4].decode(),
-            stdout=_text(logs["stdout"], int(note[5]), int(note[6])),
-            stderr=_text(logs["stderr"], int(note[7]), int(note[8])) if "stderr" in logs else "",
+            stdout=_text(logs["stdout"], max(out, shown[0]), out_end),
+            stderr=_text(logs["stderr"], max(err, shown[1]), err_end) if "stderr" in logs else "",
         )
-        for number, note in sorted(notes.items())
-    ]
+        ends.append(end)
+        shown = max(out_end, shown[0]), max(err_end, shown[1])
+    return ends
 
 
 def _text(log: StoredLog, begin: int, end: int) -> str:

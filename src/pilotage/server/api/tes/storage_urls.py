@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.inputs import InputPattern
 from pilotage.model.values.paths import FILE_NAMES, is_file_name
-from pilotage.model.values.urls import hidden
+from pilotage.model.values.urls import WEB, hidden, without_password
 
 CATALOGUE = "pilotage"
 """The scheme of files in the catalogue: ``pilotage://SCOPE/NAME``."""
 
 MOST_NAMED = 10
-_ENCODED = ("http", "https")
 
 
 class WrongUrlError(ValueError):
@@ -34,6 +34,10 @@ def place_of(url: str, storages: Iterable[Storage]) -> UrlPlace:
     """Return where a URL leads, by the storages with the longest URL around it. Raises WrongUrlError."""
     candidates = list(_bases(storages))
     wanted = _normal(url)
+    if without_password(url) != url:
+        raise WrongUrlError(
+            "has a password, which tasks keep and show; leave it out: storages have their own"
+        )
     bases = [base for base, _ in candidates if wanted.startswith(base)]
     if not bases:
         known = sorted({hidden(base) for base, _ in candidates})
@@ -72,8 +76,19 @@ MOST_CHARACTERS = 500
 def _bases(storages: Iterable[Storage]) -> Iterator[tuple[str, str]]:
     """Yield the URL of each storage in one spelling, with its name. One that has no such URL is left out."""
     for storage in storages:
-        with suppress(WrongUrlError):
-            yield _normal(storage.url).rstrip("/") + "/", storage.name
+        if base := _base(storage.url):
+            yield base, storage.name
+
+
+@lru_cache(10_000)
+def _base(url: str) -> str:
+    """Return a storage's URL in one spelling, with ``/`` at its end; empty if it has none.
+
+    A task has up to 2000 URLs, each beside all storages: reading those again each time took a minute.
+    """
+    with suppress(WrongUrlError):
+        return _normal(url).rstrip("/") + "/"
+    return ""
 
 
 def _normal(url: str) -> str:
@@ -97,7 +112,7 @@ def _normal(url: str) -> str:
         return f"file:///{_plain(path)}"
     if parts.query or parts.fragment:
         raise WrongUrlError("has a query or a fragment, which no file of a storage has; leave it out")
-    path = unquote(parts.path) if parts.scheme in _ENCODED else parts.path
+    path = unquote(parts.path) if parts.scheme in WEB else parts.path
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{_plain(path)}"
 
 
