@@ -1,5 +1,6 @@
 """Tasks that come after others: they wait, read what these made, are held after a failure, and go on."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.inputs import InputFile, TaskOutputs
 from pilotage.model.records.spec import TaskSpec
-from pilotage.model.records.spec_parts import MergeSpec
+from pilotage.model.records.spec_parts import MergeSpec, OutputDestination
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.store import ARCHIVE, Store, TaskDetails, TaskPage
@@ -93,6 +94,24 @@ def test_a_chain_runs_stage_by_stage_on_what_was_made_without_a_copy(house: Publ
     assert not work
     volumes = house.store.database.read(lambda connection: volumes_of(connection, (align, call, report)))
     assert volumes == {("ligo", "alice"): house.store.stored_by(ALICE)}
+
+
+def test_a_stage_reads_what_was_delivered_to_a_place_of_its_task_s_choice(house: Publisher) -> None:
+    known = house.store.federation()
+    storages = [replace(storage, delivery_folders={"work": ()}) for storage in known.storages]
+    house.runtime.save_federation(replace(known, storages=tuple(storages)), "test")
+    place = OutputDestination(storage="north-disk", path="work/chosen")
+    accepted = workflow(
+        house,
+        {"name": "align", "destinations": {"out": place}},
+        {"name": "call", "inputs": (TaskOutputs(task="align"),)},
+    )
+    align, call = (task for _, task in accepted.tasks)
+    assert run(house) == 1
+    assert run(house) == 1
+    assert states(house, align, call) == [T.FINISHED] * 2
+    (replica,) = house.store.queries.outputs(align)[0].replicas
+    assert replica.url.endswith("/work/chosen")
 
 
 def test_a_failed_stage_holds_what_follows_and_a_retry_lets_it_go_on(house: Publisher) -> None:

@@ -13,6 +13,7 @@ from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.states import LIVE_TASKS, TaskState
 from pilotage.model.records.work import Task
 from pilotage.model.rules import chains
+from pilotage.model.values.paths import is_copy
 from pilotage.model.values.scopes import split_identifier
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.rows import among
@@ -97,11 +98,11 @@ def _with_outputs(reader: RecordReader, task: Task, before: Sequence[Predecessor
 
 
 def outputs_of(reader: RecordReader, task: int) -> tuple[InputFile, ...]:
-    """Return the results of a task with the storages that have them under their names."""
+    """Return the results of a task with the storages that have originals: where they were delivered."""
     files = results(reader.connection, task, MOST_MATCHED + 1)
     storages: defaultdict[str, list[str]] = defaultdict(list)
     for replica in reader.replicas_of(files):
-        if not replica.path:
+        if not is_copy(replica.path):
             storages[replica.file].append(replica.storage)
     inputs = []
     for file in files:
