@@ -1,6 +1,6 @@
 """Times a workflow of short jobs on a private Slurm: this executor beside ``cluster-generic``.
 
-    .venv/bin/python integrations/compare.py 300 cluster-generic pilotage
+    .venv/bin/python integrations/compare.py 300 cluster-generic pilotage cluster-generic pilotage
 
 Both have the same two slots. It needs what ``make test-sites`` and ``make test-integrations`` install.
 """
@@ -67,8 +67,7 @@ def slurm(folder: Path) -> Iterator[Slurm]:
 
 def run(executor: str, count: int, server: LocalServer, environment: dict[str, str]) -> dict[str, object]:
     """Run the workflow, and return how long it took."""
-    folder = server.shared / executor
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix=executor, dir=server.shared))
     (folder / "Snakefile").write_text(WORKFLOW.format(count=count))
     command = [PYTHON, "-m", "snakemake", "--executor", executor, "--jobs", str(count), *EXECUTORS[executor]]
     begun = time.monotonic()

@@ -67,7 +67,13 @@ class LocalServer:
             "readable_paths": sorted({path for path in software if not path.startswith("/usr")}),
             "options": {"directory": str(self.folder / "pilots")},
         }
-        queue = {"name": "local-cores", "site": "local", "storage": "local-disk", "cores": 0}
+        queue = {
+            "name": "local-cores",
+            "site": "local",
+            "storage": "local-disk",
+            "cores": 0,
+            "max_memory": 4000,
+        }
         return {
             "name": "integrations",
             "director": {"policy": "balanced", "period": 1},
@@ -83,7 +89,7 @@ class LocalServer:
                 }
             ],
             "queues": [
-                queue | {"max_memory": 4000, "computing_element": element},
+                queue | {"computing_element": element},
                 {**queue, "name": "closed-cores", "status": "draining"},
             ],
         }
