@@ -99,7 +99,7 @@ def token_of(request: Request) -> str | None:
     """Return the token of a request. Clients of TES may send it as the password of any user."""
     header = request.headers.get("authorization", "")
     kind, _, text = header.partition(" ")
-    if kind.lower() != "basic" or not request.url.path.startswith(f"{TES_PREFIX}/"):
+    if kind.lower() != "basic" or not str(request.scope["path"]).startswith(f"{TES_PREFIX}/"):
         return bearer_of(header)
     try:
         _, _, token = b64decode(text.strip(), validate=True).decode().partition(":")

@@ -45,7 +45,7 @@ from pilotage.store import BadCursor, JobView, ListPage, TaskDetails, TaskFilter
 router = APIRouter(prefix=TES_PREFIX, tags=["tes"], route_class=MeasuredRoute)
 
 MOST_LISTED = 2047
-MOST_WHOLE = 50
+MOST_WHOLE = 20
 """Most tasks of a page whose documents are read: each may have a megabyte."""
 
 MOST_FILTERS = 20
