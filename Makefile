@@ -63,7 +63,7 @@ test-rucio: $(READY) ## the tests on a real Rucio server, which it installs firs
 
 test-integrations: $(READY) ## the tests of integrations/ with the real Snakemake and py-tes, which it installs first (from PyPI, into build/integrations)
 	integrations/install.sh
-	PILOTAGE_PYTHON="$(CURDIR)/$(BIN)/python" build/integrations/bin/python -m pytest -n 2 $(NO_RESTART) --dist loadfile -c integrations/pytest.ini --rootdir integrations -rs $(OPTIONS) integrations/tests
+	PILOTAGE_PYTHON="$(CURDIR)/$(BIN)/python" build/integrations/bin/python -m pytest -n 2 $(NO_RESTART) --dist worksteal -c integrations/pytest.ini --rootdir integrations -rs $(OPTIONS) integrations/tests
 
 test-page: $(READY) ## the tests of the page in a real browser, which it installs first (Debian's chromium, as root)
 	tests/page/install.sh

@@ -56,7 +56,8 @@ def test_a_variable_of_the_workflow_reaches_jobs_as_a_secret(workflow: Workflow,
     assert (workflow.folder / "length.txt").read_text().strip() == "13"
     (task,) = newest(client, 1)
     assert "correct horse" not in log + str(task.to_dict())
-    assert list(client.secrets()) == []
+    # Runs of other tests that were killed left theirs.
+    assert not any(secret["name"].endswith("PASSPHRASE") for secret in client.secrets())
 
 
 def test_the_log_has_why_a_job_waits(workflow: Workflow) -> None:
