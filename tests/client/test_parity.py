@@ -16,7 +16,7 @@ from pilotage.client import AsyncClient, BadAnswer, Client, ClientError
 from pilotage.client._sync import api
 from pilotage.client.answers import check
 from pilotage.client.shapes import PAGE
-from pilotage.server.api import PREFIX
+from pilotage.server.api.edge.dependencies import PREFIX, TES_PREFIX
 from pilotage.settings import Settings
 from tests.api.conftest import openapi
 from tests.described_answers import ANSWERS, choices, sample
@@ -147,8 +147,8 @@ def offered() -> dict[tuple[str, str], set[str]]:
     found = {}
     for path, operations in document["paths"].items():
         short = path.removeprefix(PREFIX)
-        # Pilots have a program of their own; /health is another name of /health/live.
-        if short.startswith("/pilot/") or short == "/health":
+        # Pilots and users of TES have programs of their own; /health is another name of /health/live.
+        if short.startswith(("/pilot/", TES_PREFIX)) or short == "/health":
             continue
         for method, operation in operations.items():
             names = {one["name"] for one in operation.get("parameters", ()) if one["in"] != "path"}

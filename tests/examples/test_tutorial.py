@@ -30,6 +30,7 @@ def place(tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 NOT_TYPED = {
     "python3 -m venv venv && . venv/bin/activate": "this environment has it installed",
+    ". venv/bin/activate": "likewise",
     "pip install '.[server]'": "this environment has it installed",
     "pilotage demo --keep": "tests/demo runs it",
     "make check    # format, lint, types, import rules": "it would run this test",

@@ -1,14 +1,17 @@
 """Faults of the places that a task chooses for its outputs."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pilotage.federation.faults import Fault
-from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.rules.destinations import delivery_fault
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.outputs import is_many
 from pilotage.model.values.paths import is_output
+
+if TYPE_CHECKING:
+    from pilotage.model.records.federation import Federation
 
 
 def destination_faults(spec: TaskSpec) -> Iterator[Fault]:
@@ -38,7 +41,7 @@ def destination_faults(spec: TaskSpec) -> Iterator[Fault]:
         paths.setdefault(place, output)
 
 
-def place_faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
+def place_faults(spec: TaskSpec, federation: "Federation", owner: Identity | None) -> Iterator[Fault]:
     """Yield the faults of destinations in a federation: storages that it lacks, or that refuse the owner."""
     storages = {storage.name: storage for storage in federation.storages}
     for output, destination in spec.destinations.items():

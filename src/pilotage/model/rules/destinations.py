@@ -1,12 +1,15 @@
 """Places that a task chooses for its outputs: which storage and path, and who may write there."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pilotage.model.records.federation import Storage
 from pilotage.model.records.spec_parts import OutputDestination
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.outputs import is_many, is_taken
 from pilotage.model.values.paths import FILE_NAMES, is_file_name, is_output
+
+if TYPE_CHECKING:
+    from pilotage.model.records.federation import Storage
 
 
 def destination_of_output(destinations: Mapping[str, OutputDestination], path: str) -> tuple[str, str] | None:
@@ -27,7 +30,7 @@ def below(path: str, prefix: str) -> str:
     return path.removeprefix(f"{prefix.rstrip('/')}/") if prefix else path
 
 
-def delivery_fault(storage: Storage, path: str, owner: Identity) -> str:
+def delivery_fault(storage: "Storage", path: str, owner: Identity) -> str:
     """Return why a person's tasks may not deliver to a path of a storage; empty if they may.
 
     The longest declared folder around it decides. One without VOs is open to everybody.
