@@ -1,6 +1,7 @@
 """One server for all tests of the integrations."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,9 @@ from server import LocalServer
 from workflow import Workflow
 
 from pilotage.client import Client
+
+# Programs in the background ignore Ctrl-C, and so would Snakemake below them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +39,10 @@ def client(server: LocalServer) -> Iterator[Client]:
 
 
 @pytest.fixture
-def workflow(server: LocalServer, request: pytest.FixtureRequest) -> Workflow:
+def workflow(server: LocalServer, request: pytest.FixtureRequest) -> Iterator[Workflow]:
     """A folder on the shared disk: its name has blanks and umlauts."""
     folder = server.shared / f"Größe {request.node.name}"
     folder.mkdir()
-    return Workflow(folder, server.environment)
+    workflow = Workflow(folder, server.environment)
+    yield workflow
+    workflow.end()

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from server import wait_for
@@ -33,6 +33,7 @@ class Workflow:
     folder: Path
     environment: dict[str, str]
     module: tuple[str, str] = ("-m", "snakemake")
+    processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
     @property
     def log(self) -> str:
@@ -43,7 +44,9 @@ class Workflow:
         """Start Snakemake."""
         command = [sys.executable, *self.module, "--executor", executor, "--jobs", "100", *options]
         with (self.folder / "snakemake.txt").open("ab") as log:
-            return subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
 
     def run(self, *options: str, code: int = 0) -> str:
         """Run Snakemake to its end, which must have this exit code. Return what it wrote."""
@@ -73,6 +76,13 @@ class Workflow:
         """Press Ctrl-C."""
         process.send_signal(signal.SIGINT)
         assert process.wait(60) != 0, self.log
+
+    def end(self) -> None:
+        """End what a test has left, so that its jobs keep no slot from the next test."""
+        (self.folder / "go").touch()
+        for process in self.processes:
+            process.kill()
+            process.wait()
 
 
 def write(workflow: Workflow, count: int, command: str = "true") -> None:
