@@ -93,7 +93,7 @@ def forget(
     dry_run: DryRun = False,
     json_output: Json = False,
 ) -> None:
-    """Forget a file. Copies that Pilotage made are removed. Originals stay where they lie.
+    """Forget a file. Copies that Pilotage made are removed. Originals stay at their storages.
 
     A file that a task still reads cannot be forgotten.
     """

@@ -40,7 +40,7 @@ def move(
 
     They are copied by transfers of the lowest priority. Where both storages have one URL, or with
     --same-place, they are only recorded there, after a look at size and checksum. Once a file is there, the
-    catalogue forgets the old place. Originals stay where they lie: delete them yourself. So do files that the
+    catalogue forgets the old place. Originals stay there: delete them yourself. So do files that the
     catalogue does not know: `pilotage files register --match '**' --storage OLD` makes them known.
 
     Run it again to see the progress. The exit code is 1 if a file would be lost with the old storage.
