@@ -23,7 +23,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-integrations test-page chaos fuzz audit pictures quick check size bench bench-pairs lock format docs site clean
+.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-integrations test-page chaos fuzz audit pictures quick check types size bench bench-pairs lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -89,12 +89,15 @@ pictures: $(READY) ## screenshots of every view of the page, light and dark, int
 	tests/page/install.sh
 	$(BIN)/python -m pytest -n 0 $(OPTIONS) tests/page/pictures.py
 
-check: $(READY) ## format, lint, types, import rules
+check: $(READY) ## format, lint, types of what is installed, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples integrations
 	$(BIN)/ruff check src tests benchmarks docs examples integrations
-	$(BIN)/mypy
+	$(BIN)/mypy src integrations/snakemake-executor-plugin-pilotage
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/adapters/computing/slurmrest/start.py
 	$(BIN)/lint-imports
+
+types: $(READY) ## types of everything, also of tests, benchmarks, docs and examples
+	$(BIN)/mypy
 
 size: $(READY) ## lines of code and files by room
 	$(BIN)/python docs/size.py

@@ -19,7 +19,7 @@ class TesServer(LocalServer):
         super().__init__(folder)
         file = self.home / "federation.yaml"
         federation = json.loads(file.read_text())
-        federation["storages"][0]["delivery_folders"] = {"work": []}
+        federation["storages"][0]["delivery_folders"] = {"delivered": []}
         file.write_text(json.dumps(federation))
 
     @property
@@ -76,7 +76,7 @@ def test_a_task_from_its_inputs_to_its_outputs(tes_server: TesServer) -> None:
             tes.Input(url=f"file://{tes_server.files}/reads/a.txt", path="/data/a.txt"),
             tes.Input(content="four five six\n", path="/data/b.txt"),
         ],
-        outputs=[tes.Output(path="/out/words", url=f"file://{tes_server.files}/work/py-tes/words")],
+        outputs=[tes.Output(path="/out/words", url=f"file://{tes_server.files}/delivered/py-tes/words")],
         executors=[
             executor("sh", "-c", "cat /data/a.txt /data/b.txt > /shared/all; echo read"),
             executor("wc", "-w", stdin="/shared/all", stdout="/out/words"),
@@ -87,7 +87,7 @@ def test_a_task_from_its_inputs_to_its_outputs(tes_server: TesServer) -> None:
     )
     number = client.create_task(task)
     assert client.wait(number, timeout=TIME_LIMIT).state == "COMPLETE"
-    assert (tes_server.files / "work/py-tes/words").read_text().split() == ["6"]
+    assert (tes_server.files / "delivered/py-tes/words").read_text().split() == ["6"]
     full = client.get_task(number, view="FULL")
     assert (full.name, full.tags, full.volumes) == (task.name, task.tags, task.volumes)
     assert full.creation_time <= full.logs[0].start_time <= full.logs[0].end_time

@@ -25,7 +25,7 @@ storages:
     site: south
     url: "file://{place}/south"
     storage_min_free: 0
-    delivery_folders: {{ work: [] }}
+    delivery_folders: {{ delivered: [] }}
   - {{ name: web, site: south, url: "{web}", storage_min_free: 0 }}
 queues:
   - {{ name: north-queue, site: north, storage: north-disk, max_memory: 2000, max_walltime: 3600,
@@ -108,9 +108,9 @@ def test_executors_run_in_turn_and_their_outputs_go_where_their_urls_say(
         ],
         volumes=["/shared"],
         outputs=[
-            {"path": "/results/out.txt", "url": f"{south}/work/1/renamed.txt"},
-            {"path": "/results/*.log", "path_prefix": "/results", "url": f"{south}/work/1/logs"},
-            {"path": "/results/folder", "url": f"{south}/work/1/folder", "type": "DIRECTORY"},
+            {"path": "/results/out.txt", "url": f"{south}/delivered/1/renamed.txt"},
+            {"path": "/results/*.log", "path_prefix": "/results", "url": f"{south}/delivered/1/logs"},
+            {"path": "/results/folder", "url": f"{south}/delivered/1/folder", "type": "DIRECTORY"},
         ],
         executors=[
             executor("sh", "-c", 'cat "$1" all/deep/c.txt "$WORD" > /shared/x', "sh", "in/first one.txt")
@@ -123,7 +123,8 @@ def test_executors_run_in_turn_and_their_outputs_go_where_their_urls_say(
     )
     assert task["state"] == "COMPLETE", task
     made = {
-        str(file.relative_to(place / "south/work/1")): file for file in (place / "south/work/1").rglob("*")
+        str(file.relative_to(place / "south/delivered/1")): file
+        for file in (place / "south/delivered/1").rglob("*")
     }
     files = {name: file.read_text() for name, file in made.items() if file.is_file()}
     text = "it's $HOME \\ `x`\n"
@@ -138,9 +139,9 @@ def test_executors_run_in_turn_and_their_outputs_go_where_their_urls_say(
     assert [one["stderr"] for one in log["logs"]] == ["", "", "oops\n", ""]
     assert all(one["start_time"] <= one["end_time"] for one in log["logs"])
     assert {one["path"]: (one["url"], one["size_bytes"]) for one in log["outputs"]} == {
-        "/results/out.txt": (f"{south}/work/1/renamed.txt", str(len(files["renamed.txt"]))),
-        "/results/err.log": (f"{south}/work/1/logs/err.log", "5"),
-        "/results/folder/deep/f": (f"{south}/work/1/folder/deep/f", "2"),
+        "/results/out.txt": (f"{south}/delivered/1/renamed.txt", str(len(files["renamed.txt"]))),
+        "/results/err.log": (f"{south}/delivered/1/logs/err.log", "5"),
+        "/results/folder/deep/f": (f"{south}/delivered/1/folder/deep/f", "2"),
     }
     assert "this server runs TES tasks without their images" in " ".join(log["system_logs"])
     assert not [folder for folder in ("/results", "/shared", "/data/in") if Path(folder).exists()]
@@ -162,7 +163,7 @@ def test_a_program_that_is_not_there_is_an_error_of_its_executor(tes: httpx.Clie
 
 
 def test_an_output_that_is_missing_is_no_error_of_an_executor(tes: httpx.Client, place: Path) -> None:
-    output = {"path": "/o/none.txt", "url": f"file://{place}/south/work/none.txt"}
+    output = {"path": "/o/none.txt", "url": f"file://{place}/south/delivered/none.txt"}
     task = ended(tes, executors=[executor("true")], outputs=[output])
     assert task["state"] == "SYSTEM_ERROR"
     assert "none.txt" in " ".join(task["logs"][0]["system_logs"])
@@ -178,7 +179,7 @@ def test_a_running_task_is_cancelled(tes: httpx.Client) -> None:
 def test_what_a_task_made_is_the_input_of_the_next_also_after_it_was_made_again(
     tes: httpx.Client, place: Path
 ) -> None:
-    url = f"file://{place}/south/work/2/number"
+    url = f"file://{place}/south/delivered/2/number"
     for text in ("one", "two"):
         output = [{"path": "/o/number", "url": url}]
         made = ended(tes, executors=[executor("printf", text, stdout="/o/number")], outputs=output)

@@ -98,9 +98,9 @@ def test_a_chain_runs_stage_by_stage_on_what_was_made_without_a_copy(house: Publ
 
 def test_a_stage_reads_what_was_delivered_to_a_place_of_its_task_s_choice(house: Publisher) -> None:
     known = house.store.federation()
-    storages = [replace(storage, delivery_folders={"work": ()}) for storage in known.storages]
+    storages = [replace(storage, delivery_folders={"delivered": ()}) for storage in known.storages]
     house.runtime.save_federation(replace(known, storages=tuple(storages)), "test")
-    place = OutputDestination(storage="north-disk", path="work/chosen")
+    place = OutputDestination(storage="north-disk", path="delivered/chosen")
     accepted = workflow(
         house,
         {"name": "align", "destinations": {"out": place}},
@@ -111,7 +111,7 @@ def test_a_stage_reads_what_was_delivered_to_a_place_of_its_task_s_choice(house:
     assert run(house) == 1
     assert states(house, align, call) == [T.FINISHED] * 2
     (replica,) = house.store.queries.outputs(align)[0].replicas
-    assert replica.url.endswith("/work/chosen")
+    assert replica.url.endswith("/delivered/chosen")
 
 
 def test_a_failed_stage_holds_what_follows_and_a_retry_lets_it_go_on(house: Publisher) -> None:
