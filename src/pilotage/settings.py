@@ -102,6 +102,8 @@ class Settings:
     tes: str = ""
     """Serve GA4GH's Task Execution Service at ``/ga4gh/tes/v1``. Its tasks run in their images with
     ``containers``, on the nodes themselves with ``nodes``."""
+    issuers: Path | None = None
+    """The file of the identity providers that people [sign in](../how-to/sign-in.md) with."""
     finish_within: float = 10.0
     """Seconds that a server which is told to end waits for what it has begun outside."""
 
@@ -310,6 +312,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "metrics_token": _token,
     "metrics_from": _loopback,
     "tes": _tes,
+    "issuers": _folder,
     "finish_within": _between(0, MOST_FINISH_SECONDS, "seconds"),
 }
 """Parsers of the settings whose defaults follow from no other setting. They raise ValueError."""

@@ -14,6 +14,7 @@ from pilotage.federation.workflow_checks import workflow_faults
 from pilotage.flow.calls.administration import acceptance
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
+from pilotage.server.api.sign_in.issuer_files import read_issuers
 from pilotage.simulation.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -60,12 +61,16 @@ def _faults(kind: type, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_fields_of_an_example_are_known(name: str) -> None:
+def test_fields_of_an_example_are_known(name: str, tmp_path: Path) -> None:
     example = EXAMPLES[name]
     if example.startswith("workflow:"):
         source = SourceFile("example", example)
         assert read_workflow_name(source)
         assert workflow_faults(read_tasks(source)) == []
+        return
+    if example.startswith("issuers:"):
+        (tmp_path / "issuers.yaml").write_text(example)
+        assert read_issuers(tmp_path / "issuers.yaml")
         return
     of_a_queue, of_a_storage = (
         f"{group}:\n- name: example\n{textwrap.indent(example, '  ')}" for group in ("queues", "storages")

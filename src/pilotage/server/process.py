@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -55,10 +55,14 @@ from pilotage.ports.presence import Presence
 from pilotage.server.api import create_app
 from pilotage.server.api.edge.connections import LimitedProtocol, allow_connections
 from pilotage.server.api.edge.pages import Pages
+from pilotage.server.api.sign_in.loader import issuers_of, signed_tokens
 from pilotage.server.web import OneTimeCode, make_pages
 from pilotage.settings import Settings
 from pilotage.store import ARCHIVE, NoFederation, Store
 from pilotage.store.database.dialects import sqlite_file
+
+if TYPE_CHECKING:
+    from pilotage.server.api.sign_in.issuer_files import Issuer
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +153,7 @@ def run(
     it even if work or files get lost, which otherwise raises WorkInTheWay. The API answers at ``listener``;
     without one there is no API. ``code`` opens the page once.
     """
+    issuers = issuers_of(settings.issuers)
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     give_name(settings.home)
     _keep_private(settings.store)
@@ -162,7 +167,7 @@ def run(
         elif not store.version():
             log.warning("nothing runs here: %s", NoFederation())
         _first_token(store, settings.home / "token")
-        _run(store, settings, tuple(only) or LOOPS, listener, code, name)
+        _run(store, settings, tuple(only) or LOOPS, listener, code, name, issuers)
     finally:
         store.close()
 
@@ -191,6 +196,7 @@ def _run(
     listener: socket.socket | None,
     code: OneTimeCode | None,
     name: str,
+    issuers: "Sequence[Issuer]",
 ) -> None:
     steps = [step for step in STEPS if step.name in names]
     membership = _membership(store, settings, steps, name, with_api=listener is not None)
@@ -212,7 +218,7 @@ def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
-    server = _server(runtime, pages, settings, end) if listener else None
+    server = _server(runtime, pages, settings, end, issuers) if listener else None
     collect_rarely()
     with _running(services, runtime):
         if server and listener:
@@ -279,11 +285,22 @@ def _sender(settings: Settings, store: Store) -> Sender:
     )
 
 
-def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Callable[[], None]) -> "_Server":
+def _server(
+    runtime: Runtime,
+    pages: Pages,
+    settings: Settings,
+    signalled: Callable[[], None],
+    issuers: "Sequence[Issuer]",
+) -> "_Server":
     LimitedProtocol.limit = allow_connections()
     on_loopback = settings.metrics_from == "loopback"
     app = create_app(
-        runtime, pages, settings.metrics_token, metrics_on_loopback=on_loopback, tes=settings.tes
+        runtime,
+        pages,
+        settings.metrics_token,
+        metrics_on_loopback=on_loopback,
+        tes=settings.tes,
+        signed=signed_tokens(runtime, issuers),
     )
 
     def ending() -> None:

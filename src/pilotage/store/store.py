@@ -44,6 +44,7 @@ from pilotage.store.people.grants import Grants
 from pilotage.store.people.notification_settings import NotificationSettings
 from pilotage.store.people.notifications import NotificationQueries
 from pilotage.store.people.secrets import Secrets
+from pilotage.store.people.sign_ins import SignIns
 from pilotage.store.people.simulations import Simulations
 from pilotage.store.people.tokens import Tokens
 from pilotage.store.pilots.absences import Absences
@@ -108,8 +109,7 @@ class Store:
         self._beside = 0
         self.logs, self.log_retention = Logs(database), log_volumes.LogRetention(database)
         self.archive, self.deletion = Archive(database, specs), Deletion(database, specs)
-        self.event_log = EventLog(database)
-        self.event_retention = EventRetention(database)
+        self.event_log, self.event_retention = EventLog(database), EventRetention(database)
         self.catalogue = Catalogue(database, specs)
         self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
@@ -123,6 +123,7 @@ class Store:
         self.removals, self.secrets = Removals(database), Secrets(database, clock)
         self.tokens, self.grants = Tokens(database, clock, new_token), Grants(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
+        self.sign_ins = SignIns(database, clock)
 
     @classmethod
     def open(

@@ -1,7 +1,7 @@
 """Identities of people and programs: one type from the token to the query."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -11,6 +11,11 @@ from pilotage.model.values.types import DESCRIBED
 Role = Literal["user", "pilot", "operator", "enrolment", "enrolled", "site"]
 """A pilot's order carries an ``enrolment``. The agent exchanges it once for the pilot's own credential,
 and then it is ``enrolled``. A ``site`` has its name, and may send its advertisement (M2)."""
+
+Right = Literal["read", "create", "modify", "cancel"]
+"""What a token of an identity provider may be limited to, as in the WLCG's profile of tokens."""
+
+RIGHTS: tuple[Right, ...] = get_args(Right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +103,5 @@ class Credential:
     """The queue of that pilot, where the store knows it."""
     expires: float | None = None
     """When it expires, in s since 1970; none: never."""
+    rights: frozenset[Right] | None = None
+    """What its token allows of what its role may do; none: all."""

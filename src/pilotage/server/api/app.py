@@ -24,7 +24,7 @@ from pilotage.server.api.administration import health, metrics, past, people, se
 from pilotage.server.api.data import comparisons, datasets, files, output_archives, storages, transfers
 from pilotage.server.api.descriptions import describe
 from pilotage.server.api.documents import NO_JSON
-from pilotage.server.api.edge.access import KnownTokens
+from pilotage.server.api.edge.access import KnownTokens, SignedTokenCheck
 from pilotage.server.api.edge.answers import answer, describe_answers, misread
 from pilotage.server.api.edge.dependencies import PREFIX, is_of_api
 from pilotage.server.api.edge.faults import REFUSALS, Faults, refusal
@@ -108,11 +108,13 @@ def create_app(
     *,
     metrics_on_loopback: bool = False,
     tes: str = "",
+    signed: SignedTokenCheck | None = None,
 ) -> Starlette:
     """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages.
 
     ``metrics_token`` lets programs read the metrics, and nothing else. With ``metrics_on_loopback``, programs
     on this machine read them without a token. ``tes`` serves GA4GH's TES: in ``containers`` or on ``nodes``.
+    ``signed`` accepts tokens of identity providers.
     """
     framework = _routed()
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
@@ -125,7 +127,7 @@ def create_app(
     paths = [Route(metrics.PATH, measured.serve), Mount("", below)]
     app = Starlette(routes=paths, exception_handlers=_HANDLERS)
     app.state = framework.state
-    _prepare(app.state, runtime, tes)
+    _prepare(app.state, runtime, tes, signed)
     app.add_middleware(RouteNote)
     app.add_middleware(
         Guard,
@@ -144,12 +146,12 @@ def _away(app: Starlette) -> str:
     return cast(Runtime, app.state.runtime).store.away()
 
 
-def _prepare(state: State, runtime: Runtime, tes: str) -> None:
+def _prepare(state: State, runtime: Runtime, tes: str, signed: SignedTokenCheck | None) -> None:
     """Set what routes and the guard share."""
     state.runtime, state.tes = runtime, tes
     state.readiness = health.Readiness(runtime)
     state.events = event_hub.EventHub(runtime)
-    state.tokens = KnownTokens(runtime.store, runtime.clock)
+    state.tokens = KnownTokens(runtime.store, runtime.clock, signed)
     state.frequent_calls = Together(lambda calls: pilot_agent.answer_heartbeats(state.runtime, calls))
     state.plain_routes = {path: _answering(route) for path, route in pilot_agent.PLAIN_ROUTES.items()}
 

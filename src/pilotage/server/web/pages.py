@@ -256,7 +256,7 @@ async def caller_of(request: Request) -> Credential | None:
     """Return the credential of a request's session; None if the caller may see no page."""
     note_records(request)
     token = bearer_of(request.headers.get("authorization", ""))
-    credential: Credential | None = await request.app.state.tokens.find(token) if token else None
+    credential: Credential | None = await request.app.state.tokens.examine(token) if token else None
     return credential if credential and credential.role in ("user", "operator") else None
 
 

@@ -94,7 +94,8 @@ def cookie_name(host: str) -> str:
 def session_token(request: Request) -> str:
     """Return the session's token; empty if the request has none."""
     token = request.cookies.get(cookie_name(request.headers.get("host", "")), "")
-    return token if len(token) <= LONGEST_TOKEN else ""
+    # A provider's token has dots. It is never a session's: other rules hold for it.
+    return token if len(token) <= LONGEST_TOKEN and "." not in token else ""
 
 
 def set_cookie(request: Request, response: Response, token: str, seconds: float) -> None:

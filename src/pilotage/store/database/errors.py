@@ -80,6 +80,17 @@ class PersonClosed(StoreError):
         super().__init__(f"{owner}{of_vo} was closed; a new token lets them work again")
 
 
+class NameTaken(StoreError):
+    """A name from a token of a provider belongs to somebody else."""
+
+    def __init__(self, owner: str, vo: str) -> None:
+        of_vo = f" of VO {vo}" if vo else ""
+        super().__init__(
+            f"the name {owner}{of_vo} belongs to somebody else here; an operator can let a rule give you "
+            "another one"
+        )
+
+
 class NoFederation(StoreError):
     """No federation has been saved in this store yet."""
 

@@ -59,7 +59,9 @@ class MetricsPage:
             return True
         tokens: KnownTokens = request.app.state.tokens
         credential = await tokens.find(token) if token else None
-        return credential is not None and credential.role == "operator"
+        if credential is None or credential.role != "operator":
+            return False
+        return credential.rights is None or "read" in credential.rights
 
     def _made_lately(self) -> bytes:
         # A server without readers is smaller without Prometheus's package.

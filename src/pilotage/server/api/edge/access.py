@@ -7,9 +7,9 @@ cost no query. The step that it calls finds out if the pilot is lost.
 import asyncio
 import hashlib
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Protocol
 
 from cachetools import TTLCache
 from fastapi import Depends, HTTPException, Request
@@ -21,6 +21,7 @@ from pilotage.model.records.work import File
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.server.api.edge.dependencies import TES_PREFIX
+from pilotage.server.api.edge.rights import missing_right
 from pilotage.store import Store
 from pilotage.store.people.grants import Ground
 
@@ -31,7 +32,10 @@ SEARCHES_AT_ONCE = 4
 """Most concurrent token searches in the store."""
 
 LONGEST_TOKEN = 200
-"""Most characters of a token; ours have 43."""
+"""Most characters of a token of ours; they have 43, and no dot."""
+
+LONGEST_SIGNED = 16_384
+"""The same of a token that a provider signed; those with many groups have some thousands."""
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -41,6 +45,24 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-pr
 UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"
 
 _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage token`, or a pilot's own.")
+
+
+class TokenRefused(HTTPException):
+    """A provider's token gives no access now. The reason never has a part of the token."""
+
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        invalid = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if status == 401 else {}
+        super().__init__(status, reason, {**invalid, **(headers or {})})
+
+
+class SignedTokenCheck(Protocol):
+    """Finds the credentials of tokens that providers signed."""
+
+    async def find(self, token: str) -> Credential:
+        """Return a token's credential. Raises ``TokenRefused``."""
+
+    def forget(self, token: str) -> None:
+        """Check this token again."""
 
 
 def person(identity: Identity) -> str:
@@ -56,17 +78,31 @@ def note_records(request: Request) -> None:
 
 
 class KnownTokens:
-    """The store's tokens, with recently found ones in memory. Only the event loop uses it."""
+    """The store's tokens, with recently found ones in memory. Only the event loop uses it.
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
-        self._store = store
+    Tokens of providers have dots. ``signed`` checks them; None: the server accepts none.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float], signed: SignedTokenCheck | None = None
+    ) -> None:
+        self._store, self._signed = store, signed
         self._clock = clock
         self._found: TTLCache[bytes, Credential] = TTLCache(REMEMBERED, KNOWN_FOR, clock)
         # Unknown tokens are not remembered, so a bounded number of threads looks for invented ones.
         self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def find(self, token: str) -> Credential | None:
-        """Return a token's credential; None if it is unknown, revoked or expired."""
+        """Return a token's credential; None if it is unknown, revoked, expired or refused."""
+        try:
+            return await self.examine(token)
+        except TokenRefused:
+            return None
+
+    async def examine(self, token: str) -> Credential | None:
+        """Do the same. Raises ``TokenRefused`` with the reason why a provider's token is refused."""
+        if "." in token:
+            return await self._of_provider(token)
         key = hashlib.sha256(token.encode()).digest()
         credential: Credential | None = self._found.get(key)
         now = self._clock()
@@ -83,8 +119,17 @@ class KnownTokens:
             log_lines.note(person=person(credential.identity))
         return credential
 
+    async def _of_provider(self, token: str) -> Credential | None:
+        if self._signed is None:
+            return None
+        credential = await self._signed.find(token)
+        log_lines.note(person=person(credential.identity))
+        return credential
+
     def forget(self, token: str) -> None:
         """Ask the store for this token again: it was revoked, or may have been."""
+        if "." in token and self._signed:
+            self._signed.forget(token)
         self._found.pop(hashlib.sha256(token.encode()).digest(), None)
 
 
@@ -92,7 +137,8 @@ def bearer_of(header: str) -> str | None:
     """Return the token in an Authorization header; None if it has none."""
     kind, _, token = header.partition(" ")
     token = token.strip()
-    return token if kind.lower() == "bearer" and 0 < len(token) <= LONGEST_TOKEN else None
+    longest = LONGEST_SIGNED if "." in token else LONGEST_TOKEN
+    return token if kind.lower() == "bearer" and 0 < len(token) <= longest else None
 
 
 def token_of(request: Request) -> str | None:
@@ -129,7 +175,12 @@ class RoleCheck:
         token = token_of(request)
         if token and self.asks_store:
             tokens.forget(token)
-        return self.admit(await tokens.find(token) if token else None)
+        credential = self.admit(await tokens.examine(token) if token else None)
+        if credential.rights is not None and (lack := missing_right(request, credential.rights)):
+            raise HTTPException(
+                403, f"this needs the right to {lack}, and your token's scopes do not give it"
+            )
+        return credential
 
     def admit(self, credential: Credential | None) -> Credential:
         """Return the credential of a caller; None is unknown. 401 and 403 as above."""

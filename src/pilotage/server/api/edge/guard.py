@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pilotage import request_budget
 from pilotage.model.values.identity import Credential
 from pilotage.request_budget import RequestBudget
-from pilotage.server.api.edge.access import UNKNOWN, KnownTokens, token_of
+from pilotage.server.api.edge.access import UNKNOWN, KnownTokens, TokenRefused, token_of
 from pilotage.server.api.edge.body_shapes import shape_fault
-from pilotage.server.api.edge.dependencies import TES_PREFIX
+from pilotage.server.api.edge.dependencies import TES_PREFIX, is_of_api
 from pilotage.server.api.edge.faults import AWAY, refusal_of
 from pilotage.server.api.edge.measured_routes import SMALL_BODY, measured
 from pilotage.server.api.edge.pages import Pages
@@ -245,7 +245,12 @@ class Guard:
 
     async def _caller(self, request: Request) -> Credential | None:
         token = token_of(request)
-        return await self._tokens().find(token) if token else None
+        try:
+            return await self._tokens().examine(token) if token else None
+        except TokenRefused as refused:
+            if not is_of_api(request.scope["path"]):
+                return None  # the metrics' token may have any form
+            raise _Refusal(refused.status_code, refused.detail, refused.headers or {}) from None
 
     def _path(self, scope: Scope) -> str:
         """Return the path below the prefix; of a page, one that no route of the API has."""
